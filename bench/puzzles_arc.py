@@ -34,7 +34,7 @@ from gristmill.families import Subject
 from gristmill.provenance import Input, config_fields
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.puzzles.build.arc import build_arc
+from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 
 HERE = Path(__file__).resolve().parent.parent

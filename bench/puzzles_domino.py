@@ -31,7 +31,7 @@ from gristmill.families import Subject
 from gristmill.provenance import config_fields
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 
 FLOOR = 10.0
@@ -44,7 +44,7 @@ _TIMES = 50
 """Times the games of the other measurements: a process takes a second to start."""
 _BUILD = (
     "import sys; from pathlib import Path\n"
-    "from gristmill.puzzles.build.domino import build_domino\n"
+    "from gristmill.puzzles.builders.domino import build_domino\n"
     "from gristmill.puzzles.config import DominoConfig\n"
     "if __name__ == '__main__':\n"
     "    games, aug, workers = map(int, sys.argv[2:])\n"

@@ -31,7 +31,7 @@ from gristmill.families import Subject
 from gristmill.provenance import config_fields, raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku.augment import groups
 from gristmill.puzzles.domains.sudoku.board import board_of, text_of
@@ -48,7 +48,7 @@ LEAST_SCALING = 0.85
 _TWINS = 50
 _BUILD = (
     "import sys, resource; from pathlib import Path\n"
-    "from gristmill.puzzles.build.sudoku import build_sudoku\n"
+    "from gristmill.puzzles.builders.sudoku import build_sudoku\n"
     "from gristmill.puzzles.config import SudokuConfig\n"
     "if __name__ == '__main__':\n"
     "    config = SudokuConfig(num_aug=int(sys.argv[3]), workers=int(sys.argv[4]))\n"

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.distinct_text import Text
-from gristmill.reasoning.build.align import align
-from gristmill.reasoning.build.normalize import normalize
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import AlignConfig, NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format.records import records
 from gristmill.reasoning.render.text import text_of

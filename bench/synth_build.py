@@ -16,8 +16,8 @@ from gristmill.contract import Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.laws import kd_shard as laws
 from gristmill.vocabularies import encode as bpe

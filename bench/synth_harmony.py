@@ -33,7 +33,7 @@ from gristmill.provenance import Input
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.raw.files import TEXTS
 

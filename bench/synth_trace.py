@@ -28,7 +28,7 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.record import Input
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import trace as trace_file
 from gristmill.synth.raw.files import TEXTS

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
-from gristmill.puzzles.build.dataset import DatasetSummary, Plan, build_dataset
+from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.batch import Batch

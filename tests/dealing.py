@@ -20,7 +20,7 @@ FIRST: Final = (
     "tests/publish/test_kill.py",
     "tests/vocabularies/test_proven.py",
     "tests/test_sample_commands.py",
-    "tests/synth/build/",
+    "tests/synth/builders/",
 )
 """Files and folders that take long, or that others wait for: the first that asks for `sample_root`
 compiles the kernels, and meanwhile the other worker takes tests that use few of them."""

@@ -19,7 +19,7 @@ from gristmill.chess import (
 from gristmill.chess.samples import write_month
 from gristmill.cli import main
 from gristmill.contract import Summary
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.macroxue.read.lookup import Pack
@@ -28,8 +28,8 @@ from gristmill.provenance import Input
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop as write_raw
 from gristmill.vocabularies.find import find

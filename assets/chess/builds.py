@@ -24,10 +24,10 @@ from assets.chess.month import (
     valid_folder,
 )
 from gristmill import families, provenance
-from gristmill.chess.build import game_dataset as dataset_builder
-from gristmill.chess.build import splice_cache as cache_builder
-from gristmill.chess.build import splice_dataset as splice_builder
-from gristmill.chess.build import validate
+from gristmill.chess.builders import game_dataset as dataset_builder
+from gristmill.chess.builders import splice_cache as cache_builder
+from gristmill.chess.builders import splice_dataset as splice_builder
+from gristmill.chess.builders import validate
 from gristmill.chess.config import (
     CacheConfig,
     GameConfig,

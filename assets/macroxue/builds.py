@@ -15,8 +15,8 @@ from assets.macroxue.pool_members import refuse_merged_away
 from gristmill import families, keys, provenance
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.families import Subject
-from gristmill.macroxue.build import pack, pool
-from gristmill.macroxue.build import values as value_builder
+from gristmill.macroxue.builders import pack, pool
+from gristmill.macroxue.builders import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.pool_file import read_pool_file

@@ -113,7 +113,7 @@ def _make(
     kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
 ) -> Summary:
     """Build the dataset of a kind."""
-    build = getattr(import_module(f"gristmill.puzzles.build.{kind}"), f"build_{kind}")
+    build = getattr(import_module(f"gristmill.puzzles.builders.{kind}"), f"build_{kind}")
     common = {"parts": attempt.parts, "progress": attempt.progress}
     if kind == DOMINO:
         summary: Summary = build(attempt.out, config, **common)

@@ -47,7 +47,7 @@ def normalized_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     Raises NothingToBuild if no drop has the split, BadInput if the drop or a setting is refused.
     """
-    from gristmill.reasoning.build.normalize import normalize
+    from gristmill.reasoning.builders.normalize import normalize
 
     corpus, split = corpus_and_split(str(key))
     folder, files, account = drops.files_of(lake, corpus, split)
@@ -93,7 +93,7 @@ def shards_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     if the split has no drop; GristmillError if the normalised records or the vocabulary are not
     published.
     """
-    from gristmill.reasoning.build.shards import tokenize
+    from gristmill.reasoning.builders.shards import tokenize
 
     corpus, split = corpus_and_split(str(key))
     config = shards_config(lake, run, corpus)
@@ -140,7 +140,7 @@ def alignment_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     Raises NothingToBuild if the split has no token shards because the terms of its corpus forbid
     training; GristmillError if the shards are not published for another reason.
     """
-    from gristmill.reasoning.build.align import align
+    from gristmill.reasoning.builders.align import align
 
     corpus, split = corpus_and_split(str(key))
     if not is_published(lake, names.TOKENIZED, str(key)):

@@ -50,7 +50,7 @@ def raw_manifest_build(lake: Lake, key: str | None) -> Build:
 
     Raises NothingToBuild if no split is published.
     """
-    from gristmill.reasoning.build.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
 
     records = published_records(lake, names.NORMALIZED)
     if not records:
@@ -117,7 +117,7 @@ def manifest_build(lake: Lake, key: str | None) -> Build:
 
     Raises NothingToBuild if no split has token shards.
     """
-    from gristmill.reasoning.build.manifest import write_manifest
+    from gristmill.reasoning.builders.manifest import write_manifest
 
     records = published_records(lake, names.TOKENIZED)
     if not records:
@@ -154,7 +154,7 @@ def report_build(lake: Lake, run: BaseModel, run_id: str, key: str | None) -> Bu
     Raises NothingToBuild for another day than the current one in UTC, and if no split is
     published; BadInput if the baseline is not published.
     """
-    from gristmill.reasoning.build.report import coverage_report
+    from gristmill.reasoning.builders.report import coverage_report
 
     date, now = str(key), today().isoformat()
     if date != now:

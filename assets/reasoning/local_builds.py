@@ -46,7 +46,7 @@ def _shards(lake: Lake, key: str, values: Values) -> Build:
 
 def _shard_ranks(lake: Lake, key: str, values: Values) -> Ranks:
     from assets.reasoning import builds
-    from gristmill.reasoning.build.shard_ranks import SplitRanks
+    from gristmill.reasoning.builders.shard_ranks import SplitRanks
     from gristmill.reasoning.format.corpora import corpus_and_split
 
     corpus, split = corpus_and_split(key)

@@ -7,9 +7,9 @@ from assets.synth.records import FOLDER, HARMONY, RAW, READY, record_path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Input, raw_inputs
-from gristmill.synth.build import source as sources
-from gristmill.synth.build.drop_in_use import source_of
-from gristmill.synth.build.source import NUMBERS, Source
+from gristmill.synth.builders import source as sources
+from gristmill.synth.builders.drop_in_use import source_of
+from gristmill.synth.builders.source import NUMBERS, Source
 from resources import Lake
 
 _ASSETS = {sources.RAW: RAW, sources.READY: READY}

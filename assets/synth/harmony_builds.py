@@ -28,9 +28,9 @@ from gristmill.families import Subject
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import HarmonyConfig
-from gristmill.synth.build import source as sources
-from gristmill.synth.build.drop_in_use import raw_file_count, source_of
-from gristmill.synth.build.source import NUMBERS, Source
+from gristmill.synth.builders import source as sources
+from gristmill.synth.builders.drop_in_use import raw_file_count, source_of
+from gristmill.synth.builders.source import NUMBERS, Source
 from gristmill.synth.raw import files as raw
 from resources import Lake, NotRebuilt
 
@@ -48,7 +48,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     Raises GristmillError if no drop is in use, or if samples would replace what another drop was
     built into, BadInput if the config does not fit the drop.
     """
-    from gristmill.synth.build import harmony
+    from gristmill.synth.builders import harmony
 
     source, number = source_of(lake), str(key)
     refuse_samples(lake, source)
@@ -119,7 +119,7 @@ def _without_rows(number: str, own: Sequence[Path], read: int, most: int) -> Gri
 def _imported(
     lake: Lake, run: BaseModel, source: Source, number: str, build: "partial[Build]"
 ) -> Build:
-    from gristmill.synth.build import harmony_shard, import_harmony
+    from gristmill.synth.builders import harmony_shard, import_harmony
 
     if chosen := list(configs.chosen_values(run)):
         raise BadInput(
@@ -147,7 +147,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
     Raises NotBuilt if a shard is not published, NotRebuilt if the shards come from different files
     or configs.
     """
-    from gristmill.synth.build import harmony_manifest, import_harmony, manifest_files
+    from gristmill.synth.builders import harmony_manifest, import_harmony, manifest_files
 
     records = shard_records(lake, FOLDER, HARMONY)
     source = _common_source(lake, records)

@@ -3,7 +3,7 @@
 from assets.inbox import Inbox
 from assets.synth import assets
 from assets.synth.partitions import synth_shards
-from gristmill.synth.build import source
+from gristmill.synth.builders import source
 
 INBOXES = [
     Inbox(

@@ -28,7 +28,7 @@ from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import Output, Record, Tokenizer, environment, raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import KDConfig
-from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.family import SMOKE_TABLE
 from gristmill.vocabularies.pinned import O200K
 from resources import Lake, NotRebuilt
@@ -82,7 +82,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: BaseModel, key: str | None) -> B
     Raises GristmillError if the Harmony shard or the vocabulary is not published, or if the
     shard has no rows.
     """
-    from gristmill.synth.build import harmony_shard, kd_shard
+    from gristmill.synth.builders import harmony_shard, kd_shard
     from gristmill.synth.laws.kd_shard import kd_laws
 
     source = lake.published(FOLDER, HARMONY, key)
@@ -128,8 +128,8 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     Raises NotBuilt if a shard is not published, NotRebuilt if its inputs were rebuilt since, if the
     shards have several configs, or if the Harmony manifest is older than the Harmony shards.
     """
-    from gristmill.synth.build import kd_manifest
-    from gristmill.synth.build.manifest_files import MANIFEST
+    from gristmill.synth.builders import kd_manifest
+    from gristmill.synth.builders.manifest_files import MANIFEST
     from gristmill.synth.laws.kd_manifest import kd_manifest_laws
 
     records = shard_records(lake, dataset.folder, dataset.shards)

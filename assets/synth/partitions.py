@@ -2,6 +2,6 @@
 
 import dagster as dg
 
-from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.builders.source import NUMBERS
 
 synth_shards = dg.StaticPartitionsDefinition(list(NUMBERS))

@@ -8,7 +8,7 @@ from typing import Any
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Input, Record
-from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.builders.source import NUMBERS
 from resources import Lake, NotRebuilt
 
 RAW, READY = "synth/raw", "synth/ready_harmony"
@@ -79,7 +79,7 @@ def check_equal_configs(records: Sequence[Record], config: type[Any]) -> None:
     records: the records of the shards.
     config: the class of the configs; its fields that change no byte may differ.
     """
-    from gristmill.synth.build import manifest_files
+    from gristmill.synth.builders import manifest_files
 
     try:
         manifest_files.check_equal_configs(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.chess.build.game_dataset import GameSummary, build_game_dataset
-    from gristmill.chess.build.splice_cache import CacheSummary, build_splice_cache
-    from gristmill.chess.build.splice_dataset import SpliceSummary, build_splice_dataset
-    from gristmill.chess.build.validate import ValidateSummary, validate
+    from gristmill.chess.builders.game_dataset import GameSummary, build_game_dataset
+    from gristmill.chess.builders.splice_cache import CacheSummary, build_splice_cache
+    from gristmill.chess.builders.splice_dataset import SpliceSummary, build_splice_dataset
+    from gristmill.chess.builders.validate import ValidateSummary, validate
     from gristmill.chess.config import (
         CacheConfig,
         GameConfig,
@@ -68,19 +68,19 @@ __getattr__ = lazy_exports(
             "ArchiveConfig",
             "FetchConfig",
         ),
-        "build.game_dataset": (
+        "builders.game_dataset": (
             "GameSummary",
             "build_game_dataset",
         ),
-        "build.splice_cache": (
+        "builders.splice_cache": (
             "CacheSummary",
             "build_splice_cache",
         ),
-        "build.splice_dataset": (
+        "builders.splice_dataset": (
             "SpliceSummary",
             "build_splice_dataset",
         ),
-        "build.validate": (
+        "builders.validate": (
             "ValidateSummary",
             "validate",
         ),

@@ -22,7 +22,7 @@ ELITE = Code(
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )
 VALID = Code(
-    entries=("gristmill.chess.build.validate.validate",),
+    entries=("gristmill.chess.builders.validate.validate",),
     libraries=("chess",),
     compatible_with=(
         "cbe205e7a91de8a91849f97182b46d9b3dee7c8218da0227403c14be0d8db915",
@@ -30,7 +30,7 @@ VALID = Code(
     ),
 )
 GAMES = Code(
-    entries=("gristmill.chess.build.game_dataset.build_game_dataset",),
+    entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
     libraries=("chess",),
     compatible_with=(
         "9233473875285fb9fc3e1d300a9531c12c3ebfc7bac4646925a52d9d815217ef",
@@ -42,7 +42,7 @@ GAMES = Code(
     undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )
 CACHE = Code(
-    entries=("gristmill.chess.build.splice_cache.build_splice_cache",),
+    entries=("gristmill.chess.builders.splice_cache.build_splice_cache",),
     libraries=("chess",),
     compatible_with=(
         "36354a1b0d623538f150d9cd383a4a5d5ae8961524491ca2469ee27acdc91b3f",
@@ -53,7 +53,7 @@ CACHE = Code(
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
 SPLICES = Code(
-    entries=("gristmill.chess.build.splice_dataset.build_splice_dataset",),
+    entries=("gristmill.chess.builders.splice_dataset.build_splice_dataset",),
     libraries=("chess",),
     compatible_with=(
         "6c25bed9c00905043a836d9d6e14ae10a8425972d70afaa4a1527da261d9153b",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.macroxue.build.pack import PackSummary, pack
-    from gristmill.macroxue.build.pool import MergeSummary, merge
-    from gristmill.macroxue.build.values import ValueSummary, value_sidecar
+    from gristmill.macroxue.builders.pack import PackSummary, pack
+    from gristmill.macroxue.builders.pool import MergeSummary, merge
+    from gristmill.macroxue.builders.values import ValueSummary, value_sidecar
     from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
     from gristmill.macroxue.read.dataset import StaleDataset, StepDataset
 
@@ -33,15 +33,15 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "build.pack": (
+        "builders.pack": (
             "PackSummary",
             "pack",
         ),
-        "build.pool": (
+        "builders.pool": (
             "MergeSummary",
             "merge",
         ),
-        "build.values": (
+        "builders.values": (
             "ValueSummary",
             "value_sidecar",
         ),

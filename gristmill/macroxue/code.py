@@ -9,7 +9,7 @@ from __future__ import annotations
 from gristmill.code.digest import Code
 
 PACK = Code(
-    entries=("gristmill.macroxue.build.pack.pack", "gristmill.macroxue.raw.drops.raw_files"),
+    entries=("gristmill.macroxue.builders.pack.pack", "gristmill.macroxue.raw.drops.raw_files"),
     libraries=("numba", "numpy"),
     compatible_with=(
         "cf112aae3b0c02243f2688704db1e4330b3d2f434a4b6e6e154da45b3d13419c",
@@ -20,7 +20,7 @@ PACK = Code(
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )
 VALUES = Code(
-    entries=("gristmill.macroxue.build.values.value_sidecar",),
+    entries=("gristmill.macroxue.builders.values.value_sidecar",),
     libraries=("numba", "numpy"),
     compatible_with=(
         "faf3e76d07920663eb7c24099649d0bd2cb1f09e40f66d440de43cf3f83de06b",
@@ -30,7 +30,7 @@ VALUES = Code(
     undigested="ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
 )
 POOL = Code(
-    entries=("gristmill.macroxue.build.pool.merge",),
+    entries=("gristmill.macroxue.builders.pool.merge",),
     libraries=("numpy",),
     compatible_with=(
         "5a65f7f08226627c9af39817b7060d44d7543f546383f6c674bd57d0c2462f7d",

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.puzzles.build.arc import build_arc
-    from gristmill.puzzles.build.domino import build_domino
-    from gristmill.puzzles.build.maze import build_maze
-    from gristmill.puzzles.build.sudoku import build_sudoku
+    from gristmill.puzzles.builders.arc import build_arc
+    from gristmill.puzzles.builders.domino import build_domino
+    from gristmill.puzzles.builders.maze import build_maze
+    from gristmill.puzzles.builders.sudoku import build_sudoku
     from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
     from gristmill.puzzles.domains.arc_augment import aug_id, task_hash
     from gristmill.puzzles.domains.arc_vote import arc_vote, inverse
@@ -46,10 +46,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "build.arc": ("build_arc",),
-        "build.domino": ("build_domino",),
-        "build.maze": ("build_maze",),
-        "build.sudoku": ("build_sudoku",),
+        "builders.arc": ("build_arc",),
+        "builders.domino": ("build_domino",),
+        "builders.maze": ("build_maze",),
+        "builders.sudoku": ("build_sudoku",),
         "config": ("ArcConfig", "DominoConfig", "MazeConfig", "SudokuConfig"),
         "domains.arc_augment": (
             "aug_id",

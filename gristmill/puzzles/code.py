@@ -15,7 +15,7 @@ _DATASET = (
 """What every build of a dataset does beside its builder."""
 
 ARC = Code(
-    entries=("gristmill.puzzles.build.arc.build_arc", *_DATASET),
+    entries=("gristmill.puzzles.builders.arc.build_arc", *_DATASET),
     compatible_with=(
         "c2e1da02ea365bffd17ea618a7682ab9e360ca765753694b2679a6bcb588f85a",
         "33d654526ed9bd222f66853a5047bf104362ec2f3d79b9661c23adad6b58dc8c",
@@ -23,7 +23,7 @@ ARC = Code(
     ),
 )
 SUDOKU = Code(
-    entries=("gristmill.puzzles.build.sudoku.build_sudoku", *_DATASET),
+    entries=("gristmill.puzzles.builders.sudoku.build_sudoku", *_DATASET),
     compatible_with=(
         "46340f9d6e8ca6b4856a0966173b992966a11af5ab05337d59462f5f6cfd5cd5",
         "9a134d8e6a99deb92d93ddfd010827f9c6a2debb04ed20ac2d79893db232c2ca",
@@ -31,11 +31,11 @@ SUDOKU = Code(
     ),
 )
 MAZE = Code(
-    entries=("gristmill.puzzles.build.maze.build_maze", *_DATASET),
+    entries=("gristmill.puzzles.builders.maze.build_maze", *_DATASET),
     compatible_with=("787724c036bc0c994ce545265f4b9bfd5fd0f043cb6cbcb36a5bef00b870fc60",),
 )
 DOMINO = Code(
-    entries=("gristmill.puzzles.build.domino.build_domino", *_DATASET),
+    entries=("gristmill.puzzles.builders.domino.build_domino", *_DATASET),
     compatible_with=(
         "602a3c9a91a9ff2119a61cd37ba603d786a7d3a4ccc26061caee44a80d56c341",
         "71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",

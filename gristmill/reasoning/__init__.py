@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.reasoning.build.align import align
-    from gristmill.reasoning.build.manifest import write_manifest
-    from gristmill.reasoning.build.normalize import normalize
-    from gristmill.reasoning.build.raw_manifest import write_raw_manifest
-    from gristmill.reasoning.build.report import coverage_report
-    from gristmill.reasoning.build.shards import tokenize
+    from gristmill.reasoning.builders.align import align
+    from gristmill.reasoning.builders.manifest import write_manifest
+    from gristmill.reasoning.builders.normalize import normalize
+    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.builders.report import coverage_report
+    from gristmill.reasoning.builders.shards import tokenize
     from gristmill.reasoning.config import (
         AlignConfig,
         NormalizeConfig,
@@ -53,12 +53,12 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "build.align": ("align",),
-        "build.manifest": ("write_manifest",),
-        "build.normalize": ("normalize",),
-        "build.raw_manifest": ("write_raw_manifest",),
-        "build.report": ("coverage_report",),
-        "build.shards": ("tokenize",),
+        "builders.align": ("align",),
+        "builders.manifest": ("write_manifest",),
+        "builders.normalize": ("normalize",),
+        "builders.raw_manifest": ("write_raw_manifest",),
+        "builders.report": ("coverage_report",),
+        "builders.shards": ("tokenize",),
         "config": (
             "AlignConfig",
             "NormalizeConfig",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.synth.build.harmony import to_harmony
-    from gristmill.synth.build.kd_shard import build_kd_shard
+    from gristmill.synth.builders.harmony import to_harmony
+    from gristmill.synth.builders.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
     from gristmill.synth.read.blend import SynthKDBlendBuilder
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
@@ -35,8 +35,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "build.harmony": ("to_harmony",),
-        "build.kd_shard": ("build_kd_shard",),
+        "builders.harmony": ("to_harmony",),
+        "builders.kd_shard": ("build_kd_shard",),
         "config": (
             "HarmonyConfig",
             "KDConfig",

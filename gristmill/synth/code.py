@@ -10,8 +10,8 @@ from gristmill.code.digest import Code
 
 HARMONY = Code(
     entries=(
-        "gristmill.synth.build.harmony.to_harmony",
-        "gristmill.synth.build.import_harmony.import_shard",
+        "gristmill.synth.builders.harmony.to_harmony",
+        "gristmill.synth.builders.import_harmony.import_shard",
     ),
     libraries=("pyarrow",),
     compatible_with=(
@@ -26,8 +26,8 @@ HARMONY = Code(
 )
 HARMONY_MANIFEST = Code(
     entries=(
-        "gristmill.synth.build.harmony_manifest.write_harmony_manifest",
-        "gristmill.synth.build.import_harmony.import_manifest",
+        "gristmill.synth.builders.harmony_manifest.write_harmony_manifest",
+        "gristmill.synth.builders.import_harmony.import_manifest",
     ),
     compatible_with=(
         "98bb56dbd093a5e7e94ae6e6aad0b6f1b9d687adb4604054a60641cd8114a7de",
@@ -39,7 +39,7 @@ HARMONY_MANIFEST = Code(
     ),
 )
 KD_SHARDS = Code(
-    entries=("gristmill.synth.build.kd_shard.build_kd_shard",),
+    entries=("gristmill.synth.builders.kd_shard.build_kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=(
         "b93bc0e107da4d16ebc50996718d1322d94241815c16130899f2e62ea1ea14d4",
@@ -53,7 +53,7 @@ KD_SHARDS = Code(
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 KD_MANIFEST = Code(
-    entries=("gristmill.synth.build.kd_manifest.write_kd_manifest",),
+    entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
     compatible_with=(
         "c144694e036cd6dba1abef31c1b49a1baf2d38ddae9b0dcd4bd7ed5af2ef9af1",
         "5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",

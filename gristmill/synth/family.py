@@ -138,13 +138,13 @@ SMOKE_TABLE = Table(
 
 
 def _account(inbox: str, drop: Path, links: LinkRule) -> Account:
-    from gristmill.synth.build.drop_in_use import account
+    from gristmill.synth.builders.drop_in_use import account
 
     return account(inbox)(drop, links)
 
 
 def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
-    from gristmill.synth.build.drop_in_use import needs
+    from gristmill.synth.builders.drop_in_use import needs
 
     needs(drop, root, is_there)
 

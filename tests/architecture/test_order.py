@@ -14,7 +14,7 @@ from tests.paths import CHECKOUT
 LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "commands", "operate"]
 HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
 
-ROOMS = ["format", "OWN", "raw", "read", "build", "laws", "show"]
+ROOMS = ["format", "OWN", "raw", "read", "builders", "laws", "show"]
 OUTSIDE = {"code", "commands", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 

@@ -118,7 +118,7 @@ def test_importing_a_family_loads_none_of_its_modules() -> None:
 
 def test_a_function_stays_a_function_after_its_module_was_imported() -> None:
     import gristmill.macroxue
-    import gristmill.macroxue.build.pack
+    import gristmill.macroxue.builders.pack
     import gristmill.provenance.verification
 
     assert callable(gristmill.macroxue.pack)

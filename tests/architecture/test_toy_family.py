@@ -133,4 +133,4 @@ def test_the_page_shows_every_file() -> None:
     files = _files_of_the_page()
     assert len(files) == PAGE.read_text().count("```python") - 2
     rooms = {path.split("/")[2] for path in files if path.startswith("gristmill/")}
-    assert rooms >= {"format", "raw", "read", "build", "laws", "show", "family.py", "config.py"}
+    assert rooms >= {"format", "raw", "read", "builders", "laws", "show", "family.py", "config.py"}

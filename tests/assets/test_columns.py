@@ -14,7 +14,7 @@ from gristmill import families
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.reasoning.format import align, index, records
-from gristmill.synth.build.harmony_part import schema_of
+from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
 from tests.assets.test_event_metadata import published, stored

@@ -407,7 +407,7 @@ def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:
 
 
 def test_equal_digests_begin_with_that_of_the_code_that_stands() -> None:
-    code = Code(("gristmill.macroxue.build.pool.merge",), compatible_with=("a", "b"))
+    code = Code(("gristmill.macroxue.builders.pool.merge",), compatible_with=("a", "b"))
     assert code.equal_digests == (code.digest, "a", "b")
     assert Code().digest == Code().digest != code.digest
 

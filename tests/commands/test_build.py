@@ -22,8 +22,8 @@ from gristmill.mirror import push
 from gristmill.publish import locks
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.reasoning.build import shard_groups
-from gristmill.reasoning.build.shard_ranks import SplitRanks
+from gristmill.reasoning.builders import shard_groups
+from gristmill.reasoning.builders.shard_ranks import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.samples import write_drop

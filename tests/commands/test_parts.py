@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import definitions
 from commands import parts
 from gristmill import provenance
-from gristmill.macroxue.build import pack_parts
+from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.samples import write_drop
 from gristmill.publish.slot import Slot
 from resources.lake import Lake
@@ -27,7 +27,7 @@ ASSET, GAMES = "macroxue/pack", 6
 _COMMAND = """
 import sys
 from commands.parts import parts
-from gristmill.macroxue.build import pack_parts
+from gristmill.macroxue.builders import pack_parts
 pack_parts.PART_BYTES = 1  # as in the fixture `drop`
 assert sys.argv.pop(1) == "parts"
 parts()

@@ -309,10 +309,10 @@ def reasoning(root: Path) -> Iterator[tuple[str, bytes]]:
     import pyarrow.parquet as pq
     import zstandard
 
-    from gristmill.reasoning.build.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
     from gristmill.reasoning.format.corpora import CORPORA
     from gristmill.reasoning.samples import write_drop
-    from tests.reasoning.build.test_raw_manifest import record
+    from tests.reasoning.builders.test_raw_manifest import record
 
     with tempfile.TemporaryDirectory() as folder:
         for place, corpus in enumerate(CORPORA):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.laws.notes import game_notes
 from gristmill.macroxue.rules import moves

@@ -14,7 +14,7 @@ from gristmill.publish.publish import publish, reason_to_build
 from gristmill.publish.slot import Slot
 from tests.publish.tiny import TinyConfig, tiny_build
 
-ENTRIES = ("gristmill.macroxue.build.pool.merge",)
+ENTRIES = ("gristmill.macroxue.builders.pool.merge",)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPat
     _set(code)
     publish(tiny_build(tmp_path))
     assert not publish(tiny_build(tmp_path)).rebuilt
-    _set(code, entries=("gristmill.macroxue.build.values.value_sidecar",))
+    _set(code, entries=("gristmill.macroxue.builders.values.value_sidecar",))
     again = publish(tiny_build(tmp_path))
     assert again.rebuilt and again.record.replaced is None
 
@@ -119,7 +119,7 @@ def test_what_differs_from_a_record_is_named(tmp_path: Path, code: pytest.Monkey
     vocabulary = Tokenizer(name="gpt2", path="x", sha256="y")
     named = replace(tiny_build(tmp_path, inputs=raw[:2]), tokenizer=vocabulary)
     assert reason_to_build(named) == "another vocabulary"
-    _set(code, entries=("gristmill.macroxue.build.values.value_sidecar",))
+    _set(code, entries=("gristmill.macroxue.builders.values.value_sidecar",))
     assert (
         reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == "the code of its builder changed"
     )

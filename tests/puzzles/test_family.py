@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from examples.lights_out import LightsOutConfig, build_lights_out
 from gristmill import dispatch
 from gristmill.families import Misuse, Request
-from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.family import CATALOG
 from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gristmill.puzzles.build.dataset import Plan
+from gristmill.puzzles.builders.dataset import Plan
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.encoding import Encoding
 from gristmill.puzzles.format.part_file import Sets

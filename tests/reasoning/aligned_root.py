@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gristmill.reasoning.build.align import align
+from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.config import AlignConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from tests.reasoning.published_root import PARTITION, published, write_drop

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gristmill.reasoning.build.normalize import NormalizeSummary, normalize
+from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import NormalizeConfig
 
 Rows = Sequence[Mapping[str, Any]]

@@ -14,9 +14,9 @@ from gristmill.contract import Violation
 from gristmill.provenance import Input, Tokenizer, raw_inputs
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
-from gristmill.reasoning.build.manifest import write_manifest
-from gristmill.reasoning.build.normalize import normalize
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.manifest import write_manifest
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.laws.manifest import manifest_laws

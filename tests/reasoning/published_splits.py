@@ -12,9 +12,9 @@ from typing import Any
 from gristmill.contract import Summary, counts_of
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Output, Record, Tokenizer, record_path
-from gristmill.reasoning.build.align import align
-from gristmill.reasoning.build.normalize import normalize
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import AlignConfig, NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.vocabularies.pinned import GPT2

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from gristmill.reasoning.build import shard_groups
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders import shard_groups
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names, pt_file, shards
 from gristmill.reasoning.format.shards import Meta

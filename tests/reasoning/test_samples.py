@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.reasoning.build.normalize import NormalizeSummary, normalize
+from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import records

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.find import find

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gristmill.contract import GristmillError
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.import_harmony import import_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.import_harmony import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 

@@ -12,7 +12,7 @@ import pytest
 from tiktoken_ext import openai_public
 
 from gristmill.contract import BadInput
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.render.templates import Renderer
 from gristmill.synth.show import terminal

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput, Violation
-from gristmill.macroxue.build.pool_sidefiles import pool_members
+from gristmill.macroxue.builders.pool_sidefiles import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session
 from gristmill.macroxue.format.shards import open_steps, step_files

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
-from gristmill.macroxue.build.values import SETTINGS, ranks_for, run_values
+from gristmill.macroxue.builders.values import SETTINGS, ranks_for, run_values
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.shards import open_values, value_files
 from gristmill.macroxue.laws.report import place

@@ -1,6 +1,6 @@
 """One run from its two raw files to rows, by the fast scanner or the strict parser.
 
-See also `../build/pack_parts.py`: the parts of a drop.
+See also `../builders/pack_parts.py`: the parts of a drop.
 """
 
 from __future__ import annotations

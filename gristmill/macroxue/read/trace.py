@@ -1,6 +1,6 @@
 """From a run of a pack or pool to its raw files, by trace.jsonl.
 
-See also `../format/jsonl.py`, and `../build/pack_sidefiles.py`, which writes the file.
+See also `../format/jsonl.py`, and `../builders/pack_sidefiles.py`, which writes the file.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gristmill import markdown
 from gristmill.contract import BadInput
-from gristmill.macroxue.build.pool_sidefiles import pool_members
+from gristmill.macroxue.builders.pool_sidefiles import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import read_runs
 from gristmill.markdown import Markdown

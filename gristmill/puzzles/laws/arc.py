@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
-from gristmill.puzzles.build.arc import LEFT_OUT, TASK_HASH, TRIES
-from gristmill.puzzles.build.arc_leaks import is_same_pair
+from gristmill.puzzles.builders.arc import LEFT_OUT, TASK_HASH, TRIES
+from gristmill.puzzles.builders.arc_leaks import is_same_pair
 from gristmill.puzzles.config import MOST_AUGMENTATIONS
 from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_augment import KIND, flat, task_hash, training_places

@@ -1,6 +1,6 @@
 """Daily reports on disk: their form, and reading them.
 
-See also `build/report.py`, which makes them. Source: `docs/formats/reasoning.md#reports`.
+See also `builders/report.py`, which makes them. Source: `docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations

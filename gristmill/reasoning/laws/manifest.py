@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, Violation
-from gristmill.reasoning.build.manifest import all_metas, different
+from gristmill.reasoning.builders.manifest import all_metas, different
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.shards import Meta, manifest_entries
 

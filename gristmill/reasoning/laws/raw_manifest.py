@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import Violation
-from gristmill.reasoning.build.raw_manifest import MORE_KEYS, NINE_KEYS, nine
+from gristmill.reasoning.builders.raw_manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
-from gristmill.reasoning.build.shard_part import selectors
+from gristmill.reasoning.builders.shard_part import selectors
 from gristmill.reasoning.format import names, pt_file, records
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, extras_of, parsed

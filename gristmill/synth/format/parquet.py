@@ -1,6 +1,6 @@
 """Reads Parquet files from other writers in batches; errors name the file and the row.
 
-See also `raw/files.py` and `build/kd_part.py`: what the columns mean.
+See also `raw/files.py` and `builders/kd_part.py`: what the columns mean.
 Source: `docs/formats/synth.md#raw-columns` and `docs/formats/synth.md#harmony-columns`.
 """
 

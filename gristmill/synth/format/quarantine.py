@@ -1,6 +1,6 @@
 """Rows that cannot be rendered: the file that lists them, and the error that names them.
 
-See also `build/kd_part.py`, which finds them. Source: `docs/formats/synth.md#quarantine`.
+See also `builders/kd_part.py`, which finds them. Source: `docs/formats/synth.md#quarantine`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.contract import Violation
-from gristmill.synth.build import harmony_shard
+from gristmill.synth.builders import harmony_shard
 
 
 def harmony_laws(root: Path, partition: str | None = None) -> Iterator[Violation]:

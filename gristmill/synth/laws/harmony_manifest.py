@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.contract import Violation
-from gristmill.synth.build.manifest_files import MANIFEST, METADATA, json_violations
+from gristmill.synth.builders.manifest_files import MANIFEST, METADATA, json_violations
 
 
 def harmony_manifest_laws(root: Path, partition: str | None) -> Iterator[Violation]:

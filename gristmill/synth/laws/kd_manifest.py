@@ -12,8 +12,8 @@ from typing import Any
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.provenance import Record
-from gristmill.synth.build import kd_manifest
-from gristmill.synth.build.manifest_files import MANIFEST, check_equal_configs, json_violations
+from gristmill.synth.builders import kd_manifest
+from gristmill.synth.builders.manifest_files import MANIFEST, check_equal_configs, json_violations
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import parquet, trace
 from gristmill.synth.laws.hash_bounds import HashBounds

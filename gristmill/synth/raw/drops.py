@@ -1,6 +1,6 @@
 """Drops of SYNTH: which of their files are read. Raw Parquet files, or a finished conversion.
 
-See also `files.py`: which shard takes which files; `gristmill.synth.build.source`: which drop is
+See also `files.py`: which shard takes which files; `gristmill.synth.builders.source`: which drop is
 used, and what a finished conversion must hold. Source: `docs/formats/synth.md#complete-drop`.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.reading.facts import Ranges, counted, file_facts
-from gristmill.synth.build import harmony_shard
+from gristmill.synth.builders import harmony_shard
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.laws.shards import SPLITS
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.printable import printable
-from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, open_shard, shard_name
+from gristmill.synth.builders.harmony_shard import OPTIONAL, REQUIRED, open_shard, shard_name
 from gristmill.synth.format import harmony_tokens, indexed, parquet
 from gristmill.synth.render import documents, strict
 from gristmill.synth.render.templates import BadRow, Renderer

@@ -405,7 +405,7 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
 
 
 def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake, monkeypatch):
-    from gristmill.chess.build import validate
+    from gristmill.chess.builders import validate
 
     drop(lake, "x_2024-01.pgn", games=6000)
     assert build("2024-01", assets=[chess.elite_pgn]).success

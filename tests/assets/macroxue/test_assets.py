@@ -19,7 +19,7 @@ from assets.macroxue.choices import CHOICES, POOL
 from gristmill import provenance
 from gristmill.inbox import READY, REFUSED, WAITS
 from gristmill.keys import BadKey
-from gristmill.macroxue.build import pack as pack_module
+from gristmill.macroxue.builders import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
 from gristmill.macroxue.samples import write_drop
 from resources import Lake

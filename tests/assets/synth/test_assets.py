@@ -27,8 +27,8 @@ from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
-from gristmill.synth.build import kd_shard
-from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.builders import kd_shard
+from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.format import holdout
 from gristmill.synth.samples import write_drop
 from resources import Lake
@@ -529,7 +529,7 @@ import sys
 import dagster as dg
 from assets import tokenizers
 from assets.synth import assets as synth
-from gristmill.synth.build import kd_shard as kd
+from gristmill.synth.builders import kd_shard as kd
 from resources import Lake
 
 def main():

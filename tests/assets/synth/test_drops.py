@@ -12,7 +12,7 @@ from commands.drop import drop as command
 from gristmill.contract import BadInput
 from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox import REFUSED
-from gristmill.synth.build.source import RAW, READY, Source
+from gristmill.synth.builders.source import RAW, READY, Source
 from gristmill.synth.samples import write_drop
 from resources import Lake
 

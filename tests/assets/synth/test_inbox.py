@@ -12,7 +12,7 @@ import definitions
 from assets import tokenizers
 from assets.synth import assets
 from assets.synth.inbox import INBOXES
-from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from sensors.followers import followers_sensor

@@ -10,7 +10,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.laws.event_lines import event_line_laws
 from tests.chess.both_readers import both_ways, same_as_reference
-from tests.chess.build.chain import digests
+from tests.chess.builders.chain import digests
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7"
 

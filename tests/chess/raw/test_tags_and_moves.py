@@ -13,7 +13,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.laws.event_lines import event_line_laws
 from tests.chess.both_readers import both_ways, same_as_reference
-from tests.chess.build.chain import digests, rows
+from tests.chess.builders.chain import digests, rows
 
 MOVES = ["e4", "e5", "Nf3", "Nc6", "Bb5", "a6", "Ba4", "Nf6", "O-O", "Be7", "Re1", "b5"]
 UCI = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5a4", "g8f6", "e1g1", "f8e7"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gristmill.chess import GameSpliceDataset
-from gristmill.chess.build.validate import validate
+from gristmill.chess.builders.validate import validate
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format.names import pgn_name
 from gristmill.chess.raw.archive import take_drop

@@ -38,7 +38,7 @@ def rated_csv(data: bytes) -> None:
 
 def sudoku_bank(data: bytes) -> None:
     """A bank: what is built of it breaks no law."""
-    from gristmill.puzzles.build.sudoku import build_sudoku
+    from gristmill.puzzles.builders.sudoku import build_sudoku
     from gristmill.puzzles.config import SudokuConfig
     from gristmill.puzzles.laws.contract import contract_laws
     from gristmill.puzzles.laws.sudoku import sudoku_laws

@@ -24,7 +24,7 @@ def normalized(data: bytes) -> None:
 
     The first byte chooses the corpus, the second the format and whether hooks clean the records.
     """
-    from gristmill.reasoning.build.normalize import normalize
+    from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CLEANING, NormalizeConfig
     from gristmill.reasoning.format.corpora import CORPORA
     from gristmill.reasoning.laws.normalized import normalized_laws

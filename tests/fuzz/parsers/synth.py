@@ -8,7 +8,7 @@ from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, scratch, split
 
 _FORMAT = "gristmill.synth.format"
 _RENDER = "gristmill.synth.render"
-_BUILD = "gristmill.synth.build"
+_BUILD = "gristmill.synth.builders"
 
 
 def index(data: bytes) -> None:
@@ -43,7 +43,7 @@ def parquet_file(data: bytes) -> None:
 def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
-    from gristmill.synth.build.harmony_rows import RawRows
+    from gristmill.synth.builders.harmony_rows import RawRows
     from gristmill.synth.format import parquet_child
     from gristmill.synth.raw.files import TEXTS, check_columns
 
@@ -71,7 +71,7 @@ def trace_file(data: bytes) -> None:
 
 def harmony_shard(data: bytes) -> None:
     """A Harmony shard of a finished conversion: its laws find what is wrong."""
-    from gristmill.synth.build.import_harmony import shard_violations
+    from gristmill.synth.builders.import_harmony import shard_violations
 
     list(shard_violations(file("synth_harmony_shard_00.parquet", data)))
 
@@ -116,8 +116,8 @@ def _renderer():  # type: ignore[no-untyped-def]
 
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
-    from gristmill.synth.build.import_harmony import folder_violations
-    from gristmill.synth.build.source import READY, Source, refusal
+    from gristmill.synth.builders.import_harmony import folder_violations
+    from gristmill.synth.builders.source import READY, Source, refusal
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:
@@ -129,7 +129,7 @@ def finished_conversion(data: bytes) -> None:
 
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
-    from gristmill.synth.build.source import RAW, Source, refusal
+    from gristmill.synth.builders.source import RAW, Source, refusal
     from gristmill.synth.raw.files import contiguous_run, files
 
     with folder("raw") as place:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.macroxue.build.values import value_sidecar
+from gristmill.macroxue.builders.values import value_sidecar
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
 from gristmill.macroxue.laws.values import value_laws

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.format.shards import open_steps
 from gristmill.macroxue.read.lookup import Pack

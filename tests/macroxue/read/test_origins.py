@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput, GristmillError, Trace
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack, PackedStep
 from gristmill.macroxue.read.origins import run_origins, step_line, value_origins

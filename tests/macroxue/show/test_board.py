@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from gristmill import markdown
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.rules.moves import DIRECTIONS

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.macroxue.build.pack import pack
+from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.format.metadata_db import Run, write_metadata
 from gristmill.macroxue.read.lookup import Pack

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.arc import build_arc
-from gristmill.puzzles.build.domino import build_domino
-from gristmill.puzzles.build.maze import build_maze
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.arc import build_arc
+from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.arc_augment import parse_id
 from gristmill.puzzles.format.join import npy_header

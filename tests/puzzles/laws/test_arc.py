@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build import arc_leaks
-from gristmill.puzzles.build.arc import build_arc
+from gristmill.puzzles.builders import arc_leaks
+from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import encode
 from gristmill.puzzles.laws.arc import arc_laws

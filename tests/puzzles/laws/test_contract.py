@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.dataset import build_dataset
-from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.builders.dataset import build_dataset
+from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import contract_laws

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_augment import augmentation
 from gristmill.puzzles.domains.domino_findings import findings

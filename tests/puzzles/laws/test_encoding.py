@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.laws.domino import domino_laws
 

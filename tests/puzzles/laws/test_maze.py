@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.maze import build_maze
+from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.laws.maze import maze_laws
 from tests.puzzles.plain_mazes import maze

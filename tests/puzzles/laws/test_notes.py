@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import Summary, Violation, counts_of
-from gristmill.puzzles.build.arc import build_arc
-from gristmill.puzzles.build.maze import build_maze
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.arc import build_arc
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.laws import notes
@@ -118,7 +118,7 @@ def test_the_first_repeat_of_a_bank_is_that_of_both_splits(tmp_path: Path) -> No
 def test_repeated_mazes_are_named_up_to_symmetry(
     tmp_path: Path, recorded: dict[str, int | float]
 ) -> None:
-    from tests.puzzles.build.test_maze import drop, mazes
+    from tests.puzzles.builders.test_maze import drop, mazes
 
     first = mazes(3, 1)
     source = drop(tmp_path / "drop", [*first, first[1], first[0]], mazes(2, 2))

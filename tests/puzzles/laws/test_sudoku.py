@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku.board import board_of
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation

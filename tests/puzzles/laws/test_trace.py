@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.puzzles.build.dataset import Plan, build_dataset
+from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.encoding import Encoding
 from gristmill.puzzles.format.part_file import Sets

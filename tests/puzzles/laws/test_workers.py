@@ -13,10 +13,10 @@ import pytest
 from gristmill import families
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.puzzles.build.arc import build_arc
-from gristmill.puzzles.build.domino import build_domino
-from gristmill.puzzles.build.maze import build_maze
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.arc import build_arc
+from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.family import _dataset
 from gristmill.puzzles.raw.samples.maze import write_maze_sample
@@ -55,7 +55,7 @@ BUILDS: dict[str, Callable[[Path, int], None]] = {
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tasks and many batches of rows."""
-    build, laws = "gristmill.puzzles.build", "gristmill.puzzles.laws"
+    build, laws = "gristmill.puzzles.builders", "gristmill.puzzles.laws"
     monkeypatch.setattr(f"{build}.arc._PART_BYTES", 1)
     monkeypatch.setattr(f"{build}.sudoku._TASK_BYTES", 1)
     monkeypatch.setattr(f"{build}.maze._TASK_BYTES", 1)

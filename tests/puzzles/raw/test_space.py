@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.puzzles.build.domino import build_domino
-from gristmill.puzzles.build.maze import build_maze
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.raw.samples.maze import write_maze_sample
 from gristmill.puzzles.raw.space import space

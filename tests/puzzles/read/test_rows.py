@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.build.dataset import build_dataset
+from gristmill.puzzles.builders.dataset import build_dataset
 from gristmill.puzzles.read.rows import Dataset
 from tests.puzzles.toy import plan
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from gristmill.hashing import sha256_file
-from gristmill.puzzles.build.arc import build_arc
-from gristmill.puzzles.build.domino import build_domino
-from gristmill.puzzles.build.maze import build_maze
-from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.builders.arc import build_arc
+from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.format.names import SPLITS

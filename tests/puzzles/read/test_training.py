@@ -22,7 +22,7 @@ BATCH, STEPS = 16, 24
 def _from_sample(kind: str, config: Any) -> Callable[[Path, Path], None]:
     def build(drop: Path, out: Path) -> None:
         sample = import_module(f"gristmill.puzzles.raw.samples.{kind}")
-        builder = import_module(f"gristmill.puzzles.build.{kind}")
+        builder = import_module(f"gristmill.puzzles.builders.{kind}")
         getattr(sample, f"write_{kind}_sample")(drop)
         getattr(builder, f"build_{kind}")(drop, out, config)
 
@@ -30,7 +30,7 @@ def _from_sample(kind: str, config: Any) -> Callable[[Path, Path], None]:
 
 
 def _domino(drop: Path, out: Path) -> None:
-    from gristmill.puzzles.build.domino import build_domino
+    from gristmill.puzzles.builders.domino import build_domino
 
     build_domino(out, DominoConfig(num_games=200, num_aug=2))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gristmill.contract import Violation
-from gristmill.reasoning.build.align import align
-from gristmill.reasoning.build.report import coverage_report
+from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.report import coverage_report
 from gristmill.reasoning.config import AlignConfig, ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.align import rows

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reasoning.build.manifest import all_metas, write_manifest
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.manifest import all_metas, write_manifest
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format.shards import manifest_entries, read_manifest
 from gristmill.reasoning.laws.manifest import manifest_laws
 from tests.reasoning.normalized_files import numbered, write

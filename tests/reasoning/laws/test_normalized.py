@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.reasoning.build.normalize import normalize
+from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.laws.normalized import normalized_laws

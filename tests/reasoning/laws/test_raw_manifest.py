@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gristmill.reasoning.build.raw_manifest import write_raw_manifest
+from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
 from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
-from tests.reasoning.build.test_raw_manifest import record
+from tests.reasoning.builders.test_raw_manifest import record
 
 
 @pytest.fixture

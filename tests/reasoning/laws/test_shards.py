@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format import names
 from gristmill.reasoning.laws import index_lines
 from gristmill.reasoning.laws.shards import _series, shard_laws

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reasoning.build.align import align
+from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.config import AlignConfig
 from gristmill.reasoning.read.alignment import Example, example, examples, place_of
 from gristmill.vocabularies.find import find

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.build.align import align
+from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.config import AlignConfig
 from gristmill.reasoning.format import audits
 from gristmill.reasoning.format.audits import Audit

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read import shard_files

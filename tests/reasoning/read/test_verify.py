@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.hashing import sha256_file
-from gristmill.reasoning.build.manifest import write_manifest
+from gristmill.reasoning.builders.manifest import write_manifest
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read.verify import verify_shards
 from tests.reasoning import shard_folders, small_shards

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.reasoning.build.align import align
-from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import AlignConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.vocabularies.pinned import GPT2

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.build import import_harmony
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders import import_harmony
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.laws.kd_shard import kd_laws

@@ -17,11 +17,11 @@ from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.provenance.verification import verify
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.harmony_manifest import write_harmony_manifest
-from gristmill.synth.build.harmony_shard import shard_name
-from gristmill.synth.build.kd_manifest import write_kd_manifest
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.harmony_manifest import write_harmony_manifest
+from gristmill.synth.builders.harmony_shard import shard_name
+from gristmill.synth.builders.kd_manifest import write_kd_manifest
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import aligned, trace
 from gristmill.synth.laws.harmony import harmony_laws

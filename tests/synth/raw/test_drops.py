@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.build.harmony_shard import shard_name
-from gristmill.synth.build.manifest_files import MANIFEST, METADATA
+from gristmill.synth.builders.harmony_shard import shard_name
+from gristmill.synth.builders.manifest_files import MANIFEST, METADATA
 from gristmill.synth.raw.drops import NUMBERS, READY_FILES, READY_SHARDS, account
 from gristmill.untrusted.files import LinkRule
 

@@ -19,7 +19,7 @@ from gristmill.provenance import record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth import span_normalized_loss
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.megatron_files import MappedValues, UnmappedValues
@@ -374,7 +374,8 @@ def test_the_shards_blend_by_their_samples(real: Path, vocabulary: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "module", ["gristmill.synth", "gristmill.synth.build.kd_shard", "gristmill.synth.laws.kd_shard"]
+    "module",
+    ["gristmill.synth", "gristmill.synth.builders.kd_shard", "gristmill.synth.laws.kd_shard"],
 )
 def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -> None:
     heavy = {"torch", "megatron", "pyarrow", "tiktoken", "openai_harmony", "huggingface_hub"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gristmill.synth import span_normalized_loss
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
 from tests.later import later

@@ -17,8 +17,8 @@ from gristmill.provenance import Input, trace_inputs
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.import_harmony import import_shard
+from gristmill.synth.builders.harmony import to_harmony
+from gristmill.synth.builders.import_harmony import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet as format_parquet
 from gristmill.synth.raw.files import TEXTS

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.render import documents, harmony

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gristmill.synth.build.harmony_rows import developer_message, system_message
+from gristmill.synth.builders.harmony_rows import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render import documents, harmony, strict, templates

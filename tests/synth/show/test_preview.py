@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import counts_of
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.show import preview
 from tests.synth.damage import FRACTION

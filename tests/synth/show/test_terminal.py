@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gristmill.cli import main
 from gristmill.contract import BadInput
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import trace
 from gristmill.synth.show import drawing, terminal, tokens

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.show import tokens
 from gristmill.vocabularies import encode

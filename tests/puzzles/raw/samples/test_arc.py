@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.hashing import sha256_file
-from gristmill.puzzles.build.arc import build_arc
+from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.puzzles.raw.arc_tasks import read_tasks

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from gristmill.hashing import sha256_file
-from gristmill.puzzles.build.maze import build_maze
+from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.laws.maze import maze_laws
 from gristmill.puzzles.raw.samples.maze import MAZES, SIDE, write_maze_sample

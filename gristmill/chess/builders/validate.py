@@ -1,0 +1,253 @@
+"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports.
+
+Each part is a byte range of a file. Here the parts are put together in file order. See also
+`validate_range.py`: one byte range; `validate_reports.py`: the counts.
+Source: docs/formats/chess.md#validation
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess.builders.equal_games import EqualGames, find_equal_games
+from gristmill.chess.builders.range_output import RangeTask
+from gristmill.chess.builders.validate_range import validate_range
+from gristmill.chess.builders.validate_reports import Tally, profile_of, report_of
+from gristmill.chess.config import ValidateConfig
+from gristmill.chess.format import sidecar
+from gristmill.chess.format.move_keys import count_duplicates
+from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
+from gristmill.chess.raw.months import month_in
+from gristmill.chess.raw.pgn import follow, plan
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.hashing import sha256_file
+from gristmill.run.part_streams import Bytes, StreamFiles, run_streams
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
+
+_INVALID_HEAD = "game_id,source_file,reason,offending_ply,result"
+_FLAGGED_HEAD = "game_id,source_file,flag,result,detail,pgn_offset\r\n"
+
+
+@dataclass(frozen=True)
+class ValidateSummary(Summary):
+    """Counts of a validation.
+
+    total_games: games of all PGN files.
+    valid_games: games that became rows.
+    invalid_games: rejected games.
+    duplicate_games: valid games whose moves an earlier valid game has too.
+    equal_games: valid games with the id of an earlier valid game.
+    games_outside_month: valid games with a date that is not in the month of their file.
+    oracle_games: games that needed python-chess.
+    plies: plies of the valid games.
+    white_wins: valid games that White won.
+    black_wins: valid games that Black won.
+    draws: valid games without a winner.
+    reasons: rejected games by reason.
+    flags: flagged games by flag.
+    phases: plies of the valid games by phase.
+    """
+
+    total_games: int
+    valid_games: int
+    invalid_games: int
+    duplicate_games: int
+    equal_games: int
+    games_outside_month: int
+    oracle_games: int
+    plies: int
+    white_wins: int
+    black_wins: int
+    draws: int
+    reasons: Mapping[str, int]
+    flags: Mapping[str, int]
+    phases: Mapping[str, int]
+
+
+def validate(
+    pgn_paths: Sequence[Path],
+    out: Path,
+    config: ValidateConfig = ValidateConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+) -> ValidateSummary:
+    """Validate PGN files: write rows, rejects, flags, sidecar and reports.
+
+    Memory does not grow with the number of games.
+
+    pgn_paths: the PGN files, in the order of the rows.
+    out: folder to make; its files are those of docs/formats/chess.md#folders.
+    config: rules and filters. `compat="reference"` writes the files of the original code.
+    parts: store of finished parts, from which a killed build goes on; None for no store.
+    progress: gets the stages `validate` and `hash`, in bytes of PGN.
+
+    Raises BadInput for no input, for a file that cannot be PGN, for files without one game, and
+    where there are not as many source names as files. Raises MissingPythonChess where a game
+    needs python-chess.
+    Source: docs/formats/chess.md#validation
+    """
+    paths = [Path(path) for path in pgn_paths]
+    names = _source_names(paths, config)
+    out.mkdir()
+    tally = _write_streams(paths, names, out, config, parts, progress)
+    if tally.counts["total"] == tally.counts["no_game"]:
+        raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
+    equal = find_equal_games(out)
+    duplicates = count_duplicates([sidecar.games_file(out, "games")])
+    _write_json(sidecar.sources_file(out), {"sources": _sources(paths, names, progress)})
+    _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
+    _write_json(out / PROFILE, profile_of(tally, duplicates))
+    return _summary(tally, duplicates, equal)
+
+
+def _source_names(paths: Sequence[Path], config: ValidateConfig) -> list[str]:
+    """The texts of `source_file`. Raises BadInput for no file or a wrong number of names."""
+    if not paths:
+        raise BadInput("pgn_paths", "there is no PGN file; pass at least one")
+    if not config.source_names:
+        reference = config.compat == "reference"
+        return [str(path) if reference else path.name for path in paths]
+    names = list(config.source_names)
+    if len(names) != len(paths):
+        rule = f"{len(names)} names for {len(paths)} PGN files; pass one name a file"
+        raise BadInput("source_names", rule)
+    return names
+
+
+def _write_streams(
+    paths: Sequence[Path],
+    names: Sequence[str],
+    out: Path,
+    config: ValidateConfig,
+    store: PartStore | None,
+    progress: Progress,
+) -> Tally:
+    """Validate all byte ranges and write rows, rejects, flags, game records and phase codes."""
+    files = {
+        "valid": out / VALID,
+        "invalid": out / INVALID,
+        "flagged": out / FLAGGED,
+        "games": sidecar.games_file(out, "games"),
+        "phases": sidecar.phases_file(out, "games"),
+    }
+    more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
+    with StreamFiles(files) as written:
+        written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
+        written.write("flagged", _FLAGGED_HEAD.encode())
+        tasks = _tasks(paths, names, config)
+        return _append_all(tasks, config.workers, store, written, out, progress)
+
+
+def _tasks(
+    paths: Sequence[Path], names: Sequence[str], config: ValidateConfig
+) -> list[tuple[str, RangeTask]]:
+    return [
+        (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, names[i], config, month))
+        for i, path in enumerate(paths)
+        for month in [(month_in(path.name) or "").replace("-", ".")]
+        for item in plan(path, config.share_bytes)
+    ]
+
+
+def _append_all(
+    tasks: list[tuple[str, RangeTask]],
+    workers: int,
+    store: PartStore | None,
+    written: StreamFiles,
+    scratch: Path,
+    progress: Progress,
+) -> Tally:
+    """Validate all byte ranges; a range that began inside a game is read again from its end."""
+    tally, file, expected = Tally(), -1, 0
+    total = sum(task.size for _, task in tasks)
+    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
+    with progress.stage("validate", unit="bytes", total=total) as stage:
+        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+            if task.file != file:
+                file, expected = task.file, 0
+            moved = follow(expected, task.range)
+            if moved is None:
+                end = _append(streams, summary, written, tally)
+            else:
+                again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
+                for part in run_streams(validate_range, again, store, 1, scratch=scratch):
+                    end = _append(*part, written, tally)
+            expected = end if task.range.stop < task.range.path.stat().st_size else 0
+            stage.advance(task.size)
+    return tally
+
+
+def _append(
+    streams: Iterable[tuple[str, Bytes]],
+    summary: Mapping[str, Any],
+    written: StreamFiles,
+    tally: Tally,
+) -> int:
+    """Append the streams of a part and add its counts; returns the offset where its games end.
+
+    The game records of a part count row offsets from its own first row; here the bytes of
+    the rows before are added.
+    """
+    base, records = written.sizes["valid"], bytearray()
+    for name, data in streams:
+        if name == "games":
+            records += data
+        else:
+            written.write(name, data)
+    games = np.frombuffer(records, sidecar.GAME)
+    games["row"] += base
+    written.write("games", games.tobytes())
+    tally.add(summary)
+    return int(summary["end"])
+
+
+def _sources(
+    paths: Sequence[Path], names: Sequence[str], progress: Progress
+) -> list[dict[str, Any]]:
+    sizes = [path.stat().st_size for path in paths]
+    with progress.stage("hash input", unit="bytes", total=sum(sizes)) as stage:
+        return [
+            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
+            for name, size, path in zip(names, sizes, paths, strict=True)
+        ]
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2))
+
+
+def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummary:
+    counts, flags = tally.counts, tally.by_name("flag")
+    valid, total = counts["valid"], counts["total"]
+    return ValidateSummary(
+        files={
+            VALID: FileNote(rows=valid),
+            INVALID: FileNote(rows=total - valid),
+            FLAGGED: FileNote(rows=sum(flags.values())),
+            "sidecar/games.games.bin": FileNote(rows=valid),
+            "sidecar/games.phases.bin": FileNote(rows=counts["plies"]),
+            SUMMARY: FileNote(payload=False),
+        },
+        total_games=total,
+        valid_games=valid,
+        invalid_games=total - valid,
+        duplicate_games=duplicates,
+        equal_games=equal.games,
+        games_outside_month=counts["outside_month"],
+        oracle_games=counts["oracle"],
+        plies=counts["plies"],
+        white_wins=counts["winner.W"],
+        black_wins=counts["winner.B"],
+        draws=counts["winner.D"],
+        reasons=tally.by_name("reason"),
+        flags=flags,
+        phases=tally.by_name("phase"),
+    )

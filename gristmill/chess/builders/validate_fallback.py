@@ -1,0 +1,60 @@
+"""Add a game that python-chess read to the output of its byte range."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from gristmill.chess.builders.range_output import RangeOutput
+from gristmill.chess.builders.verdict import judge
+from gristmill.chess.format import rows
+from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.raw.pgn import PlacedGame
+from gristmill.chess.read.phases import phase_codes
+
+_ECO = re.compile("[A-E][0-9][0-9]")
+
+
+def add_game(output: RangeOutput, placed: PlacedGame) -> None:
+    """Decide on a game that python-chess read, and add its row, or its reject.
+
+    output: of the byte range.
+    placed: the game and its place in the PGN.
+
+    Source: docs/formats/chess.md#verdict-order
+    """
+    game, task = placed.game, output.task
+    output.counts["total"] += 1
+    output.counts["oracle"] += 1
+    headers = rows.ordered_headers(game.headers)
+    reason, ply, flags, error = judge(game, task.config)
+    if output.reference:
+        game_id = rows.reference_id(task.source, headers, game.moves)
+    else:
+        game_id = rows.content_id(headers, game.moves)
+    if not game.moves and not headers.keys() - {"Result"}:
+        output.counts["no_game"] += 1
+    if reason:
+        without_id = (
+            "unclosed_comment",
+            "pgn_errors",
+            "empty_game",
+            *("result_mismatch",) * output.reference,
+        )
+        game_id = "" if reason in without_id else game_id
+        output.reject(game_id, reason, ply, game.result, error, placed.offset)
+        return
+    winner = rows.winner_side(game.result)
+    detail = f"movetext {'/'.join(game.terminators)}"
+    output.flag(game_id, flags, game.result, detail, placed.offset)
+    row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
+    record = (0, placed.offset, placed.size, task.file, len(game.moves), flags)
+    records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)
+    output.keep([row], records)
+    output.phases.append(phase_codes([game.moves])[0])
+    eco = headers.get("ECO", "")
+    output.date(headers.get("UTCDate", ""), headers.get("Date", ""), placed.offset)
+    known = bool(_ECO.fullmatch(eco))
+    name = headers.get("Opening", "") if known else ""
+    output.opening(eco if known else "?", name, [int(winner == side) for side in "WDB?"])

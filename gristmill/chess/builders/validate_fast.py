@@ -1,0 +1,301 @@
+"""Add a batch of games that the compiled reader took to the output of their byte range.
+
+The decisions are those of `verdict.py`, made for a whole batch at once. For each game Python
+only makes two hashes and joins the row.
+Source: docs/formats/chess.md#verdict-order
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.chess.builders.range_output import RangeOutput
+from gristmill.chess.builders.verdict import filtered, has_filters
+from gristmill.chess.config import ValidateConfig
+from gristmill.chess.format import rows
+from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.raw import python_chess
+from gristmill.chess.raw.batches import Batch
+
+# Result codes of the reader: places in rows.RESULTS, and one for any other text.
+_DRAW, _UNKNOWN, _OTHER = 3, 4, 5
+_WINNERS = "?WBD??"
+_ECO_TAG, _OPENING_TAG, _RESULT_TAG = 14, 15, 6
+_PLAYER_TAGS, _DATE_TAG, _UTC_DATE_TAG = [4, 5], 2, 7
+# After the codes A00 to E99, which are numbered 0 to 499.
+_NO_CODE = 500
+
+
+def _verdicts(batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Result codes of the board without and with claims of a draw, 0 for an open game."""
+    from gristmill.chess.kernels import ending, scan
+
+    endings = batch.games[:, scan.VERDICT]
+    unclaimed = np.array([0, 1, 2, _DRAW, 0, 0])[endings]
+    claimed = np.array([0, 1, 2, _DRAW, _DRAW, 0])[endings]
+    for i in np.flatnonzero(endings == ending.UNSURE).tolist():
+        game = batch.games[i]
+        moves = batch.uci[game[scan.UCI0] : game[scan.UCI1]].decode().split(" ")
+        without, with_claims = python_chess.claimed_result(moves)
+        unclaimed[i] = rows.RESULTS.index(without) % _UNKNOWN
+        claimed[i] = rows.RESULTS.index(with_claims) % _UNKNOWN
+    return unclaimed, claimed
+
+
+def _tags(batch: Batch, i: int) -> dict[str, str]:
+    """All tags of game i, the roster first, with `Result` filled from the movetext."""
+    from gristmill.chess.kernels import scan
+
+    game, buf = batch.games[i], batch.buf
+    tags: dict[str, str] = {}
+    for n0, n1, v0, v1 in batch.tags[game[scan.TAG0] : game[scan.TAG1]].tolist():
+        tags[buf[n0:n1].decode()] = buf[v0:v1].decode("utf-8", "replace")
+    if game[scan.TERMINATOR] and tags.get("Result", "*") == "*":
+        tags["Result"] = rows.RESULTS[game[scan.TERMINATOR]]
+    return rows.ordered_headers(tags)
+
+
+def _text(batch: Batch, i: int, tag: int) -> str:
+    """The value of a tag with a fixed slot of game i; empty where it is missing."""
+    start, end = batch.known[i, tag].tolist()
+    return batch.buf[start:end].decode("utf-8", "replace") if start >= 0 else ""
+
+
+def _result(batch: Batch, i: int, code: int) -> str:
+    if code == _OTHER:
+        return _text(batch, i, _RESULT_TAG)
+    return rows.RESULTS[code] or "*"
+
+
+def _id_function(
+    batch: Batch, source: str, reference: bool
+) -> Callable[[int, bool, int, int], str]:
+    """The function from (game, wide, start of its id fields, end of its moves) to the id."""
+    from gristmill.chess.kernels import scan
+
+    sha256, uci = hashlib.sha256, batch.uci
+
+    def moves(i: int) -> list[str]:
+        return uci[batch.games[i, scan.UCI0] : batch.games[i, scan.UCI1]].decode().split(" ")
+
+    def content(i: int, wide: bool, start: int, end: int) -> str:
+        if wide:
+            return rows.content_id(_tags(batch, i), moves(i))
+        return sha256(uci[start:end]).hexdigest()[:40]
+
+    def by_path(i: int, wide: bool, start: int, end: int) -> str:
+        return rows.reference_id(source, _tags(batch, i), moves(i))
+
+    return by_path if reference else content
+
+
+def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> list[str]:
+    """The reason of each game, empty for a valid one."""
+    from gristmill.chess.kernels import scan
+
+    result, plies = batch.games[:, scan.RESULT], batch.games[:, scan.PLIES]
+    open_result = (result == 0) | (result == _UNKNOWN)
+    mismatch = (board > 0) & ~open_result & (board != result)
+    faults = (plies == 0, batch.known[:, scan.FEN, 0] >= 0, mismatch, plies < config.min_plies)
+    fault = np.select(faults, (1, 2, 3, 4), 0)
+    names = ("", "empty_game", "fen_start", "result_mismatch", "too_short")
+    reasons = [names[n] for n in fault.tolist()]
+    if has_filters(config):
+        for i, reason in enumerate(reasons):
+            reasons[i] = reason or filtered(_tags(batch, i), config)
+    return reasons
+
+
+def _flags(
+    batch: Batch, unclaimed: NDArray[np.int64], claimed: NDArray[np.int64], reference: bool
+) -> NDArray[np.int64]:
+    """The flags of each game, as bits."""
+    from gristmill.chess.kernels import scan
+
+    result, terminator = batch.games[:, scan.RESULT], batch.games[:, scan.TERMINATOR]
+    decisive = (result == 1) | (result == 2)
+    claimable = (claimed == _DRAW) & (unclaimed == 0) & decisive
+    conflict = (terminator > 0) & (terminator != result)
+    conflict &= ~(reference & (terminator == _UNKNOWN))
+    flags: NDArray[np.int64] = (
+        claimable * rows.CLAIMABLE_DRAW
+        + conflict * rows.RESULT_CONFLICT
+        + (result == _OTHER) * rows.ODD_RESULT
+        + _nameless(batch) * rows.NO_PLAYERS
+    )
+    return flags
+
+
+def _nameless(batch: Batch) -> NDArray[np.bool_]:
+    """Whether a player of each game has no name (`rows.NO_NAMES`)."""
+    spans = batch.known[:, _PLAYER_TAGS]
+    starts, sizes = spans[..., 0], spans[..., 1] - spans[..., 0]
+    first = np.frombuffer(batch.buf, np.uint8)[np.maximum(starts, 0)]
+    missing = (starts < 0) | (sizes == 0) | ((sizes == 1) & (first == ord("?")))
+    return np.asarray(missing.any(axis=1))
+
+
+def _date_games(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
+    """Give `output` the dates of valid games that do not begin with the month."""
+    month, utc_dates = output.task.month, batch.known[:, _UTC_DATE_TAG, 0]
+    starts = np.where(utc_dates >= 0, utc_dates, batch.known[:, _DATE_TAG, 0])
+    places = np.maximum(starts, 0)[:, None] + np.arange(len(month))
+    text = np.frombuffer(batch.buf, np.uint8)
+    begins = text[np.minimum(places, len(text) - 1)] == np.frombuffer(month.encode(), np.uint8)
+    for i in np.flatnonzero(valid & ~((starts >= 0) & begins.all(axis=1))).tolist():
+        output.date(_text(batch, i, _UTC_DATE_TAG), _text(batch, i, _DATE_TAG), _offset(batch, i))
+
+
+def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
+    """Count the valid games by ECO code and winner."""
+    from gristmill.chess.kernels import scan
+
+    sides = np.array([3, 0, 2, 1, 3, 3])[batch.games[:, scan.RESULT]]
+    spans = batch.known[:, _ECO_TAG]
+    text = np.frombuffer(batch.buf, np.uint8)
+    start = np.where(spans[:, 1] - spans[:, 0] == 3, spans[:, 0], -1)
+    places = np.maximum(start, 0)[:, None] + np.arange(3)
+    letters = text[np.minimum(places, max(len(text) - 1, 0))].astype(np.int64)
+    digits = letters[:, 1:] - 48
+    known = (start >= 0) & ((digits >= 0) & (digits <= 9)).all(axis=1)
+    known &= (letters[:, 0] >= ord("A")) & (letters[:, 0] <= ord("E"))
+    numbers = (letters[:, 0] - ord("A")) * 100 + digits @ np.array([10, 1])
+    codes = np.where(known, numbers, _NO_CODE)
+    for code in np.unique(codes[valid]).tolist():
+        of_code = valid & (codes == code)
+        name = "?" if code == _NO_CODE else f"{'ABCDE'[code // 100]}{code % 100:02d}"
+        title = ""
+        if code != _NO_CODE:
+            title = _text(batch, int(np.flatnonzero(of_code)[0]), _OPENING_TAG)
+        output.opening(name, title, np.bincount(sides[of_code], minlength=4).tolist())
+
+
+def add_batch(output: RangeOutput, batch: Batch) -> None:
+    """Decide on the games of a batch, and add their rows and rejects.
+
+    output: of the byte range.
+    batch: the games.
+
+    Raises MissingPythonChess where a verdict needs python-chess.
+    Source: docs/formats/chess.md#verdict-order
+    """
+    from gristmill.chess.kernels import scan
+
+    unclaimed, claimed = _verdicts(batch)
+    board = claimed if output.reference else unclaimed
+    reasons = _reasons(batch, output.task.config, board)
+    flags = _flags(batch, unclaimed, claimed, output.reference)
+    valid = np.array([not reason for reason in reasons], dtype=np.bool_)
+    output.counts["total"] += len(batch.games)
+    lines, digests = _add_games(output, batch, reasons, flags, board)
+    records = _records(batch, output.task.file, flags, valid)
+    records["move_key"] = np.frombuffer(digests, ">u8")
+    output.keep(lines, records)
+    output.phases.append(batch.phases[np.repeat(valid, batch.games[:, scan.PLIES])].tobytes())
+    _count_openings(output, batch, valid)
+    if output.task.month:
+        _date_games(output, batch, valid)
+
+
+def _add_games(
+    output: RangeOutput,
+    batch: Batch,
+    reasons: list[str],
+    flags: NDArray[np.int64],
+    board: NDArray[np.int64],
+) -> tuple[list[bytes], bytes]:
+    """Add rejects and flags; returns the lines and the move keys of the valid games."""
+    from gristmill.chess.kernels import scan
+
+    text, uci, sha256 = batch.text, batch.uci, hashlib.sha256
+    game_id_of = _id_function(batch, output.task.source, output.reference)
+    source = b'", "source_file": ' + json.dumps(output.task.source).encode() + b', "headers": '
+    middles = [_middle(rows.RESULTS[code] or "*", code) for code in range(_OTHER)]
+    without_id = ("empty_game", *("result_mismatch",) * output.reference)
+    lines: list[bytes] = []
+    digests: list[bytes] = []
+    columns = [
+        batch.games[:, column].tolist()
+        for column in (
+            scan.WIDE, scan.RESULT, scan.PLIES, scan.HEAD0, scan.HEAD1,
+            scan.LIST1, scan.ID0, scan.UCI0, scan.UCI1,
+        )
+    ]  # fmt: skip
+    for i, (reason, flag, wide, code, plies, head0, head1, list1, id0, uci0, uci1) in enumerate(
+        zip(reasons, flags.tolist(), *columns, strict=True)
+    ):
+        game_id = "" if reason in without_id else game_id_of(i, wide, id0, uci1)
+        if reason:
+            _reject(output, batch, i, game_id, reason, rows.RESULTS[int(board[i])])
+            continue
+        if flag:
+            _flag(output, batch, i, game_id, flag)
+        middle = middles[code] if code != _OTHER else _middle(_result(batch, i, code), code)
+        headers = json.dumps(_tags(batch, i)).encode() if wide else text[head0:head1]
+        moves = text[head1:list1]
+        lines.append(
+            b"".join(
+                (
+                    b'{"game_id": "', game_id.encode(), source, headers, middle,
+                    b"%d" % plies, b', "moves": ', moves, b', "moves_uci": ', moves, b"}\n",
+                )
+            )
+        )  # fmt: skip
+        digests.append(sha256(uci[uci0:uci1]).digest()[:8])
+    return lines, b"".join(digests)
+
+
+def _middle(result: str, code: int) -> bytes:
+    """The part of a row between its headers and its plies."""
+    fields = f'"result": {json.dumps(result)}, "winner_side": "{_WINNERS[code]}"'
+    return f', {fields}, "plies": '.encode()
+
+
+def _offset(batch: Batch, i: int) -> int:
+    """The byte offset of game i in its PGN."""
+    from gristmill.chess.kernels import scan
+
+    return batch.base + int(batch.games[i, scan.START])
+
+
+def _reject(
+    output: RangeOutput, batch: Batch, i: int, game_id: str, reason: str, board: str
+) -> None:
+    from gristmill.chess.kernels import scan
+
+    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
+    error, plies = "", int(batch.games[i, scan.PLIES])
+    if reason == "result_mismatch":
+        error = f"the board says {board}, the header {result}"
+    elif reason == "fen_start":
+        error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
+    output.reject(game_id, reason, plies, result, error, _offset(batch, i))
+
+
+def _flag(output: RangeOutput, batch: Batch, i: int, game_id: str, flags: int) -> None:
+    from gristmill.chess.kernels import scan
+
+    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
+    detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
+    output.flag(game_id, flags, result, detail, _offset(batch, i))
+
+
+def _records(
+    batch: Batch, file: int, flags: NDArray[np.int64], valid: NDArray[np.bool_]
+) -> NDArray[np.void]:
+    """The game records of the valid games, without rows and move keys."""
+    from gristmill.chess.kernels import scan
+
+    games = batch.games[valid]
+    records = np.zeros(len(games), GAME)
+    records["pgn"] = games[:, scan.START] + batch.base
+    records["size"] = games[:, scan.END] - games[:, scan.START]
+    records["file"] = file
+    records["plies"] = games[:, scan.PLIES]
+    records["flags"] = flags[valid]
+    return records

@@ -1,0 +1,56 @@
+"""Module paths of the version before this one, which pickles and Ray tasks may name.
+
+An import of such a path gives the module of today. A version removes the paths of the one before.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+MOVED: Final = {
+    f"gristmill.{family}.build": f"gristmill.{family}.builders"
+    for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+}
+"""Earlier path of a module or package -> its path; a package brings the modules in it."""
+
+
+def moved_to(name: str) -> str | None:
+    """Returns today's path of a module, None where `name` is no earlier one."""
+    head = name
+    while head:
+        if head in MOVED:
+            return MOVED[head] + name[len(head) :]
+        head = head.rpartition(".")[0]
+    return None
+
+
+class _OldPaths(MetaPathFinder, Loader):
+    """Imports a module by its earlier path."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not name.startswith("gristmill.") or moved_to(name) is None:
+            return None
+        return ModuleSpec(name, self, is_package=False)
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        today = str(moved_to(name))
+        warnings.warn(f"{name} is now {today}", DeprecationWarning, stacklevel=2)
+        # The import system returns what stands here, so that both paths name one module.
+        sys.modules[name] = import_module(today)
+
+
+def install() -> None:
+    """Let this process import modules by their earlier paths."""
+    if not any(isinstance(each, _OldPaths) for each in sys.meta_path):
+        # First, since the parent's folder would give a second copy of the module.
+        sys.meta_path.insert(0, _OldPaths())

@@ -1,0 +1,194 @@
+"""Rated CSV files and puzzle banks to a Sudoku dataset.
+
+Source: docs/formats/puzzles.md#sudoku
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
+from gristmill.puzzles.builders.sudoku_choice import FIRST_REPEAT, RowNumbers, chosen_rows
+from gristmill.puzzles.builders.sudoku_table import Boards, Table, read_boards, read_sources
+from gristmill.puzzles.config import SudokuConfig
+from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING, KIND, text_of
+from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.names import SET, SPLITS
+from gristmill.puzzles.format.part_file import Sets
+from gristmill.puzzles.raw.folders import source_folders
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
+from gristmill.run.workers import threaded_map
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+_TASK_BYTES: Final = 8 << 20
+"""Tokens of a task's batches as uint8."""
+
+
+@dataclass(frozen=True)
+class SudokuSummary(DatasetSummary):
+    """What was built.
+
+    sources_read: rows of the sources. below_difficulty: rows left out by their rating.
+    duplicates_removed: rows whose question an earlier row of the split has.
+    first_repeats: of each file with such rows the line of the first one.
+    ambiguous_dropped: rows looked at with another number of solutions than one.
+    leaks_dropped: test rows that are training rows up to symmetry.
+    augmentations_missing: augmentations that repeated an example of their group too often.
+    """
+
+    sources_read: int
+    below_difficulty: int
+    duplicates_removed: int
+    first_repeats: Mapping[str, int]
+    ambiguous_dropped: int
+    leaks_dropped: int
+    augmentations_missing: int
+
+
+@dataclass(frozen=True)
+class SudokuTask:
+    """Rows of one split that become groups.
+
+    split: its name. boards: file of the table. rows: int64, rows of the table.
+    files, lines: int32, where the rows come from. paths: of the files, for messages.
+    """
+
+    split: str
+    boards: Path
+    rows: RowNumbers
+    files: npt.NDArray[np.int32]
+    lines: npt.NDArray[np.int32]
+    paths: Sequence[Path]
+
+
+@dataclass(frozen=True)
+class MakeSudokus:
+    """Makes the batch of a task: each puzzle and its augmentations as one group.
+
+    seed: of the draws. num_aug: of training puzzles. is_checked: whether puzzles with another
+        number of solutions than one are refused.
+    """
+
+    seed: int
+    num_aug: int
+    is_checked: bool
+
+    def __call__(self, task: SudokuTask) -> Mapping[Sets, Batch]:
+        """The batch of a task. Raises BadInput as `check_unique`."""
+        from gristmill.puzzles.domains.sudoku.augment import groups
+        from gristmill.puzzles.domains.sudoku.symmetry import key_of
+
+        questions, answers = read_boards(task.boards, task.rows)
+        if self.is_checked:
+            check_unique(questions, task)
+        num_aug = self.num_aug if task.split == "train" else 0
+        keys = np.zeros(len(questions), np.uint64)
+        if num_aug:
+            keys[:] = [key_of(self.seed, text_of(question)) for question in questions]
+        inputs, labels, draws, sizes = groups(questions, answers, keys, num_aug)
+        origins = np.empty((len(inputs), 3), np.int32)
+        origins[:, 0] = np.repeat(task.files, sizes)
+        origins[:, 1] = np.repeat(task.lines, sizes)
+        origins[:, 2] = draws
+        ones = np.ones(len(inputs), np.int32)
+        return {(task.split, SET): Batch(inputs, labels, origins, ones, sizes)}
+
+
+def check_unique(questions: Boards, task: SudokuTask) -> None:
+    """Check that every puzzle of a task has one solution.
+
+    questions: uint8 [rows, 81].
+
+    Raises BadInput with file and line for the first one that has not.
+    """
+    from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
+
+    _, found, _ = solutions_of(questions)
+    if (found == 1).all():
+        return
+    row = int(np.argmax(found != 1))
+    rule = (
+        f"takes more than {MOST_GUESSES:,} guesses to solve: take the puzzle out"
+        if found[row] == GAVE_UP
+        else "has more than one solution: take the puzzle out, or build with unique = drop or off"
+    )
+    raise BadInput(task.paths[task.files[row]], rule, int(task.lines[row]))
+
+
+def build_sudoku(
+    csv_dir: Path | Sequence[Path],
+    out: Path,
+    config: SudokuConfig,
+    *,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+    links: LinkRule = REFUSE_LINKS,
+) -> SudokuSummary:
+    """Build a Sudoku dataset.
+
+    csv_dir: a folder with `train.csv` and `test.csv`, or with banks, `*.txt`; or several folders,
+        whose order does not matter.
+    out: a folder that does not exist yet.
+    parts: keeps finished parts for the build after a kill; default None.
+    progress: gets the rows read, the parts made and the rows joined.
+    links: what happens to links in the folders; default: they are refused.
+
+    Raises BadInput with file and line for what breaks a rule, and with the rows of leaks.
+    Source: docs/formats/puzzles.md#sudoku
+    """
+    folders = source_folders(csv_dir)
+    counts: Counter[str] = Counter()
+    with _scratch(out, parts) as folder:
+        table = read_sources(folders, folder / "boards", config, links, progress, counts)
+        chosen = chosen_rows(table, config, counts)
+        make = MakeSudokus(config.seed, config.num_aug, config.unique == "refuse")
+        tasks = [*_tasks(table, chosen, config.num_aug)]
+        plan = Plan(KIND, ENCODING, config, tasks, make, table.sources, engine=threaded_map)
+        made = build_dataset(plan, out, parts, progress)
+    return SudokuSummary(
+        **vars(made),
+        sources_read=counts["sources_read"],
+        below_difficulty=counts["below_difficulty"],
+        duplicates_removed=counts["duplicates_removed"],
+        first_repeats={
+            name.removeprefix(FIRST_REPEAT): line
+            for name, line in counts.items()
+            if name.startswith(FIRST_REPEAT)
+        },
+        ambiguous_dropped=counts["ambiguous_dropped"],
+        leaks_dropped=counts["leaks_dropped"],
+        augmentations_missing=made.groups["train"] * config.num_aug - made.augmented,
+    )
+
+
+@contextmanager
+def _scratch(out: Path, parts: PartStore | None) -> Iterator[Path]:
+    """A folder for the boards, next to the dataset or in the part store; removed at the end."""
+    place = parts.folder if parts is not None else out.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".boards-", dir=place) as name:
+        yield Path(name)
+
+
+def _tasks(
+    table: Table, chosen: Mapping[str, RowNumbers], num_aug: int
+) -> Iterator[tuple[str, SudokuTask]]:
+    for split in SPLITS:
+        group = 1 + (num_aug if split == "train" else 0)
+        size = max(1, _TASK_BYTES // (2 * CELLS * group))
+        for first in range(0, len(chosen[split]), size):
+            rows = chosen[split][first : first + size]
+            places = (table.files[rows], table.lines[rows])
+            task = SudokuTask(split, table.boards, rows, *places, table.paths)
+            yield f"{split}-{first:010d}", task

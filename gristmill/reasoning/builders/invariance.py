@@ -1,0 +1,147 @@
+"""How much of the tokens changes when raw records are perturbed.
+
+See also `perturbations.py`. Source: `docs/formats/reasoning.md#reports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from gristmill.reasoning.builders.perturbations import GATED, REPORTED, Perturb
+from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.format.records import STEPS, Record, parse
+from gristmill.reasoning.raw.shapes import seed_form
+from gristmill.reasoning.render.text import text_of
+from gristmill.vocabularies.encode import Encoder
+
+TOLERANCE: Final = 0.01
+"""Largest share of token ids that a perturbation may change: more is a breach, or flagged."""
+LONGEST: Final = 50_000
+"""Characters of a record; a longer one is left out, as its comparison would take long."""
+
+
+class Invariance(NamedTuple):
+    """What perturbations change in a split.
+
+    examples: that were perturbed.
+    left_out: drawn, but longer than `LONGEST`.
+    changed: by perturbation, the share of token ids that are not the same, from 0 to 1.
+    """
+
+    examples: int
+    left_out: int
+    changed: dict[str, float]
+
+    def breaches(self) -> dict[str, float]:
+        """The perturbations that should change nothing, and change too much."""
+        return {name: self.changed[name] for name in GATED if self.changed[name] >= TOLERANCE}
+
+    def flagged(self) -> dict[str, float]:
+        """The other perturbations that change much."""
+        return {name: self.changed[name] for name in REPORTED if self.changed[name] > TOLERANCE}
+
+
+def measure(
+    jsonl: Path, corpus: str, split: str, records: int, sample: int, seed: int, encoder: Encoder
+) -> Invariance:
+    """Perturb a sample of the records of a split, normalise and tokenise them again, compare.
+
+    jsonl: the normalised file. Its records take the place of raw ones, in the seed's form.
+    corpus, split: the split.
+    records: number of records in it.
+    sample: records to draw, at most; drawn by `seed` and the split.
+    encoder: GPT-2's.
+
+    A share is 1 minus the ids that both have in the same order (a longest common subsequence),
+    over the ids of the longer one, over all examples. Memory: the sample.
+    Raises BadInput for a line that is no record.
+    Source: `docs/formats/reasoning.md#reports`.
+    """
+    random = Random(f"{seed}:{corpus}__{split}")
+    wanted = set(random.sample(range(records), min(sample, records)))
+    drawn = [record for record in _records(jsonl, wanted) if text_of(record)]
+    kept = [record for record in drawn if len(text_of(record)) <= LONGEST]
+    before = _ids([text_of(record) for record in kept], encoder)
+    read = seed_form(CORPORA[corpus]).read
+    changed = {
+        name: _share(before, _ids(_texts(kept, CORPORA[corpus], read, perturb, random), encoder))
+        for name, perturb in {**GATED, **REPORTED}.items()
+    }
+    return Invariance(len(kept), len(drawn) - len(kept), changed)
+
+
+def _records(jsonl: Path, wanted: set[int]) -> Iterator[dict[str, Any]]:
+    """Yield the records with some numbers, from 0."""
+    number = -1
+    last = max(wanted, default=-1)
+    with jsonl.open("rb") as file:
+        for row, line in enumerate(file, 1):
+            number += not line.isspace()
+            if number in wanted and not line.isspace():
+                yield parse(line, jsonl, row)
+            if number >= last:
+                return
+
+
+def _texts(
+    records: Sequence[Mapping[str, Any]],
+    corpus: Corpus,
+    read: Callable[[Mapping[str, Any]], Record],
+    perturb: Perturb,
+    random: Random,
+) -> list[str]:
+    """The rendered texts of records that were perturbed, and normalised again."""
+    texts = []
+    for record in records:
+        raw = {corpus.question_column: perturb(record["question"], random)}
+        raw[corpus.answer_column] = perturb(record["answer"], random)
+        if corpus.cot_column is not None:
+            raw[corpus.cot_column] = _chain(record, perturb, random)
+        texts.append(text_of(read(raw)._asdict()))
+    return texts
+
+
+def _chain(record: Mapping[str, Any], perturb: Perturb, random: Random) -> Any:
+    """The perturbed CoT: a list where it was one, null where there is none."""
+    if (steps := record.get(STEPS)) is not None:
+        return [perturb(step, random) for step in steps]
+    cot = record["cot"]
+    return None if cot is None else perturb(cot, random)
+
+
+def _ids(texts: Sequence[str], encoder: Encoder) -> list[list[int]]:
+    return [np.frombuffer(ids, np.int32).tolist() for ids in encoder.encode(texts).ids]
+
+
+def _share(before: list[list[int]], after: list[list[int]]) -> float:
+    """The share of ids that differ, over all texts."""
+    most = same = 0
+    for one, other in zip(before, after, strict=True):
+        most += max(len(one), len(other))
+        same += common(one, other)
+    return round(1 - same / most, 6) if most else 0.0
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of a longest common subsequence.
+
+    one, other: ids.
+
+    Hyyrö's algorithm: a row of the table of lengths is one whole number, a bit a column.
+    """
+    if one == other:
+        return len(one)
+    places: dict[int, int] = {}
+    for place, value in enumerate(one):
+        places[value] = places.get(value, 0) | 1 << place
+    full = (1 << len(one)) - 1
+    row = full
+    for value in other:
+        matches = row & places.get(value, 0)
+        row = ((row + matches) | (row - matches)) & full
+    return len(one) - row.bit_count()

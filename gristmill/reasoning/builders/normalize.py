@@ -1,0 +1,271 @@
+"""Raw files of one split to a normalised file, with the raw row of every record.
+
+See also `refused.py`: records that are set aside.
+Source: `docs/formats/reasoning.md#normalised-files`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.hashing import HashedFile
+from gristmill.reasoning.builders.refused import Refused
+from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.corpora import Corpus
+from gristmill.reasoning.format.origins import OriginsWriter
+from gristmill.reasoning.format.records import LineWriter, Record
+from gristmill.reasoning.raw import drops
+from gristmill.reasoning.raw.flatten import LEFT_OUT, Unfit, flattened
+from gristmill.reasoning.raw.readers import Place, Reader
+from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.raw.shapes import with_columns
+from gristmill.reasoning.render.cleaning import HOOKS
+from gristmill.run.progress import SILENT, Progress, Stage
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
+
+_FLUSHED: Final = 1 << 20
+_RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
+
+
+@dataclass(frozen=True)
+class NormalizeSummary(Summary):
+    """What was normalised.
+
+    records: lines that were written.
+    with_cot: records whose chain of thought is not blank.
+    with_steps: records whose chain of thought was a list.
+    empty: records whose texts are all blank.
+    rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
+    rejected_by: number of damaged ones by reason.
+    left_out_by: number of those that are whole and left out, by reason.
+    shapes: number of records by the form of the raw record.
+    cleaned: number of records that each cleaning hook changed.
+    """
+
+    records: int
+    with_cot: int
+    with_steps: int
+    empty: int
+    rejected: int
+    rejected_by: Mapping[str, int]
+    left_out_by: Mapping[str, int]
+    shapes: Mapping[str, int]
+    cleaned: Mapping[str, int]
+
+
+def normalize(
+    source: Path,
+    out: Path,
+    config: NormalizeConfig,
+    *,
+    corpus: str | None = None,
+    split: str,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
+) -> NormalizeSummary:
+    """Normalise the raw files of one split.
+
+    source: the drop, a folder of raw files.
+    out: folder to write, which must not exist: `<corpus>/<split>.jsonl`,
+        `origins/<corpus>__<split>.npy`, and `rejected/<corpus>__<split>.jsonl` if a record is
+        refused.
+    config: cleaning, and how many damaged records are set aside.
+    corpus: its name; default None: that of the drop's folder.
+    split: its name.
+    links: what happens to raw files that are links; default: they are refused.
+    progress: gets the stage "normalise", in rows.
+
+    Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
+    are damaged or break a limit, for a file without a good row, for too many damaged records,
+    and where no record is left, ValueError for an unknown split.
+    Source: `docs/formats/reasoning.md#normalised-files`.
+    """
+    which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
+    paths = drops.split_files(source, which, split, links)
+    if not paths:
+        raise NothingToBuild(f"{source}: holds no file of the split {split} of {which.name}")
+    out.mkdir(parents=True)
+    partition = f"{which.name}__{split}"
+    target, origins = names.normalized(which.name, split), names.origins(partition)
+    for path in (target, origins):
+        (out / path).parent.mkdir()
+    rejected = names.rejected(partition)
+    with (
+        HashedFile(out / target) as file,
+        OriginsWriter(out / origins) as places,
+        Refused(out / rejected, config.bad_rows, source) as refused,
+    ):
+        work = _Work(which, paths, file, places, refused, config)
+        work.run(links, progress)
+        notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
+    notes[origins] = FileNote(rows=work.records)
+    if refused.count:
+        notes[rejected] = FileNote(rows=refused.count)
+    return NormalizeSummary(
+        files=notes,
+        records=work.records,
+        with_cot=work.with_cot,
+        with_steps=work.with_steps,
+        empty=work.empty,
+        rejected=refused.count,
+        rejected_by=dict(refused.damaged),
+        left_out_by=dict(refused.left_out),
+        shapes=dict(work.shapes),
+        cleaned=dict(work.cleaned),
+    )
+
+
+class _Work:
+    """One split under way: takes raw rows, writes records."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        paths: Sequence[Path],
+        file: HashedFile,
+        places: OriginsWriter,
+        refused: Refused,
+        config: NormalizeConfig,
+    ) -> None:
+        self.records = self.with_cot = self.with_steps = self.empty = 0
+        self.shapes: Counter[str] = Counter()
+        self.cleaned: Counter[str] = Counter()
+        self._corpus, self._paths = corpus, paths
+        self._file, self._places, self._refused = file, places, refused
+        self._line = LineWriter(corpus).line
+        self._needs_evidence = corpus.name == "reveal"
+        self._hooks = [
+            (name, HOOKS[name][corpus.name])
+            for name in config.cleaning
+            if corpus.name in HOOKS[name]
+        ]
+        self._lines: list[bytes] = []
+        self._origins: list[int] = []
+        self._waiting = 0
+        self._good_files: set[int] = set()
+
+    def run(self, links: LinkRule, progress: Progress) -> None:
+        """Write the records of all files."""
+        reader, has_rows = Reader(self._corpus), False
+        with progress.stage("normalise", "rows") as stage:
+            for number, path in enumerate(self._paths):
+                has_row = self._read_file(reader, number, links, stage)
+                has_rows = has_rows or has_row
+                # Of several Parquet files one may be empty: its footer says so. A text may be cut.
+                if not has_row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+                    raise self._empty(path)
+            if not has_rows:
+                raise self._empty(self._paths[0])
+            self._read_rest(reader, stage)
+            stage.advance(self._flush())
+        self._refused.check(self._paths[0], self.records)
+
+    def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
+        """Write the records of one file; whether it has a row. Raises BadInput if none is good."""
+        path, read = self._paths[number], reader.read
+        row, begun, empty, has_part = 0, self._good, self.empty, False
+        for row, value in rows(path, self._corpus, links):
+            try:
+                if isinstance(value, Unfit):
+                    raise value
+                place = (number, row)
+                record = read(value, place)
+                if record is not None:
+                    self._take(record, place)
+                else:
+                    has_part = True
+            except Unfit as unfit:
+                self._refused.add(path, row, with_columns(unfit, self._corpus, value))
+            if self._waiting > _FLUSHED:
+                stage.advance(self._flush())
+        if self._good > begun:
+            self._good_files.add(number)
+        elif not has_part:
+            self._refused.check_file(path, self.empty - empty)
+        return row > 0
+
+    def _read_rest(self, reader: Reader, stage: Stage) -> None:
+        """Write the records that were made of several rows."""
+        broken: set[int] = set()
+        for place, record in reader.rest():
+            try:
+                self._take(record, place)
+                self._good_files.add(place[0])
+            except Unfit as unfit:
+                self._refused.add(self._paths[place[0]], place[1], unfit)
+                (self._good_files if unfit.reason in LEFT_OUT else broken).add(place[0])
+            if self._waiting > _FLUSHED:
+                stage.advance(self._flush())
+        for number in sorted(broken - self._good_files):
+            self._refused.check_file(self._paths[number], 0)
+
+    @property
+    def _good(self) -> int:
+        """Number of raw records so far with a text, or that a rule of the corpus leaves out."""
+        return self.records - self.empty + self._refused.left_out.total()
+
+    def _empty(self, path: Path) -> BadInput:
+        rule = f"holds no row of {self._corpus.name}: take it out, or get it again if it had some"
+        return BadInput(path, rule)
+
+    def _take(self, record: Record, place: Place) -> None:
+        """Write a record. Raises Unfit for one that must not be in a normalised file."""
+        for name, hook in self._hooks:
+            changed = hook(record)
+            if changed != record:
+                self.cleaned[name] += 1
+                record = changed
+        question, answer, cot, extras, steps, shape = record
+        has_cot = bool(cot and not cot.isspace())
+        has_answer = bool(answer and not answer.isspace())
+        is_empty = False
+        if not question or question.isspace():
+            if has_cot or has_answer:
+                raise Unfit("question", "its question is empty")
+            is_empty = True
+        elif not has_answer and not has_cot:
+            raise Unfit("answer", "its answer is empty, and it has no chain of thought")
+        elif self._needs_evidence and not any((flattened(value) or "").strip() for value in extras):
+            raise Unfit("evidence", "it has neither context nor citation")
+        if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
+            _check_runs(record)
+        try:
+            line = self._line(record)
+        except orjson.JSONEncodeError as error:
+            raise Unfit("surrogate", "a text holds a surrogate without its pair") from error
+        self._lines.append(line)
+        self._origins += place
+        self._waiting += len(line)
+        self.records += 1
+        self.with_cot += has_cot
+        self.with_steps += steps is not None
+        self.empty += is_empty
+        self.shapes[shape] += 1
+
+    def _flush(self) -> int:
+        """Write what waits; return the number of records."""
+        count = len(self._lines)
+        self._file.write(b"".join(self._lines))
+        self._places.write(self._origins)
+        self._lines.clear()
+        self._origins.clear()
+        self._waiting = 0
+        return count
+
+
+def _check_runs(record: Record) -> None:
+    """Raise Unfit for more white space in a row than an encoder takes."""
+    for text in (record.question, record.answer, record.cot or ""):
+        if any(run.end() - run.start() > LONGEST_RUN for run in _RUN.finditer(text)):
+            rule = f"a text has more than {LONGEST_RUN:,} white space characters in a row"
+            raise Unfit("white_space", rule)

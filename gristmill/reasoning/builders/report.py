@@ -1,0 +1,247 @@
+"""The builder of the daily report: counts of every split, invariance, drift and the gate.
+
+Counts are those of the records of the published splits; only the sample that is perturbed is
+read. See also `drift.py`, `invariance.py`. Source: `docs/formats/reasoning.md#reports`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import provenance
+from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.provenance import Record
+from gristmill.reasoning.builders import drift, invariance
+from gristmill.reasoning.config import ReportConfig
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.format.corpora import PARTITIONS, corpus_and_split
+from gristmill.run.progress import SILENT, Progress
+from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.pinned import GPT2
+
+_FOLDERS: Final = (names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT)
+# Numbers of a split by the artifact whose record has them, and their names in the report.
+_COUNTS: Final[Mapping[str, Mapping[str, str]]] = {
+    names.NORMALIZED: {"records": "records", "rejected": "rejected"},
+    names.TOKENIZED: {
+        **{name: name for name in ("examples", "skipped_empty", "shards", "sequences")},
+        "text_tokens": "total_tokens",
+        **{name: name for name in ("eos_tokens", "pad_tokens", "with_cot", "control_texts")},
+    },
+    names.ALIGNMENT: {name: name for name in ("aligned", "spans", "verified")},
+}
+
+
+@dataclass(frozen=True)
+class ReportSummary(Summary):
+    """What was reported.
+
+    splits: number of splits.
+    examples, total_tokens: over all of them.
+    breaches: what drifted too far. invariance_breaches: perturbations that change too much.
+    warnings: of the report.
+    alignment_coverage, mean_confidence: by split.
+    """
+
+    splits: int
+    examples: int
+    total_tokens: int
+    breaches: int
+    invariance_breaches: int
+    warnings: int
+    alignment_coverage: Mapping[str, float]
+    mean_confidence: Mapping[str, float]
+
+
+def coverage_report(
+    data_root: Path,
+    out: Path,
+    config: ReportConfig,
+    *,
+    date: str,
+    baseline: Mapping[str, Any] | None = None,
+    run_id: str | None = None,
+    progress: Progress = SILENT,
+) -> ReportSummary:
+    """Write `<date>.json`.
+
+    data_root: where the splits are published.
+    out: folder to write, which must not exist.
+    config: tolerances, sample and vocabulary.
+    date: the day in UTC, as `2026-11-22`.
+    baseline: the report that drift is measured against; default None: drift is not measured, and
+        the gate passes.
+    run_id: of the run, for the report; default None.
+    progress: gets the stage "perturb", in files.
+
+    Raises NothingToBuild where no split is published, BadInput for a baseline that is no report.
+    Source: `docs/formats/reasoning.md#reports`.
+    """
+    if baseline is not None and (wrong := reports.problem(baseline)) is not None:
+        raise BadInput(f"baseline of {date}", f"{wrong}: name the day of another report")
+    records = {key: _records(data_root, key) for key in PARTITIONS}
+    splits = {key: _split(key, found) for key, found in records.items() if found}
+    if not splits:
+        raise NothingToBuild("no split is published")
+    measured = _invariance(data_root, splits, config, progress)
+    report = _report(splits, measured, config, baseline, {"date": date, "run_id": run_id})
+    out.mkdir(parents=True)
+    data = reports.to_bytes(report)
+    path = reports.path(out, date)
+    path.write_bytes(data)
+    # The id of a run is not content: another run of the same day reports the same.
+    content = reports.to_bytes(report | {"run_id": None})
+    note = FileNote(content_sha256=hashlib.sha256(content).hexdigest())
+    return ReportSummary(
+        files={path.name: note},
+        splits=len(splits),
+        examples=report["totals"]["examples"],
+        total_tokens=report["totals"]["total_tokens"],
+        breaches=len(report["gate"]["breaches"]),
+        invariance_breaches=len(report["invariance"]["breaches"]),
+        warnings=len(report["warnings"]),
+        alignment_coverage=_known(splits, "alignment_coverage"),
+        mean_confidence=_known(splits, "mean_confidence"),
+    )
+
+
+def _known(splits: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, float]:
+    return {name: split[key] for name, split in splits.items() if split[key] is not None}
+
+
+def _records(data_root: Path, partition: str) -> dict[str, Record]:
+    """The records of a split by folder; those that are not published are left out."""
+    paths = {
+        folder: provenance.record_path(data_root / folder, partition, shared=True)
+        for folder in _FOLDERS
+    }
+    return {folder: provenance.read_record(path) for folder, path in paths.items() if path.exists()}
+
+
+def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
+    """The numbers of one split, from the records of its artifacts by folder."""
+    corpus, split = corpus_and_split(partition)
+    found: dict[str, Any] = {"dataset": corpus.name, "split": split}
+    for folder, counts in _COUNTS.items():
+        record = records.get(folder)
+        for source, name in counts.items():
+            found[name] = int(record.counts[source]) if record is not None else 0
+    aligned = records.get(names.ALIGNMENT)
+    examples = found["examples"]
+    rows = int(aligned.counts["examples"]) if aligned is not None else 0
+    found |= {
+        "pct_with_cot": _ratio(100 * found["with_cot"], examples),
+        "avg_seq_len": _ratio(found["total_tokens"], examples),
+        "alignment_coverage": _ratio(found["aligned"], examples),
+        "mean_confidence": None,
+        "low_confidence_share": None,
+        "confidence": {},
+    }
+    if aligned is not None and rows:
+        found["mean_confidence"] = round(aligned.counts["mean_confidence"], 9)
+        found["low_confidence_share"] = _ratio(aligned.counts["low_confidence"], rows)
+        found["confidence"] = {
+            name.partition("/")[2]: int(number)
+            for name, number in aligned.counts.items()
+            if name.startswith("confidence/")
+        }
+    tokens = records.get(names.TOKENIZED)
+    found["raw_sha256"] = _normalized_sha256(records, corpus.name, split)
+    found["tokenizer_sha256"] = tokens.tokenizer.sha256 if tokens and tokens.tokenizer else None
+    found["licence"] = corpus.licence.id
+    return found
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 9) if whole else None
+
+
+def _normalized_sha256(records: Mapping[str, Record], corpus: str, split: str) -> str | None:
+    record = records.get(names.NORMALIZED)
+    path = names.normalized(corpus, split)
+    outputs = record.outputs if record is not None else []
+    return next((each.sha256 for each in outputs if each.path == path), None)
+
+
+def _invariance(
+    data_root: Path,
+    splits: Mapping[str, Mapping[str, Any]],
+    config: ReportConfig,
+    progress: Progress,
+) -> dict[str, invariance.Invariance]:
+    """What perturbations change in each split that has examples."""
+    if not config.invariance_sample:
+        return {}
+    encode = encoder(GPT2, config.vocabulary)
+    measured = {}
+    with progress.stage("perturb", "files", len(splits)) as stage:
+        for name, split in splits.items():
+            corpus, part = split["dataset"], split["split"]
+            jsonl = data_root / names.NORMALIZED / names.normalized(corpus, part)
+            if split["records"] and split["examples"]:
+                measured[name] = invariance.measure(
+                    *(jsonl, corpus, part, split["records"]),
+                    *(config.invariance_sample, config.seed, encode),
+                )
+            stage.advance(1)
+    return measured
+
+
+def _report(
+    splits: dict[str, dict[str, Any]],
+    measured: Mapping[str, invariance.Invariance],
+    config: ReportConfig,
+    baseline: Mapping[str, Any] | None,
+    head: Mapping[str, str | None],
+) -> dict[str, Any]:
+    before = reports.reference(baseline) if baseline is not None else {}
+    unstable = [
+        f"{name}: {kind} changes {share:.2%} of the token ids, which normalising absorbs"
+        for name, each in measured.items()
+        for kind, share in each.breaches().items()
+    ]
+    breaches = [*drift.breaches(splits, before, config), *unstable]
+    dated = baseline["date"] if baseline is not None else None
+    return {
+        "schema_version": reports.SCHEMA_VERSION,
+        **head,
+        "splits": splits,
+        "totals": {key: sum(split[key] for split in splits.values()) for key in reports.COUNTS},
+        "invariance": {
+            "sample": config.invariance_sample,
+            "seed": config.seed,
+            "tolerance": invariance.TOLERANCE,
+            "splits": {name: each._asdict() for name, each in measured.items()},
+            "breaches": unstable,
+            "flagged": {name: each.flagged() for name, each in measured.items() if each.flagged()},
+        },
+        "warnings": [
+            warning for name, split in splits.items() for warning in _warnings(name, split)
+        ],
+        "drift": {
+            "baseline": dated,
+            "changes": drift.changes(splits, before),
+            "reference": before,
+        },
+        "gate": {"passed": not breaches, "baseline": dated, "breaches": breaches},
+    }
+
+
+def _warnings(partition: str, split: Mapping[str, Any]) -> Iterator[str]:
+    """What a person should know of a split, though nothing is wrong with its bytes."""
+    corpus, _ = corpus_and_split(partition)
+    allowed, licence = corpus.licence.training_allowed, corpus.licence.id
+    if split["shards"] and allowed is None:
+        yield f"{partition}: the terms are unknown: nobody has said that training is allowed"
+    if split["shards"] and allowed is False:
+        yield f"{partition}: the terms ({licence}) forbid training; a setting allows the shards"
+    if split["control_texts"]:
+        yield f"{partition}: {split['control_texts']:,} literal <|endoftext|> in texts stay text"
+    if split["rejected"]:
+        yield f"{partition}: {split['rejected']:,} raw records were rejected"
+    if split["examples"] and not split["aligned"]:
+        yield f"{partition}: no example has steps"

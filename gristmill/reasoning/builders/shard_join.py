@@ -1,0 +1,196 @@
+"""The parts of all ranks become the files of a split: shards, metas and the index.
+
+See also `shard_part.py`: some records to a part; `shard_index.py`: the lines of the index.
+Source: `docs/formats/reasoning.md#shards`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from gristmill.contract import FileNote, Summary
+from gristmill.reasoning.builders.shard_index import SplitIndex
+from gristmill.reasoning.builders.shard_part import COUNTS, Part
+from gristmill.reasoning.config import TokenizeConfig
+from gristmill.reasoning.format import names, pt_file, safetensors_file
+from gristmill.reasoning.format.shards import EOS, Meta, meta_bytes
+from gristmill.vocabularies.pinned import GPT2
+
+_PAD: Final = struct.pack("<i", EOS)
+
+
+@dataclass(frozen=True)
+class TokenizeSummary(Summary):
+    """Counts of one split.
+
+    examples: records with text. skipped_empty: records whose text is empty.
+    with_cot: examples with a chain of thought of their own.
+    shards, sequences: written.
+    text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
+    control_texts: how often texts hold `<|endoftext|>`, which stays text.
+    fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
+    compared_texts: texts of the seeded sample, which both encoded.
+    """
+
+    examples: int
+    skipped_empty: int
+    with_cot: int
+    shards: int
+    sequences: int
+    text_tokens: int
+    eos_tokens: int
+    pad_tokens: int
+    control_texts: int
+    fast_texts: int
+    tiktoken_texts: int
+    compared_texts: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """The normalised file. corpus, split: of it. path: below the data root. sha256: hex."""
+
+    corpus: str
+    split: str
+    path: str
+    sha256: str
+
+
+@dataclass
+class _Shard:
+    """A shard whose tokens are not complete. eos: ends of examples. first, last: records."""
+
+    eos: int = 0
+    first: int = -1
+    last: int = -1
+
+
+class Joiner:
+    """Packs the parts of one rank after the other into shards. At most one shard is in memory.
+
+    out: folder of all shards.
+    source: the normalised file.
+    config: of the build.
+    """
+
+    def __init__(self, out: Path, source: Source, config: TokenizeConfig) -> None:
+        self._out, self._source, self._config = out, source, config
+        (out / source.corpus / source.split).mkdir(parents=True)
+        sizes = (config.seq_len, config.tokens_per_shard, config.world_size)
+        self._index = SplitIndex(out, source.corpus, source.split, config.path_prefix, sizes)
+        self._counts: Counter[str] = Counter()
+        self._files: dict[str, FileNote] = {}
+        self._rank = 0
+        self._begin(0)
+
+    def _begin(self, rank: int) -> None:
+        self._rank, self._tokens, self._written = rank, 0, 0
+        self._waiting: deque[memoryview] = deque()
+        self._waiting_bytes = 0
+        self._marks: dict[int, _Shard] = {}
+
+    def add(self, rank: int, part: Part, summary: Mapping[str, Any]) -> None:
+        """Append one part. The parts of a rank come in order, rank by rank.
+
+        summary: as `shard_part.make_part` returns it.
+        """
+        if rank != self._rank:
+            self._end_rank()
+            self._begin(rank)
+        self._counts.update({name: summary[name] for name in COUNTS})
+        self._index.add(rank, self._tokens, part)
+        if not len(part.lengths):
+            return
+        self._mark(part)
+        self._waiting.append(part.tokens)
+        self._waiting_bytes += part.tokens.nbytes
+        self._tokens += part.tokens.nbytes // 4
+        while self._waiting_bytes >= 4 * self._config.tokens_per_shard:
+            self._write(4 * self._config.tokens_per_shard)
+
+    def summary(self) -> TokenizeSummary:
+        """Complete the files, and return the counts."""
+        self._end_rank()
+        self._files[self._index.name] = self._index.finish()
+        counts = {name: self._counts[name] for name in COUNTS}
+        return TokenizeSummary(
+            files=self._files,
+            **counts,
+            eos_tokens=counts["examples"],
+            **{name: self._counts[name] for name in ("shards", "sequences", "pad_tokens")},
+        )
+
+    def _end_rank(self) -> None:
+        """Pad the last sequence of a rank, and write its last shard."""
+        if padding := -self._waiting_bytes // 4 % self._config.seq_len:
+            self._waiting.append(memoryview(_PAD * padding))
+            self._waiting_bytes += 4 * padding
+            self._counts["pad_tokens"] += padding
+        if self._waiting_bytes:
+            self._write(self._waiting_bytes, padding)
+
+    def _mark(self, part: Part) -> None:
+        """Note which examples are in which shards."""
+        size = self._config.tokens_per_shard
+        ends = self._tokens + np.cumsum(part.lengths + 1)
+        starts = ends - part.lengths - 1
+        for shard in range(int(starts[0]) // size, (int(ends[-1]) - 1) // size + 1):
+            mark = self._marks.setdefault(shard, _Shard())
+            begin = int(np.searchsorted(ends, shard * size, "right"))
+            mark.eos += int(np.searchsorted(ends, (shard + 1) * size, "right")) - begin
+            if mark.first < 0:
+                mark.first = int(part.records[begin])
+            mark.last = int(part.records[np.searchsorted(starts, (shard + 1) * size) - 1])
+
+    def _write(self, size: int, padding: int = 0) -> None:
+        """Write the next `size` bytes as a shard; the last `padding` tokens of it are padding."""
+        taken, left = [], size
+        while left:
+            view = self._waiting.popleft()
+            if view.nbytes > left:
+                self._waiting.appendleft(view[left:])
+                view = view[:left]
+            taken.append(view)
+            left -= view.nbytes
+        self._waiting_bytes -= size
+        config, source, mark = self._config, self._source, self._marks.pop(self._written)
+        number = self._written * config.world_size + self._rank
+        shape = (size // 4 // config.seq_len, config.seq_len)
+        path = names.shard(source.corpus, source.split, number)
+        written = pt_file.write(self._out / path, shape, taken)
+        self._files[path] = FileNote(rows=shape[0], sha256=written.sha256, bytes=written.bytes)
+        if config.safetensors:
+            twin = path.removesuffix(".pt") + safetensors_file.SUFFIX
+            sha256, octets = safetensors_file.write(self._out / twin, shape, taken)
+            self._files[twin] = FileNote(rows=shape[0], sha256=sha256, bytes=octets)
+        meta = Meta(
+            dataset=source.corpus,
+            split=source.split,
+            seq_len=config.seq_len,
+            num_sequences=shape[0],
+            token_count=size // 4,
+            shard_index=number,
+            path=path,
+            sha256=written.tensor_sha256,
+            source_files=({"path": source.path, "sha256": source.sha256},),
+            rank=self._rank,
+            world_size=config.world_size,
+            file_sha256=written.sha256,
+            text_tokens=size // 4 - mark.eos - padding,
+            eos_tokens=mark.eos,
+            pad_tokens=padding,
+            first_example=names.example_id(source.corpus, source.split, mark.first),
+            last_example=names.example_id(source.corpus, source.split, mark.last),
+            tokenizer_sha256=GPT2.sha256,
+        )
+        (self._out / names.meta(path)).write_bytes(meta_bytes(meta))
+        self._written += 1
+        self._counts["shards"] += 1
+        self._counts["sequences"] += shape[0]

@@ -1,0 +1,258 @@
+"""What a worker does: the records of one rank in a group become tokens.
+
+See also `shard_join.py`: the parts to the files of a split.
+Source: `docs/formats/reasoning.md#shards`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import HashedFile
+from gristmill.reasoning.builders.shard_groups import Group
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
+from gristmill.reasoning.format.shards import EOS
+from gristmill.reasoning.render.text import text_of
+from gristmill.run.parts import SHA256
+from gristmill.vocabularies import compare
+from gristmill.vocabularies.encode import Encoded, Encoder, encoder
+from gristmill.vocabularies.engine import TIKTOKEN
+from gristmill.vocabularies.pinned import GPT2
+
+CONTROL: Final = "<|endoftext|>"
+_EOS: Final = struct.pack("<i", EOS)
+_BATCH: Final = 2048
+COUNTS: Final = (
+    *("examples", "skipped_empty", "with_cot", "text_tokens"),
+    *("control_texts", "fast_texts", "tiktoken_texts", "compared_texts"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part to make.
+
+    jsonl: the normalised file.
+    corpus, split: of the file.
+    group: the records. rank, world_size: which of them.
+    vocabulary: GPT-2's file. engine: one of `engine.ENGINES`.
+    """
+
+    jsonl: Path
+    corpus: str
+    split: str
+    group: Group
+    rank: int
+    world_size: int
+    vocabulary: Path
+    engine: str
+
+    @property
+    def first_record(self) -> int:
+        """The first record of the rank at or after the start of the group."""
+        first = self.group.first_record
+        return first + (self.rank - first) % self.world_size
+
+
+class Part(NamedTuple):
+    """A part as it is read back.
+
+    tokens: bytes of int32, the texts of all examples, each with its EOS.
+    records: int64 [examples], number of each record in the file.
+    lengths: int64 [examples], tokens of each text, without EOS.
+    digests: hex sha256 of all texts, 64 characters each.
+    extras: of each example the end of its line in the index; None where the corpus has none.
+    """
+
+    tokens: memoryview
+    records: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    digests: str
+    extras: list[str] | None
+
+
+def make_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task; return its counts, its sizes and its hash.
+
+    task: the records, and how to encode them.
+    path: file to write.
+
+    Raises BadInput with the line for one that is no record, or that cannot be encoded, and
+    EnginesDiffer where the engines differ on a text of the sample.
+    Source: `docs/formats/reasoning.md#shards`.
+    """
+    made = _Made(task)
+    with HashedFile(path) as file:
+        tokens = sum(file.write(batch) for batch in made.batches())
+        sizes = [tokens, *(file.write(stream) for stream in made.streams())]
+    return made.counts | {
+        "sizes": sizes,
+        "extras": bool(selectors(task.corpus)),
+        SHA256: file.sha256,
+    }
+
+
+def read_part(path: Path, summary: dict[str, Any]) -> Part:
+    """Return a part from its file and its summary."""
+    data = memoryview(path.read_bytes())
+    streams, at = [], 0
+    for size in summary["sizes"]:
+        streams.append(data[at : at + size])
+        at += size
+    tokens, records, lengths, digests, extras = streams
+    return Part(
+        tokens,
+        np.frombuffer(records, dtype="<i8"),
+        np.frombuffer(lengths, dtype="<i8"),
+        digests.hex(),
+        bytes(extras).decode().split("\n") if summary["extras"] else None,
+    )
+
+
+class _Made:
+    """Encodes the records of a task batch by batch, and keeps what follows the tokens."""
+
+    def __init__(self, task: Task) -> None:
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self._task = task
+        self._encoder = encoder(GPT2, task.vocabulary, task.engine)
+        self._sample = _Sample(task) if self._encoder.why_tiktoken_alone is None else None
+        self._selectors = selectors(task.corpus)
+        self._records: list[bytes] = []
+        self._lengths: list[bytes] = []
+        self._digests: list[bytes] = []
+        self._extras: list[str] = []
+
+    def batches(self) -> Iterator[bytes]:
+        """Yield the tokens of all texts, each with its EOS."""
+        task = self._task
+        lines = task.group.of_rank(task.jsonl, task.rank, task.world_size)
+        record = task.first_record
+        while batch := list(islice(lines, _BATCH)):
+            yield self._batch(batch, record)
+            record += len(batch) * task.world_size
+
+    def streams(self) -> list[bytes]:
+        """Return what follows the tokens."""
+        streams = [b"".join(each) for each in (self._records, self._lengths, self._digests)]
+        return [*streams, "\n".join(self._extras).encode()]
+
+    def _batch(self, batch: Sequence[tuple[int, bytes]], record: int) -> bytes:
+        task = self._task
+        try:
+            parsed = [orjson.loads(line) for _, line in batch]
+            texts = [text_of(each) for each in parsed]
+            encoded = self._encoder.encode(list(filter(None, texts)))
+        except (ValueError, AttributeError, TypeError) as error:
+            _refuse(task, batch, self._encoder)
+            raise GristmillError(f"{task.jsonl}: {error}") from error  # pragma: no cover
+        numbers = np.arange(record, record + len(batch) * task.world_size, task.world_size)
+        if len(encoded.ids) < len(texts):
+            kept = [place for place, text in enumerate(texts) if text]
+            numbers = numbers[kept]
+            texts = [texts[place] for place in kept]
+            parsed = [parsed[place] for place in kept]
+        lengths = np.array([view.nbytes >> 2 for view in encoded.ids], dtype="<i8")
+        self._records.append(numbers.astype("<i8").tobytes())
+        self._lengths.append(lengths.tobytes())
+        self._digests += [hashlib.sha256(text.encode()).digest() for text in texts]
+        if self._selectors:
+            self._extras += [extras_text(extras_of(each, self._selectors)) for each in parsed]
+        if self._sample is not None:
+            self.counts["compared_texts"] += self._sample.check(numbers, texts, encoded.ids)
+        self._count(batch, texts, parsed, encoded)
+        self.counts["text_tokens"] += int(lengths.sum())
+        return b"".join(chain.from_iterable(zip(encoded.ids, repeat(_EOS), strict=False)))
+
+    def _count(
+        self,
+        batch: Sequence[object],
+        texts: Sequence[str],
+        parsed: Sequence[Mapping[str, Any]],
+        encoded: Encoded,
+    ) -> None:
+        counts = self.counts
+        counts["examples"] += len(texts)
+        counts["skipped_empty"] += len(batch) - len(texts)
+        counts["with_cot"] += sum([bool((each.get("cot") or "").strip()) for each in parsed])
+        counts["control_texts"] += sum([text.count(CONTROL) for text in texts])
+        counts["tiktoken_texts"] += len(encoded.by_tiktoken)
+        counts["fast_texts"] += len(texts) - len(encoded.by_tiktoken)
+
+
+class _Sample:
+    """Texts of a part that tiktoken encodes, too, where gigatoken encodes most.
+
+    The sample is the same for any number of workers. The first text of the part is compared
+    for its place alone, and not counted.
+    """
+
+    def __init__(self, task: Task) -> None:
+        group = task.group
+        source = f"{task.corpus}/{task.split}"
+        chosen = compare.sampled(source, group.first_record, group.records)
+        self._chosen = chosen + group.first_record
+        self._first: int | None = None
+        self._task = task
+
+    def check(
+        self,
+        records: npt.NDArray[np.int64],
+        texts: Sequence[str],
+        ids: Sequence[memoryview],
+    ) -> int:
+        """Compare the sampled texts of a batch; return how many the seed chose.
+
+        records: numbers of the records. texts: of each. ids: its tokens.
+
+        Raises EnginesDiffer with the record where tiktoken's tokens are others.
+        """
+        task = self._task
+        places = np.flatnonzero(np.isin(records, self._chosen)).tolist()
+        count = len(places)
+        if self._first is None and len(records):
+            self._first = int(records[0])
+            places = sorted({0, *places})
+        reference = encoder(GPT2, task.vocabulary, TIKTOKEN)
+        for place in places:
+            expected = reference.encode([texts[place]]).ids[0]
+            where = f"{task.jsonl}: record {records[place]}"
+            fast, slow = (np.frombuffer(each, dtype="<i4") for each in (ids[place], expected))
+            compare.check_equal(where, fast, slow)
+        return count
+
+
+def selectors(corpus: str) -> tuple[str, ...]:
+    """The columns of a corpus that the index repeats; none for an unknown one."""
+    known = CORPORA.get(corpus)
+    return tuple(name for name in SELECTORS if known is not None and name in known.extra_columns)
+
+
+def _refuse(task: Task, batch: Sequence[tuple[int, bytes]], encode: Encoder) -> None:
+    """Raise BadInput with the first line of a batch that cannot become tokens."""
+    for number, line in batch:
+        try:
+            record = orjson.loads(line)
+        except ValueError as error:
+            raise BadInput(task.jsonl, f"is no JSON: {error}", number) from error
+        if not isinstance(record, dict):
+            raise BadInput(task.jsonl, "is no JSON object", number)
+        for name in ("question", "answer", "cot"):
+            if not isinstance(record.get(name) or "", str):
+                raise BadInput(task.jsonl, f"{name}: must be text or null", number)
+        try:
+            encode.encode([text_of(record)])
+        except ValueError as error:
+            raise BadInput(task.jsonl, f"cannot be encoded: {error}", number) from error

@@ -1,0 +1,330 @@
+"""What a worker does: rows of some row groups of a Harmony shard become one part.
+
+See also `kd_join.py`: the parts to the files of a shard.
+Source: `docs/formats/synth.md#part-files`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gristmill.hashing import HashedFile
+from gristmill.run.parts import SHA256
+from gristmill.synth.builders import harmony_shard, kd_part_file
+from gristmill.synth.builders.harmony_shard import (
+    MESSAGES,
+    METADATA,
+    OPTIONAL,
+    REQUIRED,
+    open_shard,
+)
+from gristmill.synth.builders.kd_part_compare import Sample
+from gristmill.synth.builders.kd_part_file import SPLITS
+from gristmill.synth.format import holdout, quarantine, trace
+from gristmill.synth.format.batch_bytes import rows_within
+from gristmill.synth.format.quarantine import BadRow
+from gristmill.synth.render import documents, harmony, strict, templates
+from gristmill.synth.render.documents import Documents
+from gristmill.synth.render.shapes import Conversation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS: Final = 512
+_COUNTS: Final = (
+    *("documents", "tokens", "control_texts", "bad_rows"),
+    *("fast_texts", "tiktoken_texts", "compared_rows"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part to make.
+
+    shard: the Harmony shard.
+    row_groups: consecutive row groups of it.
+    first_row: number of rows before the first of them.
+    input_rows: number of rows in all of them.
+    valid_fraction: from 0 to 1.
+    vocabulary: the vocabulary file.
+    engine: one of `engine.ENGINES`.
+    refuses_unknown_keys: whether a row with a key that is not rendered is refused.
+    rows, tokens: the rest of each cap, None for no cap. A cap is tested before
+        each row, so the last document may exceed the cap on tokens.
+    """
+
+    shard: Path
+    row_groups: Sequence[int]
+    first_row: int
+    input_rows: int
+    valid_fraction: float
+    vocabulary: Path
+    engine: str
+    refuses_unknown_keys: bool
+    rows: int | None
+    tokens: int | None
+
+
+def make_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task.
+
+    task: the rows, and how to render them.
+    path: file to write.
+
+    Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
+    compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
+    list of the first `quarantine.BadRow`s in short form.
+    Source: `docs/formats/synth.md#part-files`.
+    """
+    part = _Part(task)
+    with HashedFile(path) as file:
+        for batch in part.batches():
+            kd_part_file.write(file, batch)
+    names = {f"{name}s": dict(counter) for name, counter in part.names.items()}
+    return part.summary | names | {SHA256: file.sha256}
+
+
+@lru_cache(maxsize=4)
+def _renderer(vocabulary: Path) -> templates.Renderer:
+    return templates.Renderer(vocabulary)
+
+
+@dataclass
+class _Sorted:
+    """The rows of a batch: conversations of each split and their places, and refused rows."""
+
+    ids: Sequence[Any]
+    refused: dict[int, str]
+    conversations: dict[str, list[Conversation]] = field(
+        default_factory=lambda: {split: [] for split in SPLITS}
+    )
+    places: dict[str, list[int]] = field(default_factory=lambda: {split: [] for split in SPLITS})
+
+
+class _Part:
+    """Renders the rows of a task batch by batch, and counts them."""
+
+    def __init__(self, task: Task) -> None:
+        self.summary: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "first_bad_rows": []}
+        self.names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
+        self._unknown_keys: Counter[str] = Counter()
+        self.summary["unknown_keys"] = self._unknown_keys
+        self._task = task
+        self._threshold = holdout.threshold(task.valid_fraction)
+        self._renderer = _renderer(task.vocabulary)
+        self._sample = Sample(task.shard, task.vocabulary, task.engine)
+
+    def batches(self) -> Iterator[kd_part_file.Batch]:
+        """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
+        task, row = self._task, self._task.first_row
+        with open_shard(task.shard) as shard:
+            columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
+            columns += harmony_shard.checked_columns(shard.schema)
+            for rows_read in shard.batches(BATCH_ROWS, columns, task.row_groups):
+                batch = harmony_shard.with_texts(rows_read, task.shard, row)
+                at = 0
+                while at < len(batch) and not self._full():
+                    rows = self._rows_before_cap(batch.slice(at))
+                    yield self._batch(batch.slice(at, rows), row)
+                    at, row = at + rows, row + rows
+                if at < len(batch):
+                    return
+
+    def _rows_before_cap(self, batch: pa.RecordBatch) -> int:
+        """Return how many rows may be rendered before a cap must be tested again, 1 or more."""
+        task, rows = self._task, len(batch)
+        if task.rows is not None:
+            # A row that is set aside is not a document, so fewer documents may come of these.
+            rows = min(rows, task.rows - self.summary["documents"])
+        if task.tokens is not None:
+            # A row has at most as many tokens as bytes. So all that is rendered, the rows after
+            # the cap included, has at most twice the tokens of the cap.
+            made = self.summary["tokens"]
+            most = made + 2 * (task.tokens - made)
+            rows = min(rows, rows_within(batch.column("messages_json"), most))
+        return max(1, rows)
+
+    def _full(self) -> bool:
+        task, summary = self._task, self.summary
+        return (task.rows is not None and summary["documents"] >= task.rows) or (
+            task.tokens is not None and summary["tokens"] >= task.tokens
+        )
+
+    def _batch(self, batch: pa.RecordBatch, first_row: int) -> kd_part_file.Batch:
+        """Return the documents of a batch; `first_row` rows are before it."""
+        rows = self._sorted(batch)
+        made = {split: _assembled(rows, split, self._task) for split in SPLITS}
+        if self._task.tokens is not None:
+            made = _up_to_cap(rows, made, self._task.tokens - self.summary["tokens"])
+        self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
+        refused = self._refused(rows, first_row)
+        for conversation in chain(*rows.conversations.values()):
+            self.summary["control_texts"] += conversation.control_texts
+            if conversation.shape.unknown_keys:
+                self._unknown_keys.update(conversation.shape.unknown_keys)
+        self.summary["documents"] += sum(map(len, rows.places.values()))
+        for each in made.values():
+            self.summary["tokens"] += len(each.tokens)
+            self.summary["fast_texts"] += int((each.texts - each.by_tiktoken).sum())
+            self.summary["tiktoken_texts"] += int(each.by_tiktoken.sum())
+        self.summary["compared_rows"] = self._sample.rows
+        table = _trace_rows(batch, self._task.shard.name, first_row, made, rows.places)
+        for name, counter in self.names.items():
+            counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
+        return kd_part_file.Batch(made, table.serialize().to_pybytes(), refused)
+
+    def _sorted(self, batch: pa.RecordBatch) -> _Sorted:
+        """Return the rows of a batch by split, and those that are refused."""
+        columns, refused = harmony_shard.columns_of(batch)
+        texts, ids = (columns[name] for name in REQUIRED)
+        rows = _Sorted(ids, refused)
+        read: dict[int, Conversation] = {}
+        for index, (text, synth_id) in enumerate(zip(texts, ids, strict=True)):
+            if index in refused:
+                continue
+            if text is None or synth_id is None or not str(synth_id).strip():
+                refused[index] = "ValueError: Missing synth_id or messages_json in input row."
+                continue
+            try:
+                read[index] = self._renderer.read(text)
+            except templates.BadRow as bad:
+                refused[index] = str(bad)
+        for rules in self._rules_of_batches(batch, columns, read):
+            refused |= {index: rule for index, rule in rules.items() if index not in refused}
+        for index, conversation in read.items():
+            if index not in refused:
+                split = SPLITS[holdout.is_valid(str(ids[index]), self._threshold)]
+                rows.conversations[split].append(conversation)
+                rows.places[split].append(index)
+        return rows
+
+    def _rules_of_batches(
+        self, batch: pa.RecordBatch, columns: dict[str, list[Any]], read: dict[int, Conversation]
+    ) -> Iterator[dict[int, str]]:
+        """Yield the rules that are looked at for all rows of a batch at once, by index."""
+        keys = [0] * len(batch)
+        for index, conversation in read.items():
+            keys[index] = conversation.keys
+            if conversation.shape.unknown_keys and self._task.refuses_unknown_keys:
+                yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
+        doubted = strict.suspects(batch.column(MESSAGES), keys)
+        yield strict.json_rules(columns[MESSAGES], doubted)
+        if METADATA in columns:
+            yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
+
+    def _refused(self, rows: _Sorted, first_row: int) -> bytes:
+        """Return the refused rows of a batch as a part keeps them, and count them."""
+        refused = [
+            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
+            for index in sorted(rows.refused)
+        ]
+        first = self.summary["first_bad_rows"]
+        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
+        self.summary["bad_rows"] += len(refused)
+        return quarantine.packed(refused)
+
+
+def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
+    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`.
+
+    tokens: the rest of the cap.
+    """
+    places = np.array([place for split in SPLITS for place in rows.places[split]], dtype=np.int64)
+    lengths = np.concatenate([made[split].lengths for split in SPLITS])
+    order = np.argsort(places)
+    last = np.searchsorted(np.cumsum(lengths[order], dtype=np.int64), tokens)
+    if last == len(order):
+        return dict(made)
+    place = int(places[order[last]])
+    rows.refused = {index: rule for index, rule in rows.refused.items() if index < place}
+    kept = {}
+    for split in SPLITS:
+        count = sum(each <= place for each in rows.places[split])
+        del rows.places[split][count:], rows.conversations[split][count:]
+        kept[split] = made[split].first(count)
+    return kept
+
+
+def _name(synth_id: object) -> str | None:
+    return None if synth_id is None else str(synth_id)
+
+
+def _assembled(rows: _Sorted, split: str, task: Task) -> Documents:
+    """Return the documents of a split. Rows that cannot be encoded become refused."""
+    conversations, places = rows.conversations[split], rows.places[split]
+    vocabulary, engine = task.vocabulary, task.engine
+    try:
+        return documents.assemble(conversations, vocabulary, engine)
+    except ValueError:
+        # The error does not name the conversation, so each is tried.
+        for at in reversed(range(len(places))):
+            try:
+                documents.assemble(conversations[at : at + 1], vocabulary, engine)
+            except ValueError as error:
+                rows.refused[places[at]] = f"{type(error).__name__}: {error}"
+                del conversations[at], places[at]
+        return documents.assemble(conversations, vocabulary, engine)
+
+
+def _trace_rows(
+    batch: pa.RecordBatch,
+    shard: str,
+    first_row: int,
+    documents: Mapping[str, Documents],
+    places: Mapping[str, Sequence[int]],
+) -> pa.RecordBatch:
+    """Return the trace rows of a batch, in the order of the input rows.
+
+    batch: rows of a Harmony shard.
+    shard: file name of the Harmony shard.
+    first_row: number of rows before the batch.
+    documents: of each split.
+    places: of each split the rows of its documents, counted in the batch from 0.
+
+    Documents are counted from 0 in this batch.
+    Source: `docs/formats/synth.md#part-files`.
+    """
+    import pyarrow as pa
+
+    kept = np.array([place for split in SPLITS for place in places[split]], dtype=np.int64)
+    taken = batch.take(pa.array(kept))
+    numbers = np.concatenate([np.arange(len(places[split])) for split in SPLITS])
+    rows = pa.RecordBatch.from_arrays(
+        [
+            pa.array([split for split in SPLITS for _ in places[split]], pa.string()),
+            pa.array(numbers),
+            pa.repeat(pa.scalar(shard), len(kept)),
+            pa.array(first_row + kept + 1),
+            taken.column("synth_id").cast(pa.string()),
+            *(
+                taken.column(name).cast(pa.string())
+                if name in taken.schema.names
+                else pa.nulls(len(kept), pa.string())
+                for name in OPTIONAL
+            ),
+            _offsets(documents),
+        ],
+        schema=trace.schema(),
+    )
+    return rows.take(pa.array(np.argsort(kept)))
+
+
+def _offsets(documents: Mapping[str, Documents]) -> pa.ListArray:
+    """Return where the messages and the EOD of each document begin."""
+    import pyarrow as pa
+
+    runs = np.concatenate([documents[split].runs for split in SPLITS])
+    counts = np.concatenate([documents[split].run_counts for split in SPLITS])
+    bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    # The tokens before a run, less the tokens before its document.
+    before = np.cumsum(runs, dtype=np.int64) - runs
+    offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets))

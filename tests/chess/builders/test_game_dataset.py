@@ -1,0 +1,111 @@
+"""Game datasets: every form of row, draws, damaged rows, stale sidecars."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from gristmill.chess import (
+    GameConfig,
+    SpliceConfig,
+    build_game_dataset,
+    build_splice_cache,
+    build_splice_dataset,
+)
+from gristmill.chess.config import SPLITS
+from gristmill.contract import BadInput
+from tests.chess.builders.chain import digests, live_row, rows
+
+
+@pytest.mark.parametrize("field", ["moves", "moves_uci"])
+def test_rows_with_either_field_of_moves(valid: Path, tmp_path: Path, field: str) -> None:
+    lines = []
+    for row in rows(valid / "valid_games.jsonl"):
+        del row["moves_uci" if field == "moves" else "moves"]
+        lines.append(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+    (tmp_path / "in").mkdir()
+    bare = tmp_path / "in" / "valid_games.jsonl"
+    bare.write_text("\n\n".join(lines) + "\n")
+    build_game_dataset(bare, tmp_path / "bare", GameConfig(keep_headers=True, share_bytes=9_999))
+    build_game_dataset(valid, tmp_path / "full", GameConfig(keep_headers=True))
+    build_splice_cache(tmp_path / "bare", tmp_path / "bare_cache")
+    build_splice_cache(tmp_path / "full", tmp_path / "full_cache")
+    for split in SPLITS:
+        name = f"{split}.jsonl"
+        assert (tmp_path / "bare" / name).read_bytes() == (tmp_path / "full" / name).read_bytes()
+        assert rows(tmp_path / "full" / name)[0]["headers"]["White"]
+    assert digests(tmp_path / "bare_cache") == digests(tmp_path / "full_cache")
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"), [("decisive", "WB"), ("finished", "WDB"), ("all", "WDB?")]
+)
+def test_each_kind_of_games_takes_its_ends(
+    tmp_path: Path, kind: Literal["decisive", "finished", "all"], taken: str
+) -> None:
+    path = tmp_path / "valid_games.jsonl"
+    of_sides = [{**live_row(winner_side=side), "game_id": side} for side in "?WDB"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in of_sides))
+    summary = build_game_dataset(path, tmp_path / "x_game", GameConfig(games=kind))
+    written = rows(tmp_path / "x_game" / "train.jsonl")
+    assert sorted(row["winner_side"] for row in written) == sorted(taken)
+    assert (summary.eligible_games, summary.spliceable_games) == (len(taken), len(taken))
+    spliced = build_splice_dataset(path, tmp_path / "x_cap", SpliceConfig(games=kind))
+    assert spliced.spliceable_games == len(taken)
+    stats = json.loads((tmp_path / "x_game" / "stats.json").read_text())
+    params = json.loads((tmp_path / "x_cap" / "stats.json").read_text())["params"]
+    named = None if kind == "decisive" else kind
+    for found in (stats, params):
+        assert (found["decisive_only"], found.get("games")) == (kind == "decisive", named)
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("result", "", ""),
+        ("result", "1-0 forfeit", "1-0 forfeit"),
+        ("result", None, "*"),
+        ("plies", 12, 12),
+        ("plies", None, 10),
+        ("plies", True, 10),
+        ("plies", -3, 10),
+        ("plies", 10**12, 10),
+    ],
+)
+def test_unusual_fields_are_read_alike_in_every_form_of_row(
+    tmp_path: Path, separators: tuple[str, str], field: str, value: object, expected: object
+) -> None:
+    path = tmp_path / "valid_games.jsonl"
+    moves = live_row()["moves_uci"]
+    row = {"game_id": "x", "source_file": "s.pgn", "headers": {}, "result": "1-0"}
+    row |= {"winner_side": "W", "plies": 10, "moves": moves, "moves_uci": moves, field: value}
+    path.write_text(json.dumps(row, separators=separators) + "\n")
+    build_game_dataset(path, tmp_path / "out")
+    made = [row for split in SPLITS for row in rows(tmp_path / "out" / f"{split}.jsonl")]
+    assert [row[field] for row in made] == [expected]
+
+
+@pytest.mark.parametrize("line", ["{nonsense", "[1]", '{"moves": ["é"]}', '{"moves": ["a b"]}'])
+def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "valid_games.jsonl"
+    path.write_text((json.dumps(live_row()) + "\n\n") * 30 + line + "\n")
+    for share_bytes in (1, 1000, 1 << 20):
+        config = GameConfig(share_bytes=share_bytes)
+        with pytest.raises(BadInput, match=r"row|JSON") as caught:
+            build_game_dataset(path, tmp_path / f"out_{share_bytes}", config)
+        assert caught.value.row == 31
+        assert "valid_games.jsonl:31: " in str(caught.value)
+
+
+def test_a_sidecar_of_other_rows_is_refused(valid: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(valid, tmp_path / "v")
+    path = tmp_path / "v" / "valid_games.jsonl"
+    path.write_text(path.read_text().replace('"e2e4"', '"e2e3"', 1))
+    with pytest.raises(BadInput, match="sidecar"):
+        build_game_dataset(tmp_path / "v", tmp_path / "out")
+    shutil.rmtree(tmp_path / "v" / "sidecar")
+    build_game_dataset(tmp_path / "v", tmp_path / "again")

@@ -1,0 +1,450 @@
+"""Packing whole drops: goldens, workers, resumption, quarantine, warnings, tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.macroxue import PackConfig, pack
+from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.format.metadata_db import content_sha256, read_runs, read_session
+from gristmill.macroxue.format.rows import PACKED46
+from gristmill.macroxue.format.shards import open_steps, step_files
+from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.raw import read_run
+from gristmill.macroxue.raw.names import TooManyNames
+from gristmill.run.parts import PartStore
+from tests.macroxue.lines import contents, step, write_run
+from tests.paths import CHECKOUT, REAL_DATA
+
+pytestmark = pytest.mark.sampled(0.5)
+
+REAL = REAL_DATA / "macroxue"
+real = [
+    pytest.mark.real,
+    pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here"),
+]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def packed_rows(path: Path) -> np.ndarray[Any, Any]:
+    return np.concatenate([open_steps(file) for file in step_files(path)])
+
+
+@pytest.mark.parametrize(
+    ("drop", "config", "prefix"),
+    [
+        pytest.param("d6_v1", PackConfig("packed46"), "d6", marks=real),
+        pytest.param(".", PackConfig("packed46", 40_000), "both_sharded", marks=real),
+    ],
+)
+def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> None:
+    golden = json.loads((REAL / "golden.json").read_text())
+    summary = pack(REAL / drop, tmp_path / "p", config)
+    files = {name: entry for name, entry in golden["files"].items() if name.startswith(prefix)}
+    assert [f"{prefix}/{file.name}" for file in step_files(tmp_path / "p")] == sorted(files)
+    for name, entry in files.items():
+        octets = (tmp_path / "p" / Path(name).name).read_bytes()
+        assert (len(octets), hashlib.sha256(octets).hexdigest()) == (
+            entry["bytes"],
+            entry["sha256"],
+        )
+    assert list(pack_laws(tmp_path / "p")) == []
+    assert summary.rows == sum(summary.rows_by_valuation_type.values())
+    aligned = pack(REAL / drop, tmp_path / "a", dataclasses.replace(config, layout="aligned48"))
+    assert dataclasses.replace(aligned, files=summary.files) == summary
+    assert list(pack_laws(tmp_path / "a")) == []
+    ours, peers = packed_rows(tmp_path / "a"), packed_rows(tmp_path / "p")
+    assert all(ours[name].tobytes() == peers[name].tobytes() for name in PACKED46.names)
+    if prefix == "d6":
+        runs = read_runs(tmp_path / "p" / "metadata.db")
+        expected = golden["runs"]["d6_v1"]
+        assert len(runs) == expected["count"]
+        assert list(dataclasses.astuple(runs[0])) == expected["first"]
+        assert list(dataclasses.astuple(runs[-1])) == expected["last"]
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here")
+@pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
+def test_strict_parser_gives_the_same_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
+) -> None:
+    pack(REAL / drop, tmp_path / "scanned", PackConfig())
+    assert "gristmill.macroxue.raw.fast_scanner" in sys.modules
+    monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner")
+    monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 1 << 60)
+    pack(REAL / drop, tmp_path / "strict", PackConfig())
+    assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
+
+
+def mixed_drop(root: Path, *, bad: bool) -> None:
+    """Nine runs over several folders; names met in an order that parts see differently."""
+    for i in range(9):
+        kind = ["search", "line_plan", "block_plan", "tuple10"][(i * 7) % 4]
+        lines = [step(step_index=k, seed=i, valuation_type=kind) for k in range(i * 30)]
+        if bad and i in (2, 5):
+            lines[-1] = step(move="UP", valuation_type="never kept")
+            lines[3] = step(valuation_type="never kept")
+        lines.insert(0, b"")
+        write_run(
+            root / f"w{i // 4}", f"g{i}", lines, meta={"num_moves": i * 30}, zipped_meta=i == 3
+        )
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut drops of a few kilobytes into several parts."""
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 500)
+    monkeypatch.setattr(pack_parts, "_BATCH_ROWS", 50)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("bad", [False, True])
+def test_bytes_do_not_depend_on_workers_parts_or_scanner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bool
+) -> None:
+    mixed_drop(tmp_path / "drop", bad=bad)
+    config = PackConfig(shard_rows=100, on_error="quarantine", quarantine_share=0.3)
+    summaries = {}
+    for workers in (1, 2, 3):
+        out = tmp_path / f"w{workers}"
+        summaries[out] = pack(tmp_path / "drop", out, dataclasses.replace(config, workers=workers))
+    monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 0)
+    summaries[tmp_path / "scan"] = pack(tmp_path / "drop", tmp_path / "scan", config)
+    monkeypatch.setattr("gristmill.macroxue.builders.pack._SCANNER_PAYS", 1 << 60)
+    monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner", raising=False)
+    summaries[tmp_path / "strict"] = pack(tmp_path / "drop", tmp_path / "strict", config)
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 1 << 30)
+    summaries[tmp_path / "one_part"] = pack(tmp_path / "drop", tmp_path / "one_part", config)
+    first = contents(tmp_path / "w1")
+    for out, summary in summaries.items():
+        assert contents(out) == first
+        assert summary == summaries[tmp_path / "w1"]
+        assert list(pack_laws(out)) == []
+    kept = [i for i in range(9) if not (bad and i in (2, 5))]
+    rows = packed_rows(tmp_path / "w1")
+    assert rows["seed"].tolist() == [i for i in kept for _ in range(i * 30)]
+    assert rows["run_id"].tolist() == [n for n, i in enumerate(kept) for _ in range(i * 30)]
+    names = read_valuation_types(tmp_path / "w1" / "valuation_types.json")
+    # Run 2 is the first with block_plan and run 3 with line_plan; if run 2 is
+    # set aside, block_plan is met again in run 6 only.
+    met = ("line_plan", "block_plan") if bad else ("block_plan", "line_plan")
+    assert names == ("search", "tuple11", "tuple10", *met)
+    expected = [["search", "line_plan", "block_plan", "tuple10"][(i * 7) % 4] for i in rows["seed"]]
+    assert [names[kind] for kind in rows["valuation_type"]] == expected
+    assert summaries[tmp_path / "w1"].quarantined == (2 if bad else 0)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
+    mixed_drop(tmp_path / "drop", bad=False)
+    config = PackConfig(shard_rows=64)
+    pack(tmp_path / "drop", tmp_path / "whole", config)
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    calls: list[str] = []
+
+    def killed(part: pack_parts.Part, path: Path) -> dict[str, Any]:
+        calls.append(part.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return pack_parts.make_part(part, path)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("gristmill.macroxue.builders.pack.make_part", killed)
+        pack(tmp_path / "drop", tmp_path / "torn", config, store)
+    done = sorted(path.name for path in store.folder.glob("*.part"))
+    assert len(done) == 2
+    (store.folder / done[1]).write_bytes(b"torn by a power loss")
+    read: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pack_parts,
+            "read_run",
+            lambda files, *rest: (read.append(files.meta_name), read_run.read_run(files, *rest))[1],
+        )
+        pack(tmp_path / "drop", tmp_path / "again", config, store)
+    assert contents(tmp_path / "again") == contents(tmp_path / "whole")
+    assert 0 < len(read) < 9
+    assert "w0/g0.meta.json" not in read
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
+    mixed_drop(tmp_path / "drop", bad=True)
+    for workers in (1, 2):
+        with pytest.raises(BadInput, match="move must be") as caught:
+            pack(tmp_path / "drop", tmp_path / f"w{workers}", PackConfig(workers=workers))
+        assert (Path(caught.value.file).name, caught.value.row) == ("g2.jsonl.gz", 61)
+
+
+def bad_pairs() -> dict[str, dict[str, Any]]:
+    whole = gzip.compress(step() + b"\n")
+    return {
+        "bad line": {"lines": [step(), b"", step(move="UP")], "row": 3, "rule": "move must be"},
+        "bad meta": {"lines": [step()], "meta": b"{}", "rule": "key 'seed' is missing"},
+        "meta is not gzip": {"lines": [step()], "zip_lie": True, "rule": "gzip"},
+        "0 bytes": {"steps": b"", "rule": "0 bytes"},
+        "cut short": {"steps": whole[:-3], "rule": "cut short"},
+        "trailing garbage": {"steps": whole + b"x" * 20, "rule": "behind gzip member 1"},
+        "rank 32": {"lines": [step(board=[32] + [0] * 15)], "row": 1, "rule": "rank 32"},
+    }
+
+
+@pytest.mark.parametrize("case", bad_pairs().values(), ids=bad_pairs().keys())
+def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: dict[str, Any]) -> None:
+    drop = tmp_path / "drop"
+    write_run(drop, "a", [step()] * 2)
+    write_run(drop, "b", case.get("lines", []), meta=case.get("meta"), steps=case.get("steps"))
+    if case.get("zip_lie"):
+        (drop / "b.meta.json").rename(drop / "b.meta.json.gz")
+    write_run(drop, "c", [step()] * 3)
+    with pytest.raises(BadInput, match=case["rule"]) as caught:
+        pack(drop, tmp_path / "strict", PackConfig())
+    assert Path(caught.value.file).name.startswith("b.")
+    assert caught.value.row == case.get("row")
+    config = PackConfig(on_error="quarantine", quarantine_share=0.34)
+    summary = pack(drop, tmp_path / "kept", config)
+    assert (summary.runs, summary.rows, summary.quarantined) == (2, 5, 1)
+    (entry,) = lines_of(tmp_path / "kept" / "quarantine.jsonl")
+    assert entry["meta"].startswith("b.meta.json")
+    assert (entry["row"], case["rule"] in entry["rule"]) == (case.get("row"), True)
+    assert str(tmp_path) not in (tmp_path / "kept" / "quarantine.jsonl").read_text()
+    assert packed_rows(tmp_path / "kept")["run_id"].tolist() == [0, 0, 1, 1, 1]
+    assert list(pack_laws(tmp_path / "kept")) == []
+    assert summary.quarantined_by_rule == {entry["rule"]: 1}
+    with pytest.raises(
+        BadInput, match=r"1 of 3 runs are bad and quarantine_share allows 0.*raise q"
+    ):
+        pack(drop, tmp_path / "refused", PackConfig(on_error="quarantine", quarantine_share=0.33))
+
+
+def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
+    drop = tmp_path / "d9"
+    write_run(drop, "a", [step()], meta={"num_moves": 5, "seconds": 0.1, "depth": 9})
+    write_run(drop, "b", [], meta={"num_moves": 0, "seconds": 0.2})
+    write_run(drop, "c", [step(branch_evs={"up": None, "LEFT": 1})] * 2, meta={"seconds": None})
+    write_run(drop, "d", [step()])
+    (drop / "d.jsonl.gz").unlink()
+    write_run(drop, "killed", [step()])
+    (drop / "killed.meta.json").unlink()
+    write_run(drop, "e", [], steps=gzip.compress(step() + b"\n") + gzip.compress(step() + b"\n"))
+    (drop / "e.meta.json").write_bytes((drop / "c.meta.json").read_bytes())
+    summary = pack(drop, tmp_path / "p", PackConfig(), session={"fingerprint": "f00"})
+    assert lines_of(tmp_path / "p" / "warnings.jsonl") == [
+        {"drop": "d9", "kind": "unpaired_meta", "path": "d.meta.json"},
+        {"drop": "d9", "kind": "unpaired_log", "path": "killed.jsonl.gz"},
+        {"kind": "count_mismatch", "run_id": 0, "drop": "d9", "meta": "a.meta.json", "rows": 1,
+         "num_moves": 5},
+        {"kind": "empty_run", "run_id": 1, "drop": "d9", "meta": "b.meta.json"},
+        {"kind": "unknown_branches", "run_id": 2, "drop": "d9", "meta": "c.meta.json",
+         "rows": {"LEFT": 2}},
+        {"kind": "no_legal_branch", "run_id": 2, "drop": "d9", "meta": "c.meta.json"},
+    ]  # fmt: skip
+    assert not (tmp_path / "p" / "quarantine.jsonl").exists()
+    trace = lines_of(tmp_path / "p" / "trace.jsonl")
+    assert [(line["rows"], line["first_row"]) for line in trace] == [(1, 0), (0, 1), (2, 1), (2, 3)]
+    for line in trace:
+        for kind in ("meta", "steps"):
+            raw = (drop / line[kind]).read_bytes()
+            assert line[f"{kind}_bytes"] == len(raw)
+            assert line[f"{kind}_sha256"] == hashlib.sha256(raw).hexdigest()
+    assert read_session(tmp_path / "p" / "metadata.db") == {
+        "source": "macroxue self-play logs",
+        "drop": "d9",
+        "drops": '["d9"]',
+        "depth": "[6,9]",
+        "seconds": "0.30000000000000004",
+        "runs_depth": "[9,6,6,6]",
+        "runs_seconds": "[0.1,0.2,null,null]",
+        "fingerprint": "f00",
+    }
+    assert (summary.runs, summary.rows, summary.unpaired, summary.empty_runs) == (4, 5, 1, 1)
+    assert (summary.count_mismatches, summary.warnings, summary.shards) == (1, 6, 1)
+    assert (summary.unpaired_logs, summary.repeated_runs) == (1, 1)  # e is c again
+    assert (summary.quarantined, summary.quarantined_by_rule) == (0, {})
+    assert (summary.score_min, summary.score_max) == (80004, 80004)
+    assert summary.rows_by_valuation_type == {"search": 5, "tuple11": 0, "tuple10": 0}
+    assert summary.rows_by_max_rank == {"3": 5}
+    assert summary.runs_by_highest_tile == {"4096": 4}
+    assert summary.files["metadata.db"].content_sha256 == content_sha256(
+        tmp_path / "p" / "metadata.db"
+    )
+    assert set(summary.files) == set(contents(tmp_path / "p"))
+    with pytest.raises(ValueError, match="reserved for the pack"):
+        pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
+
+
+def test_a_drop_without_one_good_game_fails_whatever_the_share(tmp_path: Path) -> None:
+    for name in "ab":
+        write_run(tmp_path / "drop", name, [step(), b"{}"])
+    for share in (0.5, 1.0):
+        config = PackConfig(on_error="quarantine", quarantine_share=share)
+        with pytest.raises(
+            BadInput, match=r"drop: .* b\.jsonl\.gz line 2: .*; mend these"
+        ) as raised:
+            pack(tmp_path / "drop", tmp_path / f"p{share}", config)
+    assert raised.value.rule.startswith("none of its 2 runs can be read; the last is")
+
+
+def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path: Path) -> None:
+    write_run(tmp_path / "drop", "good", [step()])
+    for number in (0, *range(23)):
+        bad = step(branch_evs={f"x{number}\n": ""})
+        write_run(tmp_path / "drop", f"x{len(list((tmp_path / 'drop').iterdir()))}", [bad])
+    config = PackConfig(on_error="quarantine", quarantine_share=1.0)
+    counted = pack(tmp_path / "drop", tmp_path / "p", config).quarantined_by_rule
+    assert len(counted) == 21 and counted["other rules"] == 3
+    assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
+
+
+def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:
+    for name in "abc":
+        write_run(tmp_path / "drop", name, [step()], meta={"seconds": 1.5e308})
+    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert summary.seconds_played == sys.float_info.max
+    assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
+
+
+def test_a_drop_without_runs_or_steps_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    with pytest.raises(BadInput, match="no run found"):
+        pack(tmp_path / "drop", tmp_path / "a", PackConfig())
+    assert not (tmp_path / "a").exists()
+    write_run(tmp_path / "drop", "g", [])
+    with pytest.raises(BadInput, match="1 runs, but no step in any of them"):
+        pack(tmp_path / "drop", tmp_path / "b", PackConfig())
+
+
+def test_at_most_255_names(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    lines = [step(valuation_type=f"n{i}") for i in range(252)]
+    write_run(drop, "a", lines)
+    pack(drop, tmp_path / "full", PackConfig(enum_form="object"))
+    assert len(read_valuation_types(tmp_path / "full" / "valuation_types.json")) == 255
+    write_run(drop, "b", [step(valuation_type="one more")])
+    for on_error in ("strict", "quarantine"):
+        with pytest.raises(TooManyNames, match="'one more' would be name 256"):
+            pack(drop, tmp_path / on_error, PackConfig(on_error=on_error, quarantine_share=1))
+
+
+def test_long_lines_are_taken_up_to_the_cap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_run, "BATCH_BYTES", 300)
+    monkeypatch.setattr(read_run, "MAX_LINE_BYTES", 4000)
+    drop = tmp_path / "drop"
+    lines = [step(step_index=i, note="x" * (i * 37 % 1500)) for i in range(200)]
+    raw = gzip.compress(b"\r\n".join(lines))
+    write_run(drop, "a", [], steps=raw, meta={"num_moves": 200})
+    summary = pack(drop, tmp_path / "p", PackConfig())
+    assert (summary.rows, summary.warnings) == (200, 0)
+    assert packed_rows(tmp_path / "p")["step_index"].tolist() == list(range(200))
+    write_run(drop, "b", [step(note="x" * 9000)])
+    with pytest.raises(BadInput, match=r"b\.jsonl\.gz: a line of more than 4000 bytes"):
+        pack(drop, tmp_path / "q", PackConfig())
+
+
+def test_running_index_defaults_and_row_bytes(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    late = {"seed": 2**33 + 5, "max_rank": 11}
+    lines = [
+        step(["step_index", "seed", "max_rank", "valuation_type", "branch_evs"]),
+        step(step_index=10, seed=2**32 + 1, branch_evs={"up": 1e39, "down": -0.1, "left": 3}),
+        step(step_index=None),
+        step(step_index=3, board=[17, 16, 15] + [0] * 12 + [16]),
+    ]
+    write_run(drop, "a", lines, meta=late)
+    pack(drop, tmp_path / "p", PackConfig("packed46"))
+    rows = packed_rows(tmp_path / "p")
+    assert rows["step_index"].tolist() == [0, 10, 11, 3]
+    assert rows["seed"].tolist() == [5, 1, 7, 7]
+    assert rows["max_rank"].tolist() == [11, 3, 3, 3]
+    assert rows["ev_legal"].tolist() == [0, 0b0111, 0b1110, 0b1110]
+    assert rows["branch_evs"][1].tolist() == [np.inf, np.float32(-0.1), 3, 0]
+    assert (int(rows["board"][3]), int(rows["tile_65536_mask"][3])) == (0xFFF000000000000F, 0x8003)
+    assert rows["board_eval"][3] == -10092544
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"layout": "aligned"},
+        {"shard_rows": -1},
+        {"on_error": "ignore"},
+        {"quarantine_share": 1.5},
+        {"enum_form": "dict"},
+        {"workers": -1},
+    ],
+)
+def test_config_is_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        PackConfig(**wrong)
+
+
+def test_import_stays_cheap() -> None:
+    code = (
+        "import sys, gristmill.macroxue as m;"
+        "assert not {'numpy', 'numba', 'isal'} & set(sys.modules);"
+        "import gristmill.macroxue.builders.pack; assert callable(m.pack);"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
+
+
+def test_scores_and_tiles_are_counted_over_runs(tmp_path: Path) -> None:
+    for name, score in (("a", 12), ("b", 4), ("c", 8)):
+        write_run(tmp_path / "drop", name, [step()], meta={"score": score, "max_tile": score})
+    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert (summary.score_min, summary.score_max) == (4, 12)
+    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
+
+
+def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path: Path) -> None:
+    # 0.58 * 50 is below 29 in binary fractions.
+    for number in range(50):
+        lines = [step(move="UP" if number < 29 else "up")]
+        write_run(tmp_path / "drop", f"g{number:02d}", lines)
+    config = PackConfig(on_error="quarantine", quarantine_share=0.58)
+    assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
+
+
+GZIP = gzip.compress(step() + b"\n", mtime=0)
+PUBLISHED_RULES = {
+    "a": (b"{", "not JSON: Expecting property name enclosed in double quotes at character 1"),
+    "b": (step() + b"x", f"text after the JSON value at character {len(step())}"),
+    "c": (step(board=[32, *[0] * 15]), "board holds rank 32: board_eval knows ranks up to 31"),
+    "d": (step().replace(b"{", b'{"seed":1,', 1), "key 'seed' stands twice"),
+    "e": (b"", "0 bytes: not even an empty gzip file"),
+    "f": (GZIP[:-3], "the gzip stream is cut short: fetch the file anew"),
+    "g": (GZIP + GZIP[:5], "what stands behind gzip member 1 is cut short: fetch the file anew"),
+}
+
+
+def test_the_rules_in_quarantine_are_published_texts_that_stay(tmp_path: Path) -> None:
+    write_run(tmp_path / "drop", "good", [step()])
+    for stem, (octets, _) in PUBLISHED_RULES.items():
+        if stem in "efg":
+            write_run(tmp_path / "drop", stem, steps=octets)
+        else:
+            write_run(tmp_path / "drop", stem, [octets])
+    config = PackConfig(on_error="quarantine", quarantine_share=1.0, game_laws="warn")
+    pack(tmp_path / "drop", tmp_path / "out", config)
+    lines = (tmp_path / "out/quarantine.jsonl").read_text().splitlines()
+    rules = {line["meta"][0]: line["rule"] for line in map(json.loads, lines)}
+    assert rules == {stem: rule for stem, (_, rule) in PUBLISHED_RULES.items()}

@@ -1,0 +1,221 @@
+"""The value sidecar against the rule in pure Python, its laws, and the score of real games."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.macroxue.builders import values
+from gristmill.macroxue.builders.values import value_sidecar
+from gristmill.macroxue.config import ValueConfig
+from gristmill.macroxue.format import shards
+from gristmill.macroxue.format.metadata_db import Run
+from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT
+from gristmill.macroxue.laws.values import value_laws
+from gristmill.macroxue.read import step_stream
+from gristmill.macroxue.rules.discount import discounted
+from gristmill.macroxue.rules.moves import LEFT
+from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
+from tests.macroxue.rules.test_moves import move_one_board
+
+GAMES = [play(seed, 90 - 7 * seed) for seed in range(6)]
+
+
+def all_values(folder: Path) -> np.ndarray:
+    return np.concatenate([shards.open_values(file) for file in shards.value_files(folder)])
+
+
+def expected_values(boards: list[list[int]], moves: list[int], config: ValueConfig) -> list[tuple]:
+    """Reward, scaled reward, return and h(return) of one run, each rounded to float32."""
+    out = []
+    later = 0.0
+    for board, move in zip(reversed(boards), reversed(moves), strict=True):
+        reward = float(np.float32(move_one_board(board, move)[1]))
+        later = reward + config.gamma * later
+        squeezed = math.sqrt(later + 1) - 1 + config.epsilon * later
+        out.append((reward, reward * config.reward_scale, later, squeezed))
+    return [tuple(np.float32(value) for value in row) for row in reversed(out)]
+
+
+@pytest.mark.parametrize("config", [ValueConfig(), ValueConfig(0.5, 0.01, 0.1), ValueConfig(0.0)])
+@pytest.mark.parametrize(("layout", "shard_rows"), [("aligned48", 0), ("packed46", 100)])
+def test_every_bit_is_what_the_rule_gives(
+    tmp_path: Path,
+    config: ValueConfig,
+    layout: str,
+    shard_rows: int,
+) -> None:
+    pack = write_pack(tmp_path / "p", GAMES, layout=layout, shard_rows=shard_rows)  # type: ignore[arg-type]
+    summary = value_sidecar(pack, tmp_path / "v", config)
+    recorded = all_values(tmp_path / "v")
+    steps = all_rows(pack)
+    assert (recorded["run_id"] == steps["run_id"]).all()
+    assert (recorded["step_index"] == steps["step_index"]).all()
+    expected = [
+        row
+        for one in GAMES
+        for row in expected_values(one.boards.tolist(), one.moves.tolist(), config)
+    ]
+    for column, name in enumerate(("reward", "reward_scaled", "return_raw", "return_scaled")):
+        assert recorded[name].tolist() == [float(row[column]) for row in expected]
+    assert summary.rows == len(steps)
+    assert (summary.scores_matched, summary.scores_differ) == (6, 0)
+    assert summary.reward_sum == sum(one.score for one in GAMES)
+    assert list(value_laws(tmp_path / "v", pack, 0)) == []
+
+
+def test_files_follow_the_steps(tmp_path: Path) -> None:
+    single = write_pack(tmp_path / "a", GAMES[:1])
+    sharded = write_pack(tmp_path / "b", GAMES, shard_rows=[100, 1, 50, 284])
+    one_shard = write_pack(tmp_path / "c", GAMES[:1], shard_rows=1000)
+    for pack, expected in (
+        (single, [("values.npy", 90)]),
+        (sharded, [(f"values-0000{i}.npy", n) for i, n in enumerate((100, 1, 50, 284))]),
+        (one_shard, [("values-00000.npy", 90)]),
+    ):
+        out = tmp_path / f"v{pack.name}"
+        summary = value_sidecar(pack, out, ValueConfig())
+        notes = {name: note.rows for name, note in summary.files.items() if note.rows is not None}
+        assert notes == dict(expected)
+        assert sorted(file.name for file in out.iterdir()) == sorted([*notes, "values.json"])
+        for name, count in expected:
+            octets = (out / name).read_bytes()
+            assert octets.startswith(VALUE_FORMAT.header(count))
+            assert len(octets) == 256 + 24 * count
+    settings = json.loads((tmp_path / "va" / "values.json").read_text())
+    assert settings == {
+        "gamma": 0.997,
+        "reward_scale": 1.0,
+        "epsilon": 0.001,
+        "compat": "none",
+        "rows": 90,
+        "runs": 1,
+    }
+
+
+def test_the_published_example() -> None:
+    # docs/formats/macroxue.md#returns: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
+    rewards = np.array([4, 8, 16, 4], np.float32)
+    returns = discounted(rewards, np.array([3, 0, 1]), 0.5)
+    assert returns.tolist() == [12, 16, 16, 4]
+    assert values.h(returns[:3], 0.1).astype(np.float32).tolist() == [
+        float(np.float32(x)) for x in (3.8055512, 4.7231054, 4.7231054)
+    ]
+    assert values.h(np.array([-12.0]), 0.1)[0] == -values.h(np.array([12.0]), 0.1)[0]
+
+
+@pytest.mark.parametrize("most", [1, 50, 1000])
+def test_bytes_do_not_depend_on_how_runs_are_grouped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    pack = write_pack(tmp_path / "p", [*GAMES, play(9, 80, [17, 16, *[0] * 13, 1])], shard_rows=64)
+    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    batches = step_stream.StepStream.batches
+    monkeypatch.setattr(
+        step_stream.StepStream,
+        "batches",
+        lambda self, *, whole_runs: batches(self, whole_runs=whole_runs, most=most),
+    )
+    value_sidecar(pack, tmp_path / "w", ValueConfig())
+    assert all_values(tmp_path / "v").tobytes() == all_values(tmp_path / "w").tobytes()
+
+
+def test_a_move_that_changes_nothing_earns_nothing(tmp_path: Path) -> None:
+    board = np.zeros((1, 16), np.uint8)
+    board[0, [0, 1]] = [1, 2]
+    one = Game(1, board, np.array([LEFT], np.uint8), 0, 4)
+    pack = write_pack(tmp_path / "p", [one])
+    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
+    assert summary.idle_moves == 1
+    assert all_values(tmp_path / "v")["reward"].tolist() == [0]
+
+
+def test_high_tiles_truly_and_as_the_reference_does(tmp_path: Path) -> None:
+    board = [17, 16, *[0] * 13, 1]
+    moves = np.array([LEFT], np.uint8)
+    # 17 and 16 side by side move nothing on the left, but the 1 slides.
+    one = Game(1, np.array([board], np.uint8), moves, 0, 1 << 17)
+    pack = write_pack(tmp_path / "p", [one])
+    true = value_sidecar(pack, tmp_path / "t", ValueConfig())
+    reference = value_sidecar(pack, tmp_path / "r", ValueConfig(compat="reference"))
+    assert (true.reward_sum, true.scores_matched, true.rows_solved) == (0, 1, 1)
+    assert (reference.reward_sum, reference.scores_differ) == (1 << 17, 1)
+    assert true.rows_above_65536 == reference.rows_above_65536 == 1
+    assert list(value_laws(tmp_path / "t", pack)) == []
+    assert list(value_laws(tmp_path / "r", pack)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("step falls", r"run 1: step_index 3 after 4 \(row 95\)"),
+        ("no move", r"row 7 \(run 0, step 7\) has move_dir 4"),
+        ("too few", "run 1 has 83 steps by metadata.db, but 82 rows"),
+    ],
+)
+def test_rows_without_a_return_are_refused(tmp_path: Path, change: str, rule: str) -> None:
+    steps = step_rows(GAMES[:2])
+    if change == "step falls":
+        steps["step_index"][95] = 3
+    elif change == "no move":
+        steps["move_dir"][7] = 4
+    else:
+        steps = steps[:-1]
+    pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
+    with pytest.raises(BadInput, match=rule):
+        value_sidecar(pack, tmp_path / "v", ValueConfig())
+
+
+def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES, shard_rows=500)
+    (pack / "steps-00001.npy").write_bytes(STEP_FORMATS["aligned48"].header(0))
+    with pytest.raises(BadInput, match="holds no rows"):
+        value_sidecar(pack, tmp_path / "v", ValueConfig())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gamma": -0.1},
+        {"gamma": math.nan},
+        {"reward_scale": 0.0},
+        {"epsilon": -1.0},
+        {"compat": "peer"},
+    ],
+)
+def test_config_is_checked(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ValueConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.real
+def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]) -> None:
+    # The original invents merges in two games, worth 12.2 and 9.7 million points
+    # (docs/formats/macroxue.md#true-ranks).
+    for name, above, invented in (("d6_v1", 0, 0), ("d7_v1", 642, 21_889_024)):
+        true = value_sidecar(real_packs[name], tmp_path / f"{name}t", ValueConfig())
+        reference = value_sidecar(
+            real_packs[name], tmp_path / f"{name}r", ValueConfig(compat="reference")
+        )
+        assert (true.scores_matched, true.scores_differ) == (20, 0)
+        assert (true.rows_above_65536, true.rows_unknown) == (above, 0)
+        assert reference.reward_sum - true.reward_sum == invented
+        assert reference.scores_differ == (2 if invented else 0)
+        assert list(value_laws(tmp_path / f"{name}t", real_packs[name], 0)) == []
+        if not invented:
+            same = [all_values(tmp_path / f"{name}{form}").tobytes() for form in "tr"]
+            assert same[0] == same[1]
+
+
+def test_equal_steps_are_taken_and_runs_without_steps_are_not_compared(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:1])
+    steps["step_index"][3] = 2
+    runs = [*run_table(GAMES[:1]), Run(1, 1, 0, 0, 2)]
+    pack = write_pack(tmp_path / "p", [], steps=steps, runs=runs)
+    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
+    assert (summary.runs, summary.scores_matched, summary.scores_differ) == (2, 1, 0)

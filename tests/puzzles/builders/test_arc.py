@@ -1,0 +1,447 @@
+"""ARC datasets, against the oracle; the same bytes however they are built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput, counts_of
+from gristmill.hashing import sha256_file
+from gristmill.puzzles.builders.arc import ArcSummary, build_arc
+from gristmill.puzzles.config import ArcConfig
+from gristmill.puzzles.format.sources import read_sources
+from gristmill.puzzles.laws.arc import arc_laws
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import Progress, Report
+from tests.puzzles import arc_oracle, arc_tasks
+
+FIELDS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return arc_tasks.source(tmp_path_factory.mktemp("drops") / "arc")
+
+
+def config(num_aug: int = 12, **options: Any) -> ArcConfig:
+    return ArcConfig(**({"num_aug": num_aug, "dtype": "uint8", "seed": 3} | options))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): sha256_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def arrays(out: Path, split: str) -> dict[str, np.ndarray]:
+    return {field: np.load(out / split / f"all__{field}.npy") for field in FIELDS}
+
+
+@pytest.mark.parametrize("num_aug", [0, 12])
+def test_a_dataset_is_that_of_the_oracle(tmp_path: Path, source: Path, num_aug: int) -> None:
+    summary = build_arc(source, tmp_path / "out", config(num_aug))
+    expected = arc_oracle.built([source], 3, num_aug)
+    identifiers = json.loads((tmp_path / "out" / "identifiers.json").read_text())
+    listed = [name for groups in expected.values() for group in groups for name, _ in group]
+    assert identifiers == ["<blank>", *dict.fromkeys(listed)]
+    for split, groups in expected.items():
+        puzzles = [puzzle for group in groups for puzzle in group]
+        examples = [example for _, held in puzzles for example in held]
+        found = arrays(tmp_path / "out", split)
+        assert found["inputs"].dtype == np.uint8
+        assert found["inputs"].tolist() == [example[0] for example in examples]
+        assert found["labels"].tolist() == [example[1] for example in examples]
+        assert [identifiers[k] for k in found["puzzle_identifiers"]] == [
+            name for name, _ in puzzles
+        ]
+        assert np.diff(found["puzzle_indices"]).tolist() == [len(held) for _, held in puzzles]
+        assert np.diff(found["group_indices"]).tolist() == [len(group) for group in groups]
+        origins = np.load(tmp_path / "out" / "trace" / split / "all.npy")
+        assert origins[:, 1:].tolist() == [[pair, number] for _, _, number, pair in examples]
+    assert summary.tasks == 5 and summary.groups == {"train": 5, "test": 3}
+    assert summary.known_leaks == summary.leaks_dropped == summary.files_dropped == 0
+
+
+def test_the_trace_names_the_file_of_every_example(tmp_path: Path, source: Path) -> None:
+    build_arc(source, tmp_path / "out", config(3))
+    listed = read_sources(tmp_path / "out" / "trace" / "sources.json")
+    assert listed.kind == "arc" and listed.config["seed"] == 3
+    assert [file.path for file in listed.files] == [
+        *("arc/training/aa.json", "arc/evaluation/bb.json", "arc/evaluation/cc.json"),
+        *("arc/training/one.json", "arc/evaluation/wide.json"),
+    ]
+    for file in listed.files:
+        assert file.sha256 == sha256_file(source.parent / file.path)
+        task = json.loads((source.parent / file.path).read_text())
+        pairs = [
+            (np.array(pair["input"], np.uint8), np.array(pair["output"], np.uint8))
+            for key in ("train", "test")
+            for pair in task[key]
+        ]
+        assert file.facts == {"task_hash": arc_oracle.hashed(pairs)}
+    origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
+    assert set(origins[:, 0].tolist()) == {1, 2, 4}
+
+
+def test_the_progress_counts_the_files_of_all_sources(tmp_path: Path, source: Path) -> None:
+    other = arc_tasks.write(tmp_path / "other", {"training/x": arc_tasks.task(9)})
+    reports: list[Report] = []
+    build_arc([source, other], tmp_path / "out", config(1), None, Progress(reports.append))
+    assert [report.done for report in reports if report.stage == "read"][-1] == 6
+
+
+def test_draws_that_repeat_are_counted(tmp_path: Path, source: Path) -> None:
+    summary = build_arc(source, tmp_path / "out", config(100))
+    groups = np.diff(np.load(tmp_path / "out" / "train" / "all__group_indices.npy"))
+    origins = np.load(tmp_path / "out" / "trace" / "train" / "all.npy")
+    removed = 0
+    for number, size in enumerate(groups):
+        draws = origins[origins[:, 0] == number, 2]
+        tries = draws.max() if size == 101 else 500
+        removed += tries - (size - 1)
+    assert summary.duplicates_removed == removed > 400
+    # One colour has nine others, and the grid four frames that differ.
+    assert groups.tolist().count(36) == 1
+    assert summary.not_full == np.count_nonzero(groups < 101) == 1
+
+
+def test_the_bytes_are_the_same_for_any_workers_order_and_restart(tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "arc", tmp_path / "b" / "concepts"
+    tasks = arc_tasks.source(first)
+    for number in range(3):
+        arc_tasks.write(second, {f"Count/Count{number}": arc_tasks.task(40 + number)})
+    build_arc([first, second], tmp_path / "one", config(5))
+    expected = digests(tmp_path / "one")
+    build_arc([second, first], tmp_path / "two", config(5, workers=2))
+    assert digests(tmp_path / "two") == expected
+    other = tmp_path / "c" / "arc"
+    for path in sorted(tasks.glob("*/*.json"), reverse=True):
+        (other / path.parent.name).mkdir(parents=True, exist_ok=True)
+        (other / path.relative_to(tasks)).write_bytes(path.read_bytes())
+    (tmp_path / "parts").mkdir()
+    store = PartStore(tmp_path / "parts")
+    for name in ("three", "four"):
+        build_arc([other, second], tmp_path / name, config(5), store)
+        assert digests(tmp_path / name) == expected
+
+
+def test_parts_of_any_size_give_the_same_bytes(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_arc(source, tmp_path / "one", config(5))
+    monkeypatch.setattr("gristmill.puzzles.builders.arc._PART_BYTES", 1)
+    (tmp_path / "parts").mkdir()
+    build_arc(source, tmp_path / "two", config(5), PartStore(tmp_path / "parts"))
+    assert len(list((tmp_path / "parts").glob("*.part"))) == 5
+    assert digests(tmp_path / "two") == digests(tmp_path / "one")
+
+
+def test_a_task_is_augmented_alike_whatever_is_built_beside_it(
+    tmp_path: Path, source: Path
+) -> None:
+    alone = arc_tasks.write(
+        tmp_path / "alone",
+        {"evaluation/bb": json.loads((source / "evaluation" / "bb.json").read_text())},
+    )
+    build_arc(alone, tmp_path / "one", config(6))
+    build_arc(source, tmp_path / "two", config(6))
+    origins = np.load(tmp_path / "two" / "trace" / "train" / "all.npy")
+    held = arrays(tmp_path / "two", "train")["inputs"][origins[:, 0] == 1]
+    np.testing.assert_array_equal(arrays(tmp_path / "one", "train")["inputs"], held)
+    build_arc(source, tmp_path / "other", config(6, seed=4))
+    assert not np.array_equal(arrays(tmp_path / "other", "train")["inputs"][: len(held)], held)
+
+
+def test_int32_holds_the_same_tokens(tmp_path: Path, source: Path) -> None:
+    build_arc(source, tmp_path / "one", config(2))
+    build_arc(source, tmp_path / "two", config(2, dtype="int32"))
+    for field in ("inputs", "labels"):
+        wide = arrays(tmp_path / "two", "train")[field]
+        assert wide.dtype == np.int32
+        np.testing.assert_array_equal(wide, arrays(tmp_path / "one", "train")[field])
+
+
+def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummary:
+    folders = [
+        arc_tasks.write(tmp_path / f"source{number}", tasks) for number, tasks in enumerate(sources)
+    ]
+    return build_arc(folders, tmp_path / "out", config(2, **options))
+
+
+def test_sources_of_one_name_have_longer_labels(tmp_path: Path) -> None:
+    one = arc_tasks.write(tmp_path / "x" / "data", {"training/a": arc_tasks.task(1)})
+    two = arc_tasks.write(tmp_path / "y" / "data", {"evaluation/b": arc_tasks.task(2)})
+    build_arc([one, two], tmp_path / "out", config(1))
+    files = read_sources(tmp_path / "out" / "trace" / "sources.json").files
+    assert [file.path for file in files] == ["x/data/training/a.json", "y/data/evaluation/b.json"]
+
+
+def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path) -> None:
+    mixed = {f"training/m{k:02d}": arc_tasks.task(k) for k in range(12)}
+    other = {f"evaluation/m{k:02d}": arc_tasks.task(30 + k) for k in range(12)}
+    with pytest.raises(BadInput, match=r"12 ids in all: m00, m01, .*m09, ") as refused:
+        built(tmp_path, mixed, other)
+    assert "m10" not in str(refused.value) and 'leaks = "drop"' in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_id_that_two_files_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"training/b\.json: has the id a of .*training/a\.json"):
+        built(
+            tmp_path,
+            {"training/a": arc_tasks.task(1), "training/b": {**arc_tasks.task(2), "name": "a"}},
+        )
+
+
+def _turned(pair: dict[str, Any]) -> dict[str, Any]:
+    table = np.array([0, 3, 1, 2, 4, 9, 8, 7, 6, 5])
+    return {key: np.rot90(table[np.array(grid)]).tolist() for key, grid in pair.items()}
+
+
+def _leaking(where: str) -> dict[str, Any]:
+    """Task b's second test pair is a pair of task a, turned and in other colours."""
+    first, second = arc_tasks.task(1, train=2, test=2), arc_tasks.task(2, train=1, test=2)
+    second["test"][1] = _turned(first["train"][1])
+    return {f"{where}/a": first, "evaluation/b": second}
+
+
+@pytest.mark.parametrize("where", ["training", "evaluation"])
+def test_a_test_pair_that_another_task_trains_is_refused(tmp_path: Path, where: str) -> None:
+    with pytest.raises(BadInput, match="1 such pairs in all: b pair 2 = a pair 1 ") as refused:
+        built(tmp_path, _leaking(where))
+    assert refused.value.file.endswith("evaluation/b.json")
+
+
+def test_a_test_pair_that_a_training_task_tests_is_a_leak_too(tmp_path: Path) -> None:
+    tasks = _leaking("training")
+    tasks["training/a"]["test"].append(tasks["training/a"]["train"].pop())
+    with pytest.raises(BadInput, match="b pair 2 = a pair 3 "):
+        built(tmp_path, tasks)
+
+
+def test_a_pair_like_one_of_its_task_or_of_another_test_is_no_leak(tmp_path: Path) -> None:
+    """A demonstration in other colours, or turned, does not show the test pair."""
+    first, second = arc_tasks.task(1), arc_tasks.task(2)
+    first["test"] = [_turned(first["train"][0])]
+    second["test"] = [*arc_tasks.task(3)["test"], *first["test"]]
+    third = arc_tasks.task(4)
+    third["test"] = arc_tasks.task(3)["test"]
+    with pytest.raises(BadInput, match="b pair 3 = a pair 0 "):
+        built(tmp_path, {"evaluation/a": first, "evaluation/b": second})
+    second["test"].pop()
+    summary = built(
+        tmp_path, {"evaluation/a": first, "evaluation/b": second, "evaluation/c": third}
+    )
+    assert summary.groups["test"] == 3
+
+
+def _with_own_repeat() -> dict[str, Any]:
+    """Task b's second test pair is its first demonstration, beside one that is not."""
+    task = arc_tasks.task(2, train=2, test=2)
+    task["test"][1] = task["train"][0]
+    return {"training/a": arc_tasks.task(1), "evaluation/b": task}
+
+
+@pytest.mark.parametrize("key", [None, "input", "output"])
+def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(
+    tmp_path: Path, key: str | None
+) -> None:
+    tasks = _with_own_repeat()
+    if key:  # one of the two grids differs: no repeat
+        changed = [[cell ^ 1 for cell in line] for line in tasks["evaluation/b"]["test"][1][key]]
+        tasks["evaluation/b"]["test"][1] = {**tasks["evaluation/b"]["test"][1], key: changed}
+        assert built(tmp_path, tasks).leaks_dropped == 0
+        return
+    with pytest.raises(BadInput, match="its own task has for training, cell by cell") as refused:
+        built(tmp_path, tasks)
+    assert "1 such pairs in all: b pair 3 = b pair 0 " in str(refused.value)
+    assert refused.value.file.endswith("evaluation/b.json")
+
+
+def test_a_repeat_of_a_training_task_is_none_since_all_of_it_trains(tmp_path: Path) -> None:
+    tasks = _with_own_repeat()
+    tasks = {"training/b": tasks["evaluation/b"], "evaluation/a": tasks["training/a"]}
+    assert built(tmp_path, tasks).examples == {"train": 12 + 6, "test": 3}
+
+
+def test_leaks_are_dropped_where_the_config_says_so(tmp_path: Path) -> None:
+    tasks = _leaking("training")
+    summary = built(tmp_path, tasks, leaks="drop")
+    assert summary.leaks_dropped == 1 and summary.files_dropped == 0
+    origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
+    assert set(origins[:, 1].tolist()) == {1}
+    kept = [
+        (np.array(pair["input"], np.uint8), np.array(pair["output"], np.uint8))
+        for pair in [*tasks["evaluation/b"]["train"], *tasks["evaluation/b"]["test"][:1]]
+    ]
+    files = read_sources(tmp_path / "out" / "trace" / "sources.json").files
+    assert files[1].facts == {"task_hash": arc_oracle.hashed(kept), "left_out": 1}
+
+
+def test_of_files_with_one_id_the_training_one_stays(tmp_path: Path) -> None:
+    task = arc_tasks.task(1, test=3)
+    summary = built(
+        tmp_path,
+        {"evaluation/a": task, "evaluation/b": arc_tasks.task(2)},
+        {"training/a": task, "evaluation/b": arc_tasks.task(2)},
+        leaks="drop",
+    )
+    assert summary.leaks_dropped == 3 and summary.files_dropped == 2
+    files = read_sources(tmp_path / "out" / "trace" / "sources.json").files
+    assert [file.path for file in files] == ["source1/training/a.json", "source0/evaluation/b.json"]
+
+
+def test_files_of_one_id_and_role_that_differ_are_never_dropped(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"has the id a of .*, and other pairs"):
+        built(
+            tmp_path,
+            {"training/a": arc_tasks.task(1)},
+            {"training/a": arc_tasks.task(2)},
+            leaks="drop",
+        )
+
+
+def test_sources_without_an_evaluation_task_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no source has tasks in a folder `evaluation`") as refused:
+        built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})
+    assert refused.value.file.endswith("source0")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_counts_say_which_sources_have_one_split_alone(tmp_path: Path) -> None:
+    summary = built(
+        tmp_path,
+        {"training/a": arc_tasks.task(1), "evaluation/b": arc_tasks.task(2)},
+        {"Count/c": arc_tasks.task(3), "Count/d": arc_tasks.task(4)},
+        {"evaluation/e": arc_tasks.task(5)},
+    )
+    assert summary.training_tasks == {"source0": 1, "source1": 2, "source2": 0}
+    assert summary.evaluation_tasks == {"source0": 1, "source1": 0, "source2": 1}
+    counts = counts_of(summary)
+    assert counts["evaluation_tasks/source1"] == counts["training_tasks/source2"] == 0
+
+
+# Leaks: every kind, refused and dropped
+
+
+def _leak_of(kind: str) -> tuple[list[dict[str, Any]], str, dict[str, list[int]], int, int]:
+    """Sources with one leak of a kind.
+
+    Returns them, what the refusal names, the numbers of the pairs that each task of the test split
+    keeps, and how many test pairs and files are dropped.
+    """
+    test, other = arc_tasks.task(1, train=2, test=2), arc_tasks.task(2, train=2, test=2)
+    kept = {"a": [2, 3], "b": [2]}
+    leaking = {**other, "test": [arc_tasks.task(3)["test"][0], _turned(test["train"][1])]}
+    tested = {**other, "test": [arc_tasks.task(3)["test"][0], _turned(test["test"][0])]}
+    if kind == "demonstration of a training task":
+        sources = [{"training/a": test, "evaluation/b": leaking}]
+        return sources, "b pair 3 = a pair 1 ", {"b": [2]}, 1, 0
+    if kind == "demonstration of an evaluation task":
+        sources = [{"evaluation/a": test}, {"evaluation/b": leaking}]
+        return sources, "b pair 3 = a pair 1 ", kept, 1, 0
+    if kind == "test pair of a training task":
+        sources = [{"training/a": test}, {"evaluation/b": tested}]
+        return sources, "b pair 3 = a pair 2 ", {"b": [2]}, 1, 0
+    if kind == "task in a folder of another name":
+        return [{"Count/a": test, "evaluation/b": leaking}], "b pair 3 = a", {"b": [2]}, 1, 0
+    if kind == "one pair of two training tasks":
+        again = {**arc_tasks.task(4), "train": [_turned(test["train"][1])]}
+        sources = [{"training/a": test, "training/c": again, "evaluation/b": leaking}]
+        return sources, "2 such pairs in all: b pair 3 = a pair 1, b", {"b": [2]}, 1, 0
+    if kind == "both test pairs":
+        both = {**other, "test": [test["train"][0], test["train"][1]]}
+        sources = [{"training/a": test, "evaluation/b": both, "evaluation/c": arc_tasks.task(5)}]
+        return sources, "2 such pairs in all", {"c": [2]}, 2, 0
+    if kind == "demonstration of its own task":
+        own = {**other, "test": [other["train"][1], arc_tasks.task(3)["test"][0]]}
+        sources = [{"training/a": test, "evaluation/b": own}]
+        return sources, "1 such pairs in all: b pair 2 = b pair 1 ", {"b": [3]}, 1, 0
+    if kind == "the id of a training task":
+        sources = [{"evaluation/a": test, "evaluation/b": other}, {"training/a": arc_tasks.task(6)}]
+        return sources, "1 ids in all: a", {"b": [2, 3]}, 2, 1
+    assert kind == "the id of a training task, twice"
+    sources = [{"evaluation/a": test, "evaluation/b": other}, {"evaluation/a": test}]
+    return [*sources, {"training/a": test}], "1 ids in all: a", {"b": [2, 3]}, 2, 2
+
+
+LEAKS = [
+    *("demonstration of a training task", "demonstration of an evaluation task"),
+    *("test pair of a training task", "task in a folder of another name"),
+    *("one pair of two training tasks", "both test pairs", "demonstration of its own task"),
+    *("the id of a training task", "the id of a training task, twice"),
+]
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_leak_of_every_kind_is_refused_or_dropped_and_counted(kind: str, tmp_path: Path) -> None:
+    sources, named, kept, pairs, files = _leak_of(kind)
+    with pytest.raises(BadInput) as refused:
+        built(tmp_path / "refused", *sources)
+    assert named in str(refused.value) and 'leaks = "drop"' in str(refused.value)
+    assert refused.value.file.endswith(("evaluation/a.json", "evaluation/b.json"))
+    for order in (sources, sources[::-1]):
+        here = tmp_path / str(order is sources)
+        summary = built(here, *order, leaks="drop")
+        assert (summary.leaks_dropped, summary.files_dropped) == (pairs, files)
+        listed = read_sources(here / "out" / "trace" / "sources.json").files
+        origins = np.load(here / "out" / "trace" / "test" / "all.npy")
+        found = {
+            Path(file.path).stem: sorted(set(origins[origins[:, 0] == number, 1].tolist()))
+            for number, file in enumerate(listed)
+        }
+        assert {base: numbers for base, numbers in found.items() if numbers} == kept
+        assert list(arc_laws(here / "out")) == []
+
+
+SAME = arc_tasks.task(1, train=2, test=2)
+DIVIDED = {"train": [*SAME["train"], SAME["test"][0]], "test": SAME["test"][1:]}
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "differs"),
+    [
+        ("training", [SAME], False),
+        ("evaluation", [SAME], False),
+        ("training", [DIVIDED], False),  # all of it is for training
+        ("evaluation", [DIVIDED], True),
+        ("evaluation", [SAME, DIVIDED], True),
+        ("evaluation", [{**SAME, "test": SAME["test"][::-1]}], False),
+        ("evaluation", [{**SAME, "test": SAME["test"][:1]}], True),
+        ("evaluation", [{**SAME, "train": SAME["train"][::-1]}], False),
+        ("training", [SAME, arc_tasks.task(2)], True),
+    ],
+)
+@pytest.mark.parametrize("trained", [False, True])
+def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
+    first: str, others: list[Any], differs: bool, trained: bool, tmp_path: Path
+) -> None:
+    sources = [{f"{first}/a": task} for task in (SAME, *others)]
+    sources.append({"evaluation/z": arc_tasks.task(9)})
+    if trained:  # the one that stays, or one more of the same
+        sources.append({"training/a": SAME})
+    if differs:
+        with pytest.raises(BadInput, match=r"has the id a of .*, and other pairs"):
+            built(tmp_path, *sources, leaks="drop")
+        return
+    with pytest.raises(BadInput, match=r"has the id a of|1 ids in all: a"):
+        built(tmp_path / "refused", *sources)
+    summary = built(tmp_path, *sources, leaks="drop")
+    assert summary.files_dropped == len(others) + trained
+    assert summary.leaks_dropped == (2 if trained and first == "evaluation" else 0)
+    assert summary.tasks == 2
+
+
+def test_a_task_of_100_pairs_is_built_and_traced(tmp_path: Path) -> None:
+    large = arc_tasks.task(1, train=50, test=50)
+    summary = built(tmp_path, {"evaluation/a": large, "training/b": arc_tasks.task(2)})
+    assert summary.examples == {"train": 3 * 50 + 3 * 3, "test": 3 * 50}
+    origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
+    assert origins[:50, 1].tolist() == list(range(50, 100))
+    assert list(arc_laws(tmp_path / "out")) == []

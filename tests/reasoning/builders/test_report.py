@@ -1,0 +1,198 @@
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput, NothingToBuild
+from gristmill.reasoning.builders import perturbations
+from gristmill.reasoning.builders.report import ReportSummary, coverage_report
+from gristmill.reasoning.config import ReportConfig
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.laws.report import report_laws
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.reasoning.published_splits import SEQ_LEN, change_counts, publish_split
+
+_DAY = "2026-11-22"
+_GSM8K: list[dict[str, Any]] = [
+    {"question": f"How many are {k} and 1?", "answer": f"<<{k}+1={k + 1}>>{k + 1}.\n#### {k + 1}"}
+    for k in range(20)
+]
+_TRIP: list[dict[str, Any]] = [
+    {"question": "A or B?", "answer": "A", "program": "Conflict: 1 and 2\nEffect: <|endoftext|>"},
+    {"question": "A or B?", "answer": "B", "program": None},
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(vocabulary_root: Path) -> Path:
+    return find(GPT2, vocabulary_root)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> Path:
+    root = tmp_path_factory.mktemp("root")
+    publish_split(root, "gsm8k", "test", _GSM8K, vocabulary)
+    publish_split(root, "trip", "train", _TRIP, vocabulary)
+    return root
+
+
+@pytest.fixture
+def root(built: Path, tmp_path: Path) -> Path:
+    """A copy, to be changed."""
+    return Path(shutil.copytree(built, tmp_path / "root"))
+
+
+def _report(
+    root: Path, vocabulary: Path, baseline: dict[str, Any] | None = None, **more: Any
+) -> tuple[ReportSummary, dict[str, Any]]:
+    out, run_id = root / f"report-{len(list(root.glob('report-*')))}", more.pop("run_id", "run")
+    config = ReportConfig(vocabulary, **more)
+    summary = coverage_report(root, out, config, date=_DAY, baseline=baseline, run_id=run_id)
+    assert list(report_laws(out, _DAY)) == list(report_laws(out)) == []
+    return summary, reports.read(out / f"{_DAY}.json")
+
+
+def test_a_report_has_the_numbers_of_every_split(root: Path, vocabulary: Path) -> None:
+    summary, report = _report(root, vocabulary)
+    assert list(report["splits"]) == ["gsm8k__test", "trip__train"]
+    split = report["splits"]["gsm8k__test"]
+    index = (root / names.TOKENIZED / "gsm8k/test/index.jsonl").read_text().splitlines()
+    tokens = sum(json.loads(line)["num_tokens"] for line in index)
+    assert split["examples"] == split["eos_tokens"] == split["records"] == 20
+    assert (
+        split["total_tokens"]
+        == summary.total_tokens - report["splits"]["trip__train"]["total_tokens"]
+        == tokens
+    )
+    assert split["avg_seq_len"] == pytest.approx(tokens / 20)
+    assert split["pct_with_cot"] == 0.0 and split["alignment_coverage"] == 1.0
+    assert split["mean_confidence"] == pytest.approx(0.89) and split["low_confidence_share"] == 1.0
+    assert (tokens + 20 + split["pad_tokens"]) == split["sequences"] * SEQ_LEN
+    assert split["shards"] == len(list((root / names.TOKENIZED / "gsm8k/test").glob("*.pt")))
+    assert split["raw_sha256"] and split["tokenizer_sha256"] == GPT2.sha256
+    assert split["confidence"]["0.8"] == 20 and split["licence"] == "MIT"
+    trip = report["splits"]["trip__train"]
+    assert (trip["pct_with_cot"], trip["alignment_coverage"]) == (50.0, 0.5)
+    assert (trip["mean_confidence"], trip["low_confidence_share"]) == (0.5, 0.5)
+    assert report["totals"]["examples"] == summary.examples == 22
+    assert report["run_id"] == "run" and report["date"] == _DAY
+    assert summary.alignment_coverage == {"gsm8k__test": 1.0, "trip__train": 0.5}
+
+
+def test_unknown_terms_and_control_texts_are_warned_of(root: Path, vocabulary: Path) -> None:
+    _, report = _report(root, vocabulary)
+    assert report["warnings"] == [
+        "trip__train: the terms are unknown: nobody has said that training is allowed",
+        "trip__train: 1 literal <|endoftext|> in texts stay text",
+    ]
+    assert report["totals"]["control_texts"] == 1
+
+
+def test_a_corpus_that_may_not_be_trained_on_is_warned_of(tmp_path: Path, vocabulary: Path) -> None:
+    raw = [{"question": "q", "answer": "a", "rationale": "b. c.", "context": "d"}]
+    publish_split(tmp_path, "reveal", "test", raw, vocabulary)
+    _, report = _report(tmp_path, vocabulary)
+    assert report["warnings"] == [
+        "reveal__test: the terms (CC-BY-ND-4.0) forbid training; a setting allows the shards"
+    ]
+
+
+def test_without_a_baseline_the_gate_passes(root: Path, vocabulary: Path) -> None:
+    summary, report = _report(root, vocabulary)
+    assert report["gate"] == {"passed": True, "baseline": None, "breaches": []}
+    assert report["drift"] == {"baseline": None, "changes": {}, "reference": {}}
+    assert summary.breaches == 0
+
+
+def test_drift_from_the_baseline_closes_the_gate(root: Path, vocabulary: Path) -> None:
+    _, first = _report(root, vocabulary)
+    _, same = _report(root, vocabulary, first)
+    assert same["gate"] == {"passed": True, "baseline": _DAY, "breaches": []}
+    change_counts(root, names.TOKENIZED, "gsm8k__test", text_tokens=10_000)
+    summary, drifted = _report(root, vocabulary, first)
+    assert not drifted["gate"]["passed"] and summary.breaches == 2
+    assert drifted["gate"]["breaches"][0].startswith("gsm8k__test: total_tokens")
+    assert drifted["drift"]["changes"]["gsm8k__test"]["total_tokens"] > 1
+
+
+def test_drift_from_an_older_day_is_accepted_by_naming_the_newer_report(
+    root: Path, vocabulary: Path
+) -> None:
+    first = _report(root, vocabulary)[1] | {"date": "2026-11-21"}
+    change_counts(root, names.TOKENIZED, "gsm8k__test", text_tokens=10_000)
+    _, drifted = _report(root, vocabulary, first)
+    assert drifted["gate"]["baseline"] == "2026-11-21" and not drifted["gate"]["passed"]
+    _, accepted = _report(root, vocabulary, drifted)
+    assert accepted["gate"]["passed"] and accepted["gate"]["baseline"] == _DAY
+
+
+def test_a_second_build_of_the_day_accepts_no_drift(root: Path, vocabulary: Path) -> None:
+    _, first = _report(root, vocabulary)
+    change_counts(root, names.TOKENIZED, "gsm8k__test", text_tokens=10_000)
+    _, drifted = _report(root, vocabulary, first)
+    _, again = _report(root, vocabulary, drifted)
+    _, later = _report(root, vocabulary, again)
+    assert drifted["gate"] == again["gate"] == later["gate"]
+    assert not later["gate"]["passed"]
+
+
+def test_invariance_is_measured_by_split(root: Path, vocabulary: Path) -> None:
+    summary, report = _report(root, vocabulary, invariance_sample=7, seed=3)
+    found = report["invariance"]
+    assert (found["sample"], found["seed"], found["breaches"]) == (7, 3, [])
+    assert found["splits"]["gsm8k__test"]["examples"] == 7
+    assert found["splits"]["gsm8k__test"]["changed"]["crlf"] == 0.0
+    assert "no_annotations" in found["flagged"]["gsm8k__test"]
+    assert summary.invariance_breaches == 0
+    assert _report(root, vocabulary, invariance_sample=0)[1]["invariance"]["splits"] == {}
+
+
+def test_a_change_that_normalising_must_absorb_closes_the_gate(
+    root: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(perturbations.GATED, "crlf", lambda text, _: f"{text} and more {text}")
+    summary, report = _report(root, vocabulary, invariance_sample=7)
+    assert summary.invariance_breaches == len(report["invariance"]["breaches"]) > 0
+    assert "crlf changes" in report["invariance"]["breaches"][0]
+    assert report["gate"]["breaches"] == report["invariance"]["breaches"]
+    assert not report["gate"]["passed"]
+
+
+def test_a_run_id_is_no_content(root: Path, vocabulary: Path) -> None:
+    (one,) = _report(root, vocabulary, run_id="one")[0].files.values()
+    (other,) = _report(root, vocabulary, run_id="other")[0].files.values()
+    assert one == other and one.content_sha256
+    change_counts(root, names.ALIGNMENT, "gsm8k__test", verified=1)
+    (changed,) = _report(root, vocabulary)[0].files.values()
+    assert changed != one
+
+
+def test_a_split_that_is_only_normalised_has_no_shares(root: Path, vocabulary: Path) -> None:
+    for folder in (names.TOKENIZED, names.ALIGNMENT):
+        (root / folder / "provenance/trip__train.json").unlink()
+    _, report = _report(root, vocabulary)
+    trip = report["splits"]["trip__train"]
+    assert trip["records"] == 2 and trip["examples"] == 0 and trip["tokenizer_sha256"] is None
+    assert all(trip[key] is None for key in reports.SHARES)
+    assert "trip__train" not in report["invariance"]["splits"] and report["warnings"] == []
+
+
+def test_shards_without_an_alignment_have_no_coverage(root: Path, vocabulary: Path) -> None:
+    (root / names.ALIGNMENT / "provenance/gsm8k__test.json").unlink()
+    _, report = _report(root, vocabulary)
+    split = report["splits"]["gsm8k__test"]
+    assert split["alignment_coverage"] == 0.0 and split["mean_confidence"] is None
+    assert report["warnings"][0] == "gsm8k__test: no example has steps"
+
+
+def test_nothing_published_is_nothing_to_build(tmp_path: Path, vocabulary: Path) -> None:
+    with pytest.raises(NothingToBuild):
+        _report(tmp_path, vocabulary)
+
+
+def test_a_baseline_that_is_no_report_is_refused(root: Path, vocabulary: Path) -> None:
+    with pytest.raises(BadInput, match="name the day of another report"):
+        _report(root, vocabulary, {"splits": {}})

@@ -1,0 +1,414 @@
+"""Token shards of one split: golden bytes, ranks, resume, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.builders import shard_groups, shard_part
+from gristmill.reasoning.builders.shards import tokenize
+from gristmill.reasoning.config import TokenizeConfig
+from gristmill.reasoning.format import index, names, pt_file
+from gristmill.reasoning.format.shards import CONTRACT, EOS, Meta, metas, read_meta
+from gristmill.reasoning.render.text import text_of
+from gristmill.run.parts import PartStore
+from gristmill.vocabularies import compare
+from gristmill.vocabularies.encode import Encoded, Encoder, encoder
+from gristmill.vocabularies.engine import AUTO, TIKTOKEN
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
+
+
+@pytest.fixture(scope="session")
+def small(vocabulary_root: Path) -> TokenizeConfig:
+    """Sequences of 8 tokens, shards of 3 sequences."""
+    vocabulary = find(GPT2, vocabulary_root)
+    return TokenizeConfig(vocabulary=vocabulary, seq_len=8, tokens_per_shard=24)
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Path:
+    return write(tmp_path / "gsm8k" / "train.jsonl", numbered(60))
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of a few records, encoded two at a time."""
+    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 400)
+    monkeypatch.setattr(shard_part, "_BATCH", 2)
+
+
+def files(out: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    }
+
+
+def stream(out: Path, rank: int, world_size: int, split: str = "train") -> npt.NDArray[np.int32]:
+    """All tokens of a rank, padding included."""
+    shards = [meta for meta in metas(out, "gsm8k", split) if meta.shard_index % world_size == rank]
+    assert [meta.shard_index // world_size for meta in shards] == list(range(len(shards)))
+    return np.concatenate([pt_file.mapped(out / meta.path).ravel() for meta in shards])
+
+
+def expected_tokens(config: TokenizeConfig, records: list[dict[str, Any]]) -> list[int]:
+    """The stream of some records by tiktoken, padded."""
+    encode = encoder(GPT2, config.vocabulary, TIKTOKEN)
+    tokens: list[int] = []
+    for text in filter(None, map(text_of, records)):
+        tokens += [*np.frombuffer(encode.encode([text]).ids[0], np.int32).tolist(), EOS]
+    return tokens + [EOS] * (-len(tokens) % config.seq_len)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("engine", [AUTO, TIKTOKEN])
+def test_gsm8k_gives_the_golden_shard(tmp_path: Path, small: TokenizeConfig, engine: str) -> None:
+    if not GSM8K.exists():
+        pytest.skip(f"there is no {GSM8K}")
+    source = write_gsm8k(tmp_path / "gsm8k" / "test.jsonl")
+    assert (
+        hashlib.sha256(source.read_bytes()).hexdigest()
+        == "4cef33a7737174083116224c95e3502b8e3a9a5fe85cb3c545f8a48cc22ab1f9"
+    )
+    config = TokenizeConfig(vocabulary=small.vocabulary, engine=engine)
+
+    summary = tokenize(source, tmp_path / "out", config)
+
+    path = tmp_path / "out" / "gsm8k" / "test" / "shard_00000.pt"
+    meta = read_meta(path.with_name("shard_00000.meta.json"))
+    assert {name: getattr(meta, name) for name in CONTRACT} == {
+        "dataset": "gsm8k",
+        "split": "test",
+        "seq_len": 2048,
+        "num_sequences": 104,
+        "token_count": 212_992,
+        "shard_index": 0,
+        "path": "gsm8k/test/shard_00000.pt",
+        "sha256": "2685f162625baa0e1db98c4831100a1585410bd4d836aaafd093d192a2564945",
+    }
+    assert (
+        hashlib.sha256(path.read_bytes()).hexdigest()
+        == meta.file_sha256
+        == "1d33ff2ef6eeee47ce03e40b60f61815e4267537faf1d2438dfbaeef70336d10"
+    )
+    assert path.stat().st_size == 853_573
+    assert (summary.text_tokens, summary.eos_tokens, summary.pad_tokens) == (210_519, 1_319, 1_154)
+    assert (meta.text_tokens, meta.eos_tokens, meta.pad_tokens) == (210_519, 1_319, 1_154)
+    assert (summary.examples, summary.shards, summary.sequences) == (1_319, 1, 104)
+    rows = list(index.rows(path.with_name("index.jsonl")))
+    lengths = [row.num_tokens for row in rows]
+    assert (len(rows), min(lengths), max(lengths)) == (1_319, 62, 405)
+    assert sum(len(row.spans) > 1 for row in rows) == 103
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 7])
+@pytest.mark.usefixtures("small_groups")
+def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path, world_size: int
+) -> None:
+    config = replace(small, world_size=world_size)
+
+    tokenize(jsonl, tmp_path / "out", config)
+
+    records = numbered(60)
+    for rank in range(world_size):
+        expected = expected_tokens(config, records[rank::world_size])
+        assert stream(tmp_path / "out", rank, world_size).tolist() == expected
+    ids = [row.example_id for row in index.rows(tmp_path / "out/gsm8k/train/index.jsonl")]
+    assert ids == [f"gsm8k_train_{k:06d}" for k in range(60) if text_of(records[k])]
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+@pytest.mark.usefixtures("small_groups")
+def test_spans_lead_to_the_tokens_of_each_text(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path, world_size: int
+) -> None:
+    out, records = tmp_path / "out", numbered(60)
+    tokenize(jsonl, out, replace(small, world_size=world_size))
+
+    several_shards = 0
+    for row in index.rows(out / "gsm8k/train/index.jsonl"):
+        record = int(row.example_id.rpartition("_")[2])
+        assert row.rank == record % world_size
+        tokens = [
+            token
+            for span in row.spans
+            for token in pt_file.mapped(out / index.below_tokenized(span.shard_path))[
+                span.sequence_index, span.start : span.end
+            ].tolist()
+        ]
+        text = text_of(records[record])
+        expected = expected_tokens(small, [records[record]])[: len(tokens)]
+        assert tokens == expected and tokens[-1] == EOS
+        assert row.num_tokens_with_eos == row.num_tokens + 1 == len(tokens)
+        assert row.text_sha256 == hashlib.sha256(text.encode()).hexdigest()
+        first = row.spans[0]
+        assert first[:3] == (row.shard_path, row.sequence_index, row.token_start)
+        several_shards += len({span.shard_path for span in row.spans}) > 1
+    assert several_shards
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_metas_count_text_ends_and_padding_of_each_shard(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    out = tmp_path / "out"
+    summary = tokenize(jsonl, out, replace(small, world_size=2))
+
+    found = metas(out, "gsm8k", "train")
+    assert summary.shards == len(found) > 10
+    for meta in found:
+        ids = pt_file.mapped(out / meta.path)
+        assert ids.shape == (meta.num_sequences, meta.seq_len)
+        assert np.count_nonzero(ids == EOS) == meta.eos_tokens + meta.pad_tokens
+        assert meta.token_count == meta.text_tokens + meta.eos_tokens + meta.pad_tokens == ids.size
+        assert meta.sha256 == hashlib.sha256(ids.tobytes()).hexdigest()
+        octets = (out / meta.path).read_bytes()
+        assert meta.file_sha256 == hashlib.sha256(octets).hexdigest()
+        touching = [
+            row.example_id
+            for row in index.rows(out / "gsm8k/train/index.jsonl")
+            if any(index.below_tokenized(span.shard_path) == meta.path for span in row.spans)
+        ]
+        assert (meta.first_example, meta.last_example) == (touching[0], touching[-1])
+    for name in ("text_tokens", "eos_tokens", "pad_tokens"):
+        assert sum(getattr(meta, name) for meta in found) == getattr(summary, name)
+    assert {meta.source_files[0]["sha256"] for meta in found} == {
+        hashlib.sha256(jsonl.read_bytes()).hexdigest()
+    }
+
+
+def test_summary_counts_the_records(tmp_path: Path, small: TokenizeConfig) -> None:
+    records = [
+        {"question": "A <|endoftext|><|endoftext|>?", "cot": "because", "answer": "b"},
+        {"question": " ", "answer": "\n", "cot": " "},
+        {"question": "Straße?", "cot": " ", "answer": ""},
+    ]
+    source = write(tmp_path / "gsm8k" / "train.jsonl", records)
+    summary = tokenize(source, tmp_path / "out", small)
+    assert (summary.examples, summary.skipped_empty) == (2, 1)
+    assert summary.with_cot == 1
+    assert summary.control_texts == 2
+    assert summary.fast_texts + summary.tiktoken_texts == 2
+    assert stream(tmp_path / "out", 0, 1).tolist() == expected_tokens(small, records)
+    assert np.count_nonzero(stream(tmp_path / "out", 0, 1)[: -summary.pad_tokens] == EOS) == 2
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_workers_stores_and_groups_change_no_byte(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(small, world_size=2, safetensors=True)
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+
+    tokenize(jsonl, tmp_path / "one", config)
+    tokenize(jsonl, tmp_path / "kept", config, store)
+    tokenize(jsonl, tmp_path / "two", replace(config, workers=2))
+    tokenize(jsonl, tmp_path / "tiktoken", replace(config, engine=TIKTOKEN))
+    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 1 << 20)
+    tokenize(jsonl, tmp_path / "whole", config)
+
+    expected = files(tmp_path / "one")
+    assert len(expected) > 20
+    for name in ("kept", "two", "tiktoken", "whole"):
+        assert files(tmp_path / name) == expected
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_finished_parts_are_adopted_and_others_made(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    tokenize(jsonl, tmp_path / "fresh", small, store)
+    parts = sorted(store.folder.glob("*.part"))
+    assert len(parts) > 5
+    times = {path: path.stat().st_mtime_ns for path in parts}
+    parts[1].write_bytes(b"damaged")
+    parts[2].with_suffix(".json").unlink()
+
+    tokenize(jsonl, tmp_path / "again", small, store)
+
+    assert files(tmp_path / "again") == files(tmp_path / "fresh")
+    remade = [path for path in parts if path.stat().st_mtime_ns != times[path]]
+    assert remade == parts[1:3]
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+@pytest.mark.parametrize("records", [[], [{}], [{"question": " "}] * 4])
+def test_a_file_without_texts_has_no_shard(
+    tmp_path: Path, small: TokenizeConfig, records: list[dict[str, Any]], world_size: int
+) -> None:
+    source = write(tmp_path / "gsm8k" / "train.jsonl", records)
+    summary = tokenize(source, tmp_path / "out", replace(small, world_size=world_size))
+    assert files(tmp_path / "out") == {"gsm8k/train/index.jsonl": b""}
+    assert (summary.shards, summary.skipped_empty) == (0, len(records))
+
+
+def test_a_full_last_sequence_gets_no_padding(tmp_path: Path, small: TokenizeConfig) -> None:
+    record = {"question": "one two three four five six seven"}
+    assert len(expected_tokens(small, [record])) == 8
+    source = write(tmp_path / "gsm8k" / "train.jsonl", [record] * 3)
+    summary = tokenize(source, tmp_path / "out", small)
+    assert (summary.pad_tokens, summary.sequences, summary.shards) == (0, 3, 1)
+
+
+def test_blank_lines_are_no_records(tmp_path: Path, small: TokenizeConfig) -> None:
+    source = write(tmp_path / "a" / "gsm8k" / "train.jsonl", numbered(9))
+    lines = source.read_bytes().splitlines(keepends=True)
+    blank = tmp_path / "b" / "gsm8k" / "train.jsonl"
+    blank.parent.mkdir(parents=True)
+    blank.write_bytes(b"\n \t\n" + b"\r\n\n".join(line.rstrip() for line in lines))
+    config = replace(small, world_size=2)
+    tokenize(source, tmp_path / "one", config)
+    tokenize(blank, tmp_path / "two", config)
+    one, two = (files(tmp_path / name) for name in ("one", "two"))
+    assert one["gsm8k/train/index.jsonl"] == two["gsm8k/train/index.jsonl"]
+    assert one["gsm8k/train/shard_00001.pt"] == two["gsm8k/train/shard_00001.pt"]
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        (b"{", "is no JSON"),
+        (b'"text"', "is no JSON object"),
+        (b'{"question": ["a"]}', "question: must be text or null"),
+        (b'{"question": "a", "cot": 5}', "cot: must be text or null"),
+        (b'{"question": "\\ud800"}', "is no JSON"),
+        (b'{"question": "a' + b" " * 100_001 + b'b"}', "cannot be encoded: more than 100000"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named(
+    tmp_path: Path, small: TokenizeConfig, line: bytes, rule: str
+) -> None:
+    source = write(tmp_path / "gsm8k" / "train.jsonl", numbered(5))
+    source.write_bytes(source.read_bytes() + b"\n" + line + b"\n")
+    with pytest.raises(BadInput, match=re.escape(f"train.jsonl:7: {rule}")):
+        tokenize(source, tmp_path / "out", replace(small, world_size=2))
+
+
+def test_another_vocabulary_is_refused_before_anything_is_written(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    (tmp_path / "ranks").write_bytes(b"IQ== 0\n")
+    with pytest.raises(BadInput, match=r"is not r50k_base\.tiktoken"):
+        tokenize(jsonl, tmp_path / "out", replace(small, vocabulary=tmp_path / "ranks"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path: Path, small: TokenizeConfig) -> None:
+    records = [
+        {"question": "a", "dataset": 'b "ß"\n', "source": "c"},
+        {"question": "d", "dataset": None, "source": ""},
+        {},
+        {"question": "e", "dataset": 7, "source": 1e100, "difficulty": "hard"},
+    ]
+    source = write(tmp_path / "cot_collection" / "train.jsonl", records)
+    tokenize(source, tmp_path / "out", small)
+    path = tmp_path / "out" / "cot_collection" / "train" / "index.jsonl"
+    rows = list(index.rows(path))
+    assert [dict(row.extras) for row in rows] == [
+        {"dataset": 'b "ß"\n', "source": "c"},
+        {},
+        {"dataset": 7, "source": 1e100},
+    ]
+    assert path.read_bytes() == b"".join(map(index.line, rows))
+
+
+def test_the_lines_of_the_index_are_those_of_the_format(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    tokenize(jsonl, tmp_path / "out", replace(small, path_prefix='data "sets"'))
+    path = tmp_path / "out" / names.split_index("gsm8k", "train")
+    rows = list(index.rows(path))
+    assert path.read_bytes() == b"".join(map(index.line, rows))
+    assert rows[0].shard_path == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
+
+
+def test_the_corpus_and_split_can_be_named(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    tokenize(jsonl, tmp_path / "out", small, corpus="wiqa", split="test")
+    found = metas(tmp_path / "out", "wiqa", "test")
+    assert isinstance(found[0], Meta)
+    assert found[0].first_example == "wiqa_test_000000"
+    assert found[0].source_files[0]["path"] == "reasoning/raw/wiqa/test.jsonl"
+
+
+def test_a_twin_holds_the_same_tensor(tmp_path: Path, small: TokenizeConfig, jsonl: Path) -> None:
+    summary = tokenize(jsonl, tmp_path / "out", replace(small, safetensors=True))
+    for meta in metas(tmp_path / "out", "gsm8k", "train"):
+        twin = meta.path.removesuffix(".pt") + ".safetensors"
+        octets = (tmp_path / "out" / twin).read_bytes()
+        size = int.from_bytes(octets[:8], "little")
+        header = json.loads(octets[8 : 8 + size])
+        assert list(header) == ["input_ids"]
+        assert header["input_ids"] == {
+            "dtype": "I32",
+            "shape": [meta.num_sequences, meta.seq_len],
+            "data_offsets": [0, 4 * meta.token_count],
+        }
+        assert size % 8 == 0
+        assert octets[8 + size :] == pt_file.mapped(tmp_path / "out" / meta.path).tobytes()
+        assert summary.files[twin].sha256 == hashlib.sha256(octets).hexdigest()
+
+
+class WrongEncoder:
+    """gigatoken that is wrong about one text."""
+
+    why_tiktoken_alone = None
+
+    def __init__(self, right: Encoder, wrong: str) -> None:
+        self._right, self._wrong = right, wrong
+
+    def encode(self, texts: list[str]) -> Encoded:
+        ids = [
+            memoryview(np.array([7], dtype=np.int32)) if text == self._wrong else right
+            for text, right in zip(texts, self._right.encode(texts).ids, strict=True)
+        ]
+        return Encoded(ids, frozenset())
+
+
+@pytest.mark.parametrize(("record", "sample"), [(0, []), (20, [20]), (20, [])])
+def test_engines_that_differ_on_a_sampled_text_stop_the_build(
+    tmp_path: Path,
+    small: TokenizeConfig,
+    jsonl: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record: int,
+    sample: list[int],
+) -> None:
+    wrong = text_of(numbered(60)[record])
+    right = encoder(GPT2, small.vocabulary, TIKTOKEN)
+    engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
+    monkeypatch.setattr(shard_part, "encoder", lambda *args: engines[args[2]])
+    monkeypatch.setattr(compare, "sampled", lambda *_: np.array(sample, dtype=np.int64))
+    if record and not sample:
+        assert tokenize(jsonl, tmp_path / "out", small).compared_texts == 0
+        return
+    with pytest.raises(compare.EnginesDiffer, match=f"record {record}: the engines differ"):
+        tokenize(jsonl, tmp_path / "out", small)
+
+
+def test_parts_of_an_engine_that_was_turned_off_are_not_adopted(
+    tmp_path: Path, small: TokenizeConfig, jsonl: Path
+) -> None:
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    tokenize(jsonl, tmp_path / "fast", small, store)
+    before = set(store.folder.glob("*.part"))
+    tokenize(jsonl, tmp_path / "slow", replace(small, engine=TIKTOKEN), store)
+    assert len(set(store.folder.glob("*.part")) - before) == len(before)

@@ -1,0 +1,544 @@
+"""Raw files become parts, and parts a shard: any workers, caps, kills and bad rows."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import sha256_file
+from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.publish.slot import Slot
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import Progress, Report
+from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
+from gristmill.synth.builders import harmony, harmony_part
+from gristmill.synth.builders.harmony import HarmonySummary, to_harmony
+from gristmill.synth.builders.harmony_join import Joiner
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+from gristmill.synth.raw import files as raw
+from gristmill.synth.samples import write_drop
+from gristmill.untrusted.files import REFUSE_LINKS
+from tests.paths import CHECKOUT
+from tests.publish.killing import wait_for_end
+from tests.synth.builders.test_harmony import expected
+
+pytestmark = pytest.mark.sampled(0.4)
+
+ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
+"""Rows of the raw files; those of one file are skipped but for the last, and one lacks columns."""
+
+
+@pytest.fixture(scope="module")
+def drop(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    paths = write_drop(tmp_path_factory.mktemp("drop"), files=len(ROWS))
+    for number, path in enumerate(paths):
+        table = pq.read_table(path)
+        if number == 3:
+            at = table.schema.get_field_index("synthetic_answer")
+            table = table.set_column(
+                at, "synthetic_answer", pa.array([""] * (len(table) - 1) + ["a"])
+            )
+        if number == 6:
+            table = table.drop_columns(["model"])
+        times = -(-ROWS[number] // 60)
+        table = pa.concat_tables([table] * times) if times else table.slice(0, 0)
+        pq.write_table(table, path, row_group_size=77)
+    return paths
+
+
+def _config(**values: object) -> HarmonyConfig:
+    return HarmonyConfig(num_shards=1, **values)  # type: ignore[arg-type]
+
+
+def _shard(out: Path) -> bytes:
+    return (out / "synth_harmony_shard_00.parquet").read_bytes()
+
+
+def _of_one_writer(paths: list[Path], out: Path, group: int, most: int) -> tuple[bytes, str]:
+    """The shard as one writer of all rows makes it, and the digest of the rows."""
+    rows, taken = [], 0
+    for number, path in enumerate(paths):
+        table = pq.read_table(path)
+        table = table.slice(0, max(0, most - taken)) if most >= 0 else table
+        taken += len(table)
+        pq.write_table(table, out)
+        fields = [name for name in HarmonyConfig().metadata_fields if name in table.schema.names]
+        made = expected([out], HarmonyConfig(metadata_fields=tuple(fields)))
+        rows += [dict.fromkeys(HarmonyConfig().metadata_fields) | each for each in made]
+        assert number != 3 or len(made) <= 1
+    schema = harmony_part.schema_of(HarmonyConfig())
+    whole = pa.Table.from_pylist(rows, schema=schema)
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for first in range(0, len(whole), group):
+            writer.write_table(whole.slice(first, group).combine_chunks(), row_group_size=group)
+    digest = RowsDigest()
+    for batch in whole.to_batches():
+        digest.update(batch)
+    return out.read_bytes(), digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("group", "most"),
+    [(1, -1), (7, -1), (55, -1), (100, -1), (5000, -1), (7, 119), (7, 120), (50, 250), (7, 9999)],
+)
+def test_a_shard_has_the_bytes_that_one_writer_would_write(
+    drop: list[Path], tmp_path: Path, group: int, most: int
+) -> None:
+    file, digest = _of_one_writer(drop, tmp_path / "whole", group, most)
+    summary = to_harmony(
+        drop, tmp_path / "out", 0, _config(rows_per_group=group, max_rows=most, workers=0)
+    )
+    assert _shard(tmp_path / "out") == file
+    (note,) = summary.files.values()
+    rows = pq.ParquetFile(tmp_path / "whole").metadata.num_rows
+    assert (note.rows, summary.rows, summary.row_groups) == (rows, rows, -(-rows // group))
+    assert (note.content_sha256, note.bytes) == (digest, len(file))
+    assert note.sha256 == hashlib.sha256(file).hexdigest()
+    assert summary.rows + summary.skipped == (min(most, sum(ROWS)) if most >= 0 else sum(ROWS))
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are threads, which start at once."""
+
+    def engine(function: Any, tasks: Any, workers: int) -> Any:
+        return (threaded_map if workers > 1 else ordered_map)(function, tasks, workers)
+
+    monkeypatch.setattr(harmony, "run_parts", partial(run_parts, engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
+)
+def test_the_bytes_do_not_depend_on_workers(
+    drop: list[Path], tmp_path: Path, group: int, most: int
+) -> None:
+    built = {}
+    for workers in (0, 1, 2, 3):
+        config = _config(rows_per_group=group, max_rows=most, workers=workers)
+        summary = to_harmony(drop, tmp_path / str(workers), 0, config)
+        built[workers] = (summary, _shard(tmp_path / str(workers)))
+        assert len(list((tmp_path / str(workers)).iterdir())) == 1
+    assert [built[workers] == built[1] for workers in built] == [True] * 4
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=3, rows=4)
+    pq.write_table(pq.read_table(paths[0]).slice(0, 0), paths[0])
+    pq.write_table(pa.table({"query": ["q"]}), paths[2])
+    config = _config(max_rows=0, workers=workers)
+    assert to_harmony(paths, tmp_path / "out", 0, config).rows == 0
+    assert list((tmp_path / "out").iterdir()) == []
+    # The third file lacks columns, which nobody sees while the cap ends before it.
+    four = to_harmony(paths, tmp_path / "four", 0, replace(config, max_rows=4))
+    assert four.rows + four.skipped == 4
+    pq.write_table(pa.table({"query": ["q"]}), paths[1])
+    with pytest.raises(BadInput, match=r"synth_002\.parquet: has no column synthetic_reasoning"):
+        to_harmony(paths, tmp_path / "bad", 0, config)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_row_beyond_the_cap_is_not_converted(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=2, rows=4)
+    names = (*raw.TEXTS, "synth_id")
+    broken = pa.array([b"a", b"b", b"c", b"\xff"]).cast(pa.string(), safe=False)
+    pq.write_table(pa.table(dict.fromkeys(names, broken)), paths[1])
+    for most, fits in ((4, True), (8, False)):
+        config = _config(max_rows=most, workers=workers)
+        if fits:
+            to_harmony(paths, tmp_path / "out", 0, config)
+            continue
+        with pytest.raises(BadInput, match=r"synth_002\.parquet:4: .* is not UTF-8"):
+            to_harmony(paths, tmp_path / "bad", 0, config)
+
+
+def _not_utf8(path: Path, row: int) -> None:
+    table = pq.read_table(path)
+    values = [value.encode() if value else b"" for value in table["synth_id"].to_pylist()]
+    values[row] = b"\xff"
+    at = table.schema.get_field_index("synth_id")
+    column = pa.array(values).cast(pa.string(), safe=False)
+    pq.write_table(table.set_column(at, "synth_id", column), path)
+
+
+def _damaged(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[100:400] = bytes(300)
+    path.write_bytes(data)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_first_bad_row_in_file_order_is_named(tmp_path: Path, workers: int) -> None:
+    paths = write_drop(tmp_path / "drop", files=8, rows=20)
+    index = next(
+        at
+        for at, row in enumerate(pq.read_table(paths[4]).to_pylist())
+        if all(row[n] for n in raw.TEXTS)
+    )
+    _not_utf8(paths[4], index)
+    _damaged(paths[5])
+    _not_utf8(paths[6], 0)
+    config = _config(rows_per_group=7, workers=workers)
+    with pytest.raises(BadInput) as error:
+        to_harmony(paths, tmp_path / "out", 0, config)
+    assert (Path(error.value.file).name, error.value.row) == ("synth_005.parquet", index + 1)
+    _damaged(paths[1])
+    with pytest.raises(BadInput, match=r"synth_002\.parquet.* is damaged|not a readable"):
+        to_harmony(paths, tmp_path / "damaged", 0, config)
+
+
+def _same_rows(path: Path, rows: int, broken: int | None = None) -> Path:
+    """A raw file whose rows take about 3,500 bytes as Harmony rows; one may be no UTF-8."""
+    texts = [("é" * 100).encode()] * rows
+    if broken is not None:
+        texts[broken] = b"\xff"
+    column = pa.array(texts).cast(pa.string(), safe=False)
+    pq.write_table(pa.table(dict.fromkeys((*raw.TEXTS, "synth_id"), column)), path)
+    return path
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_row_group_of_several_files_may_take_so_many_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    paths = [_same_rows(tmp_path / f"synth_{number}.parquet", 10) for number in range(3)]
+    config = _config(rows_per_group=25, workers=workers)
+    for limit, fits in ((110_000, True), (60_000, False)):
+        monkeypatch.setattr(harmony_part, "_GROUP_BYTES", limit)
+        if fits:
+            to_harmony(paths, tmp_path / "fits", 0, config)
+            continue
+        with pytest.raises(BadInput) as error:
+            to_harmony(paths, tmp_path / "out", 0, config)
+        assert (Path(error.value.file).name, error.value.row) == ("synth_1.parquet", 10)
+        assert "20 Harmony rows up to this raw row take more than 60,000" in error.value.rule
+        assert "a row group of 25 rows must not" in error.value.rule
+
+
+def test_a_file_is_not_read_beyond_the_rows_that_no_row_group_can_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(harmony_part, "_GROUP_BYTES", 15_000)
+    paths = [_same_rows(tmp_path / "a.parquet", 1), _same_rows(tmp_path / "b.parquet", 10, 9)]
+    with pytest.raises(BadInput, match=r"b\.parquet:4: 5 Harmony rows up to this raw row take"):
+        to_harmony(paths, tmp_path / "out", 0, _config(rows_per_group=100))
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_counts_the_raw_rows_of_each_file(
+    drop: list[Path], tmp_path: Path, workers: int
+) -> None:
+    reports: list[Report] = []
+    config = _config(rows_per_group=9, workers=workers, max_rows=200)
+    to_harmony(drop, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
+    assert [report.done for report in reports] == [0, 60, 120, 180, 200]
+    assert {(report.stage, report.total, report.unit) for report in reports} == {
+        ("convert", 200, "rows")
+    }
+
+
+_CHILD = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.provenance import raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.publish.slot import Slot
+from gristmill.run.parts import PartStore
+from gristmill.synth.builders import harmony, harmony_join
+from gristmill.synth.config import HarmonyConfig
+
+def main():
+    out, parts, stop, workers, *paths = sys.argv[1:]
+    add = harmony_join.Joiner.add
+    def add_or_die(self, part, *rest):
+        if part.name.startswith(f"file_{int(stop):06d}_"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        add(self, part, *rest)
+    harmony_join.Joiner.add = add_or_die
+    config = HarmonyConfig(num_shards=1, rows_per_group=7, workers=int(workers))
+    harmony.to_harmony(list(map(Path, paths)), Path(out), 0, config, PartStore(Path(parts)))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("killed", "resumed"),
+    [
+        (1, 1),
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
+        (2, 2),
+    ],
+)
+def test_a_killed_build_continues_from_its_finished_parts(
+    drop: list[Path], tmp_path: Path, killed: int, resumed: int
+) -> None:
+    script, folder = tmp_path / "child.py", tmp_path / "parts"
+    script.write_text(_CHILD)
+    folder.mkdir()
+    arguments = [tmp_path / "killed", folder, 5, killed, *drop]
+    child = subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        start_new_session=True,
+    )
+    assert child.wait() == -signal.SIGKILL
+    assert wait_for_end(child.pid) == []
+    kept = {path.stem for path in folder.glob("file_*.json")}
+    assert {f"file_{number:06d}" for number in range(6)} <= {name[:11] for name in kept}
+    assert len(kept) < len(ROWS) or killed > 1
+    _resumes(drop, tmp_path, PartStore(folder), kept, resumed)
+
+
+def _resumes(paths: list[Path], out: Path, store: PartStore, kept: set[str], workers: int) -> None:
+    """A build with these finished parts makes the others alone, and the shard of a fresh build."""
+    places = {name: store.data(name).stat().st_ino for name in kept}
+    reports: list[Report] = []
+    progress = Progress(reports.append, 0.0)
+    config = _config(rows_per_group=7, workers=workers)
+    again = to_harmony(paths, out / "resumed", 0, config, store, progress=progress)
+    assert {name: store.data(name).stat().st_ino for name in kept} == places
+    assert reports[-1] == Report("convert", sum(ROWS), sum(ROWS), "rows")
+    fresh = to_harmony(paths, out / "fresh", 0, config)
+    assert (again, _shard(out / "resumed")) == (fresh, _shard(out / "fresh"))
+
+
+def _dying(task: harmony_part.Task, path: Path) -> dict[str, object]:
+    """Ends the process in the middle of the fifth file, once."""
+    mark = task.path.parent / "died"
+    if task.path.name == "synth_005.parquet" and not mark.exists():
+        path.write_bytes(b"half")
+        mark.touch()
+        os._exit(1)
+    return harmony_part.make_part(task, path)
+
+
+@pytest.mark.slow
+def test_a_build_whose_worker_died_continues(
+    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    # Workers import the function by its name.
+    monkeypatch.setattr("gristmill.synth.builders.harmony.harmony_part.make_part", _dying)
+    with pytest.raises(WorkerDied):
+        to_harmony(
+            drop, tmp_path / "died", 0, _config(rows_per_group=7, workers=2), PartStore(folder)
+        )
+    monkeypatch.undo()
+    (drop[0].parent / "died").unlink()
+    kept = {path.stem for path in folder.glob("file_*.json")}
+    assert len(kept) >= 2
+    _resumes(drop, tmp_path, PartStore(folder), kept, 1)
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the raw files that are converted from now on, in this process."""
+    names: list[str] = []
+    make: Callable[..., dict[str, object]] = harmony_part.make_part
+
+    def counting(task: harmony_part.Task, *rest: object) -> dict[str, object]:
+        names.append(task.path.name)
+        return make(task, *rest)
+
+    monkeypatch.setattr(harmony_part, "make_part", counting)
+    return names
+
+
+def test_finished_files_are_not_converted_again(
+    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, store = _counted(monkeypatch), PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    builds: list[HarmonySummary] = []
+    for number in range(3):
+        names.clear()
+        builds.append(to_harmony(drop, tmp_path / str(number), 0, _config(), store))
+        assert names == [[path.name for path in drop], [], ["synth_006.parquet"]][number]
+        if number == 1:
+            (part,) = store.folder.glob("file_000005_*.part")
+            os.truncate(part, 100)
+    assert builds[0] == builds[1] == builds[2]
+    assert sha256_file(tmp_path / "0/synth_harmony_shard_00.parquet") == sha256_file(
+        tmp_path / "2/synth_harmony_shard_00.parquet"
+    )
+
+
+def test_parts_made_before_a_raw_file_was_replaced_are_not_used(tmp_path: Path) -> None:
+    files = write_drop(tmp_path / "drops/synth/d", files=3, rows=20)
+    config = _config(rows_per_group=7)
+
+    def build(root: Path, fails: bool = False) -> Path:
+        def make(attempt: Attempt) -> HarmonySummary:
+            made = to_harmony(files, attempt.out, 0, config, attempt.parts)
+            if fails:
+                raise KeyboardInterrupt
+            return made
+
+        described = Build(
+            root=root,
+            artifact="synth_harmony",
+            asset="synth/harmony",
+            partition="00",
+            code_version="1",
+            config=config,
+            inputs=raw_inputs(tmp_path, files, "synth/raw", "d", {}),
+            make=make,
+            shared=True,
+        )
+        if not fails:
+            return publish(described).folder / "synth_harmony_shard_00.parquet"
+        with pytest.raises(KeyboardInterrupt):
+            publish(described)
+        return Slot.of(described).work / "parts" / described.parts_key
+
+    parts = build(tmp_path, fails=True)
+    assert len(list(parts.glob("file_*.part"))) == 3
+    other = write_drop(tmp_path / "other", files=3, rows=20, seed=2)
+    other[1].replace(files[1])
+    shard = build(tmp_path)
+    assert not parts.exists()
+    to_harmony(files, tmp_path / "fresh", 0, config)
+    assert shard.read_bytes() == _shard(tmp_path / "fresh")
+
+
+def test_a_part_that_was_made_after_other_rows_is_refused(tmp_path: Path) -> None:
+    path = _same_rows(tmp_path / "synth_001.parquet", 4)
+    config = _config(rows_per_group=7)
+    task = harmony_part.Task(path, None, 3, config, REFUSE_LINKS)
+    summary = harmony_part.make_part(task, tmp_path / "part")
+    with closing(Joiner(tmp_path / "shard", config)) as joiner:
+        with pytest.raises(BadInput, match=r"synth_001.*was changed while it was read: start aga"):
+            joiner.add(tmp_path / "part", summary, path)
+        joiner.add(tmp_path / "part", summary | {"before": 0}, path)
+        assert (joiner.read, joiner.rows, joiner.under_way, joiner.groups) == (4, 4, 4, 0)
+
+
+@pytest.mark.parametrize("rows", [None, 0, 1, 13, 300, 9999])
+def test_rows_are_counted_as_they_are_kept(drop: list[Path], tmp_path: Path, rows: int) -> None:
+    for number, path in enumerate(drop):
+        task = harmony_part.Task(path, rows, 0, _config(), REFUSE_LINKS)
+        counted = harmony_part.count(task, tmp_path / f"count {number}")
+        made = harmony_part.make_part(task, tmp_path / f"part {number}")
+        assert counted == {"kept": made["kept"]}
+        assert (made["head"], made["before"]) == ([], 0)
+        assert (tmp_path / f"count {number}").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.null()]
+)
+def test_texts_of_every_form_are_counted(tmp_path: Path, kind: pa.DataType) -> None:
+    values = [None] * 4 if kind == pa.null() else ["a", "", None, "b"]
+    names = (*raw.TEXTS, "synth_id")
+    columns = {name: pa.array(["x"] * 4) for name in names} | {raw.TEXTS[1]: pa.array(values, kind)}
+    path = tmp_path / "synth_001.parquet"
+    pq.write_table(pa.table(columns), path)
+    task = harmony_part.Task(path, None, 0, _config(), REFUSE_LINKS)
+    expected_rows = 0 if kind == pa.null() else 2
+    assert harmony_part.count(task, tmp_path / "count") == {"kept": expected_rows}
+    assert harmony_part.make_part(task, tmp_path / "part")["kept"] == expected_rows
+
+
+def _with_texts(path: Path, texts: list[str | None]) -> Path:
+    names = (*raw.TEXTS, "synth_id")
+    columns = {name: pa.array(["x"] * len(texts)) for name in names}
+    pq.write_table(pa.table(columns | {raw.TEXTS[2]: pa.array(texts, pa.string())}), path)
+    return path
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("wrong", [[3], [0, 5], range(8)])
+def test_footers_that_let_expect_other_rows_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int]
+) -> None:
+    """Where a text is long its column has no least text, so that nothing tells of empty ones."""
+    long = "\U0010ffff" * 2000
+    paths = [
+        _with_texts(
+            tmp_path / f"{number}.parquet",
+            ["a", None, "b", long, *(["", "c"] if number in wrong else ["d"] * number)],
+        )
+        for number in range(8)
+    ]
+    alone = to_harmony(paths, tmp_path / "alone", 0, _config(rows_per_group=7))
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    counted: list[int] = []
+    count = harmony_part.count
+
+    def counting(task: harmony_part.Task, path: Path) -> dict[str, Any]:
+        counted.append(int(task.path.stem))
+        return count(task, path)
+
+    monkeypatch.setattr(harmony_part, "count", counting)
+    for name, kept in (("none", None), ("kept", store), ("again", store)):
+        made = to_harmony(paths, tmp_path / name, 0, _config(rows_per_group=7, workers=3), kept)
+        assert (made, _shard(tmp_path / name)) == (alone, _shard(tmp_path / "alone"))
+        # Those behind the first file that differs, but the last one.
+        assert set(counted) == set(range(wrong[0] + 1, len(paths) - 1))
+    resumed = to_harmony(paths, tmp_path / "one", 0, _config(rows_per_group=7), store)
+    assert (resumed, _shard(tmp_path / "one")) == (alone, _shard(tmp_path / "alone"))
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_file_whose_footer_says_how_many_rows_are_kept_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [_with_texts(tmp_path / f"{n}.parquet", ["a", None, "b"] * n) for n in range(5)]
+    monkeypatch.setattr(UntrustedParquet, "filled", None)
+    for workers in (1, 2):
+        to_harmony(paths, tmp_path / str(workers), 0, _config(rows_per_group=7, workers=workers))
+    assert _shard(tmp_path / "1") == _shard(tmp_path / "2")
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_count_that_fails_alone_is_named_and_not_stored(
+    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers convert the second file though counting its rows ran out of time."""
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    filled = UntrustedParquet.filled
+
+    def late(self: UntrustedParquet, *arguments: Any) -> int:
+        if self._path == drop[1]:
+            raise BadInput(self._path, "takes more than 1 s")
+        return filled(self, *arguments)
+
+    config = _config(rows_per_group=7, workers=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(UntrustedParquet, "filled", late)
+        patched.setattr(UntrustedParquet, "filled_at_most", lambda *_: None)
+        match = f"{drop[1]}: its rows could not be counted: takes more than 1 s: build again"
+        with pytest.raises(GristmillError, match=match):
+            to_harmony(drop, tmp_path / "late", 0, config, store)
+    to_harmony(drop, tmp_path / "out", 0, config, store)
+    to_harmony(drop, tmp_path / "whole", 0, config)
+    assert _shard(tmp_path / "out") == _shard(tmp_path / "whole")

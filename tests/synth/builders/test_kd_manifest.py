@@ -1,0 +1,167 @@
+"""The manifest of a Megatron dataset, from the records of its shards."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.run.progress import Progress, Report
+from gristmill.synth.builders import kd_manifest
+from gristmill.synth.builders.kd_manifest import write_kd_manifest
+from gristmill.synth.builders.kd_shard import build_kd_shard
+from gristmill.synth.config import KDConfig
+from tests.synth.conversations import hashes
+from tests.synth.records import record
+
+
+def kd_arguments(manifest: Path, **changed: Any) -> dict[str, Any]:
+    return {
+        "root": "data/megatron/synth_kd_v1_smoke",
+        "harmony_manifest": manifest,
+        "harmony_dir": "data/synth_harmony",
+        "vocabulary": "data/tokenizer/o200k_base.tiktoken",
+        "created_unix_s": 1767671515,
+        "git_sha": None,
+    } | changed
+
+
+def without_additions(ours: Any, theirs: Any) -> Any:
+    """`ours` without the keys that follow those of `theirs`; in dicts at every depth."""
+    if isinstance(theirs, dict):
+        assert list(ours)[: len(theirs)] == list(theirs)
+        return {key: without_additions(ours[key], theirs[key]) for key in theirs}
+    if isinstance(theirs, list):
+        return [without_additions(o, t) for o, t in zip(ours, theirs, strict=True)]
+    return ours
+
+
+@pytest.mark.real
+def test_the_kd_manifest_is_the_references(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+    """Equal in every key, value and order, but for what follows at the end."""
+    config, records = KDConfig(vocabulary, 0.1), []
+    for number in ("02", "00", "03", "01"):
+        shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
+        summary = build_kd_shard(shard, tmp_path / number, config)
+        records.append(record(tmp_path / number, number, config, summary))
+    manifest = real / "synth_harmony/manifest.json"
+    reports: list[Report] = []
+    progress = Progress(reports.append, 0.0)
+    arguments = kd_arguments(manifest, progress=progress)
+    summary = write_kd_manifest(records, tmp_path / "out", **arguments)
+    assert reports[-1] == Report("write", 1, 1, "files")
+    ours = json.loads((tmp_path / "out/manifest.json").read_text())
+    theirs = json.loads((real / "reference_manifest_vf0.1.json").read_text())
+    assert without_additions(ours, theirs) == theirs
+    assert json.dumps(without_additions(ours, theirs)) == json.dumps(theirs)
+    assert (summary.train_rows, summary.valid_tokens) == (888, 93_464)
+    assert ours["caps"] == {"max_rows": -1, "max_tokens": -1}
+    shard_0 = ours["splits"]["train"]["shards"][0]
+    assert shard_0["sha256"]["span_idx"] == hashes(tmp_path / "00")["train/shard_00_span.idx"]
+
+
+def test_config_hashes() -> None:
+    """The two examples of `docs/formats/synth.md#config-hash`."""
+    for fraction, expected in (
+        (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
+        (0.001, "73f469ae8f3cdb1ddcd6219c2c90d095507048999c0d19da084423de048f91b0"),
+    ):
+        assert kd_manifest.config_hash(kd_manifest.contract_config(fraction)) == expected
+
+
+@pytest.fixture
+def records(harmony: Path, vocabulary: Path, tmp_path: Path) -> list[dict[str, Any]]:
+    config = KDConfig(vocabulary, 0.0)
+    summary = build_kd_shard(harmony, tmp_path / "00", config)
+    made = [record(tmp_path / "00", number, config, summary) for number in ("00", "01")]
+    for output in made[1]["outputs"]:
+        output["path"] = output["path"].replace("_00", "_01")
+    return made
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda r: r["config"].update(valid_fraction=0.1), "valid_fraction 0.0 and 0.1"),
+        (lambda r: r["config"].update(max_rows=10), "max_rows -1 and 10"),
+        (lambda r: r["config"].update(max_tokens=10), "max_tokens -1 and 10"),
+        (lambda r: r.update(code_version="2"), "code_version '1' and '2'"),
+        (lambda r: r["libraries"].update(tiktoken="0.15.0"), "several versions of tiktoken"),
+        (
+            lambda r: r["libraries"].update({"openai-harmony": "0.0.9"}),
+            "several versions of openai-harmony: 0.0.8, 0.0.9",
+        ),
+        (lambda r: r["libraries"].pop("tiktoken"), "several versions of tiktoken: 0.14.0, None"),
+        (lambda r: r["tokenizer"].update(sha256="0" * 64), "several vocabularies: 0000"),
+        (lambda r: r.update(tokenizer=None), "several vocabularies"),
+    ],
+)
+def test_shards_of_unequal_config_are_refused(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path, change: Change, rule: str
+) -> None:
+    change(records[1])
+    with pytest.raises(GristmillError, match=rule):
+        write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_change_no_byte_do_not_make_configs_unequal(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    other = {"workers": 7, "bad_rows": 3, "vocabulary": "elsewhere", "engine": "tiktoken"}
+    records[1]["config"] |= other
+    write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    text = (tmp_path / "out/manifest.json").read_text(encoding="ascii")
+    assert text.endswith("}\n")
+    manifest = json.loads(text)
+    # Nothing is valid at 0, so no shard is listed.
+    assert manifest["splits"]["valid"] == {"rows": 0, "tokens": 0, "shards": []}
+    assert [s["name"] for s in manifest["splits"]["train"]["shards"]] == ["shard_00", "shard_01"]
+    assert manifest["input"]["manifest_sha256"] == hashlib.sha256(harmony.read_bytes()).hexdigest()
+
+
+def test_a_record_from_before_a_setting_has_its_default(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    assert records[1]["config"].pop("unknown_keys") == "count"
+    write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    records[0]["config"]["unknown_keys"] = "refuse"
+    rule = "unequal configs: unknown_keys 'refuse' and 'count': build all of them with one config"
+    with pytest.raises(GristmillError, match=rule):
+        write_kd_manifest(records, tmp_path / "other", **kd_arguments(harmony))
+
+
+def test_the_renderer_and_the_vocabulary_are_those_of_the_records(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    """Not what is installed when the manifest is written."""
+    for one in records:
+        one["libraries"]["openai-harmony"] = "0.0.7"
+        one["tokenizer"]["sha256"] = "ab" * 32
+    write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["renderer"]["version"] == "0.0.7"
+    assert manifest["tokenizer"]["model_sha256"] == "ab" * 32
+    for one in records:
+        one["tokenizer"] = None
+    with pytest.raises(GristmillError, match="names its vocabularies: build the shards again"):
+        write_kd_manifest(records, tmp_path / "no", **kd_arguments(harmony))
+
+
+def test_a_record_without_its_files_is_refused(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    records[1]["outputs"].pop()
+    with pytest.raises(GristmillError, match=r"shard 01: .*not among the outputs"):
+        write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+
+
+def test_no_records_are_refused(harmony: Path, tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match="no shard has a record"):
+        write_kd_manifest([], tmp_path / "out", **kd_arguments(harmony))
