@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
-from gristmill.contract import BadInput
-from gristmill.settings.fields import FieldRule, rules_of, shown
+from gristmill.settings.fields import FieldRule, rules_of
+from gristmill.settings.resolve import resolve as resolve_values
 from gristmill.settings.tables import Settings
 
 Config = TypeVar("Config")
@@ -78,17 +78,9 @@ def resolve(
 
     Raises BadInput if the config refuses a value, naming the file if all values come from it.
     """
-    rules = rules_of(config)
-    chosen = chosen_values(run)
-    given = {**settings, **(filled_in or {}), **chosen}
-    values = {**(defaults or {}), **given}
-    values = {name: rules[name].normal(value) for name, value in values.items() if name in rules}
-    try:
-        return config(**values)
-    except (TypeError, ValueError) as error:
-        listed = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
-        place = settings.file if settings and not chosen else "configuration"
-        raise BadInput(place, f"{error} (given: {listed})") from error
+    return resolve_values(
+        config, settings, chosen_values(run), defaults=defaults, filled_in=filled_in
+    )
 
 
 def chosen_values(run: BaseModel) -> dict[str, Any]:

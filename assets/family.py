@@ -1,25 +1,30 @@
-"""The definitions of one family: assets, checks, inboxes, jobs, schedules and resources.
+"""The definitions of a family, made from the declarations in its catalog.
 
-`definitions.py` collects one `Family` from each package `assets/<family>/`. See also
-`gristmill/<family>/family.py`: laws, views, traces and sample drops of a family's assets.
+Each `Asset` gives a definition with its checks, its build, and where its config is chosen; each
+`Source` gives an asset that Gristmill does not build, and its inbox. `assets/<family>/` adds what
+cannot be data: partitions that are not dynamic, runs of a drop that depend on other drops, jobs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Final
 
 import dagster as dg
 from pydantic import BaseModel
 
+from assets import configs
+from assets.checks import disk_checks
 from assets.choices import Choices
 from assets.inbox import Inbox
+from assets.publishing import Event, publish_asset
+from gristmill import families
+from gristmill.asset import Asset, Wanted
+from gristmill.data_root import DataRoot
+from gristmill.families import Source
+from gristmill.publish.build import Build, Published
+from gristmill.publish.by_rank import Ranks
 from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
-
-if TYPE_CHECKING:
-    from gristmill.publish.build import Build
-    from gristmill.publish.by_rank import Ranks
 
 
 class _NoChoices(BaseModel):
@@ -29,7 +34,7 @@ class _NoChoices(BaseModel):
 NO_CHOICES = _NoChoices()
 """For the builds of a run without a config."""
 
-BuildOf = Callable[[Lake, "str | None"], "Build"]
+BuildOf = Callable[[Lake, str | None], Build]
 """Returns the build of a partition; the key is None for an asset without partitions."""
 
 
@@ -95,3 +100,212 @@ class Family:
 def _without_values(local: Local) -> BuildOf:
     # An asset without partitions takes any key.
     return lambda lake, key: local.build(lake, key or "", {})
+
+
+OWNERS: Final = ["team:data"]
+Partitions = Mapping[str, dg.PartitionsDefinition[str]]
+
+_KEY: Final = dg.AssetKey.from_user_string
+_MAPPING: Final = dg.AllPartitionMapping()
+_FOLLOWS: Final = {
+    "all": dg.AutomationCondition.eager(),
+    # A manifest describes what is published: it does not wait for the other partitions.
+    "any": dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()),
+}
+
+
+def family_of(
+    name: str,
+    partitions: Partitions | None = None,
+    *,
+    inboxes: Mapping[str, Mapping[str, Any]] | None = None,
+    checks: Callable[[Mapping[str, dg.AssetsDefinition]], Sequence[dg.AssetChecksDefinition]]
+    | None = None,
+    **others: Any,
+) -> Family:
+    """Returns the definitions of a family.
+
+    name: of `gristmill.families.FAMILIES`.
+    partitions: by name, those that are not dynamic; default: all are.
+    inboxes: by name of the inbox, further arguments of `Inbox`; default: none.
+    checks: takes the definitions by key, and returns checks beside those of every asset.
+    others: further arguments of `Family`.
+    """
+    catalog, known = families.catalog(name), partitions or {}
+    assets = [kind for kind in catalog.kinds if isinstance(kind, Asset)]
+    sources = {source.asset: _external(source, known) for source in catalog.sources}
+    built = {asset.asset: definition(asset, known) for asset in assets}
+    return Family(
+        assets=[*sources.values(), *built.values()],
+        checks=[
+            *(check for asset in assets for check in checks_of_asset(asset, built[asset.asset])),
+            *(checks(built) if checks is not None else ()),
+        ],
+        inboxes=[
+            Inbox(
+                folder=source.inbox,
+                raw_drop=_KEY(source.asset),
+                partitions=_partitions(source.partitions, known),
+                targets=[built[target] for target in source.targets],
+                **(inboxes or {}).get(source.inbox, {}),
+            )
+            for source in catalog.sources
+        ],
+        builds={asset.asset: partial(build_of, asset) for asset in assets},
+        local={asset.asset: _local(asset) for asset in assets},
+        choices={asset.asset: _choices(asset) for asset in assets if asset.table is not None},
+        **others,
+    )
+
+
+def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsDefinition:
+    """Returns the definition of an asset.
+
+    partitions: by name, those that are not dynamic; default: all are.
+    """
+    named = asset.partitions
+    declared: dict[str, Any] = {
+        "key": asset.asset.split("/"),
+        "deps": [
+            *map(_KEY, asset.inputs),
+            *(dg.AssetDep(_KEY(key), partition_mapping=_MAPPING) for key in asset.all_of),
+        ],
+        "partitions_def": _partitions(str(named), partitions or {}) if named else None,
+        "group_name": asset.group,
+        "kinds": set(asset.labels),
+        "owners": OWNERS,
+        "code_version": asset.code_version,
+        "backfill_policy": _backfill(asset.batch),
+        "output_required": False,
+        "pool": asset.pool or None,
+        "automation_condition": _FOLLOWS.get(asset.follows),
+        "description": asset.text,
+        "required_resource_keys": {"lake", *([asset.resource] if asset.resource else [])},
+    }
+    declare: Callable[[Any], dg.AssetsDefinition] = dg.asset(**declared)
+    if asset.table is None or asset.resource:
+
+        def plain(context: dg.AssetExecutionContext) -> Iterator[Event]:
+            given = getattr(context.resources, asset.resource) if asset.resource else None
+            yield from _published(asset, context, given)
+
+        return declare(plain)
+    run = launchpad(asset)
+
+    def chosen(context: dg.AssetExecutionContext, config: run) -> Iterator[Event]:  # type: ignore[valid-type]
+        yield from _published(asset, context, config)
+
+    return declare(chosen)
+
+
+def launchpad(asset: Asset) -> type[Any]:
+    """Returns the launchpad's config of an asset."""
+    assert asset.table is not None
+    return configs.launchpad(
+        asset.table.config,
+        leave_out=asset.filled_in,
+        defaults=asset.table.defaults,
+        name=f"{asset.asset.title().replace('/', '').replace('_', '')}Run",
+    )
+
+
+def checks_of_asset(asset: Asset, built: dg.AssetsDefinition) -> list[dg.AssetChecksDefinition]:
+    """Returns the checks of every asset for one; built: its definition."""
+    return disk_checks(
+        built,
+        asset.place,
+        has_laws=bool(asset.laws),
+        notes=asset.notes,
+        blocking=asset.blocking,
+        has_config=asset.table is not None,
+        counted=asset.counted,
+        across=asset.across,
+    )
+
+
+def build_of(
+    asset: Asset, lake: DataRoot, key: str | None, values: Mapping[str, Any] | None = None
+) -> Build:
+    """Returns the build of a partition.
+
+    lake: the data root. key: of the partition, None for an asset without any.
+    values: of the config, which come before those of `gristmill.toml`; default none.
+    """
+    return asset.build(Wanted(asset, lake, key or "", values or {}))
+
+
+def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> Iterator[Event]:
+    values = {} if given is None else configs.chosen_values(given)
+    run = context.run.run_id
+
+    def of(key: str | None) -> Build:
+        return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
+
+    yield from publish_asset(context, of, partition_preview=asset.preview or _no_preview)
+
+
+def _no_preview(_: Published) -> dict[str, str]:
+    return {}
+
+
+def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key=source.asset.split("/"),
+        partitions_def=_partitions(source.partitions, partitions),
+        group_name=source.group,
+        kinds=set(source.labels),
+        owners=OWNERS,
+        description=source.text,
+    )
+
+
+def _partitions(name: str, known: Partitions) -> dg.PartitionsDefinition[str]:
+    return known[name] if name in known else dg.DynamicPartitionsDefinition(name=name)
+
+
+def _backfill(batch: int) -> dg.BackfillPolicy | None:
+    return None if batch == 1 else dg.BackfillPolicy.multi_run(max_partitions_per_run=batch)
+
+
+def _local(asset: Asset) -> Local:
+    ranks = asset.ranks
+
+    def build(lake: DataRoot, key: str, values: Mapping[str, Any]) -> Build:
+        return build_of(asset, lake, key, values)
+
+    def by_rank(lake: DataRoot, key: str, values: Mapping[str, Any]) -> Any:
+        assert ranks is not None
+        return ranks(Wanted(asset, lake, key, values))
+
+    return Local(build, partial(available, asset), by_rank if ranks is not None else None)
+
+
+def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
+    """Returns the partitions of an asset whose inputs are there.
+
+    lake: the data root.
+    """
+    if asset.available is not None:
+        return asset.available(lake)
+    if not asset.partitions:
+        return [""]
+    first = asset.inputs[0]
+    sources = (source for each in families.catalogs() for source in each.sources)
+    inbox = next((source.inbox for source in sources if source.asset == first), None)
+    if inbox is not None:
+        return lake.taken(inbox)
+    made_from = families.kind_of_asset(first)
+    assert isinstance(made_from, Asset)
+    return lake.partitions_of(first, made_from.place)
+
+
+def _choices(asset: Asset) -> Choices:
+    assert asset.table is not None
+    return Choices(
+        asset.table.name,
+        asset.settings,
+        fields=asset.recorded,
+        left_out=asset.left_out,
+        resource=asset.resource,
+        place=asset.place_of_choice,
+    )

@@ -1,10 +1,16 @@
-"""Public names of a package that are imported from their module when they are first used."""
+"""Names that are imported when they are first used: public ones, and functions of a declaration.
+
+A declaration names what is heavy by its place, so that looking at it loads no NumPy.
+`tests/test_asset.py` looks up every such name of the catalogs and compares its arguments.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
@@ -47,3 +53,34 @@ def lazy_exports(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[
         return value
 
     return load
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function by its place.
+
+    place: `module:function`. first: arguments that come before those of the caller.
+    """
+
+    place: str
+    first: tuple[Any, ...] = ()
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The function. Raises ImportError or AttributeError where there is none."""
+        module, _, name = self.place.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+        return found
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Return what the function returns."""
+        return self.function(*self.first, *arguments, **named)
+
+
+def call(place: str, *first: Any) -> Callable[..., Any]:
+    """A function that is imported when it is first called.
+
+    place: `module:function`, as `gristmill.macroxue.laws.pack:pack_laws`.
+    first: arguments that come before those of the caller; default: none.
+    """
+    return Call(place, first)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.lazy_exports import call
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -77,3 +79,16 @@ def test_the_forms_for_torch_name_the_extra(module: str) -> None:
     code = f"import sys; sys.modules['torch'] = None\n{wanted}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'run pip install ".[train]"' in done.stderr.splitlines()[-1]
+
+
+def test_a_function_is_imported_when_it_is_called() -> None:
+    late = call("gristmill.nowhere:function")
+    with pytest.raises(ModuleNotFoundError, match="No module named"):
+        late()
+    with pytest.raises(AttributeError, match="missing"):
+        call("gristmill.keys:missing")("x")
+
+
+def test_first_arguments_come_before_those_of_the_caller() -> None:
+    assert call("operator:sub", 7)(2) == 5
+    assert call("operator:sub")(7, 2) == 5

@@ -24,10 +24,10 @@ from gristmill.inbox.judging import surveyed
 from gristmill.inbox.listing import ambiguous, list_inbox
 from gristmill.inbox.lists import HashOf, listed_sums
 from gristmill.inbox.marks import SUMS
-from gristmill.inbox.present import judged_now
+from gristmill.inbox.present import judged_now, present_drops
 from gristmill.inbox.waiting import young_until
 from gristmill.printable import command
-from gristmill.provenance import Input
+from gristmill.provenance import Input, find_artifacts
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import Stamp, stamp_of
@@ -187,6 +187,25 @@ class DataRoot(RootSettings):
         now = time.time_ns()
         until = young_until(seen.marks, now // 1_000_000, now, asked.settling)
         return by_person or seen.marks.says_complete or not until
+
+    def taken(self, inbox: str) -> list[str]:
+        """Returns the keys of the drops of an inbox that a build may read, sorted.
+
+        inbox: its name.
+        """
+        shape = families.drop_kind(inbox).shape
+        found = present_drops(self.inbox(inbox), self.asked(inbox), shape)
+        return [arrival.key for arrival in found.arrivals]
+
+    def partitions_of(self, asset: str, place: str) -> list[str]:
+        """Returns the partitions of an asset that are published, sorted.
+
+        asset: its key.
+        place: folder of its artifacts, relative to the data root.
+        """
+        found = find_artifacts.artifacts_of(self.root / place, asset)
+        records = (provenance.read_record(item.record_path) for item in found)
+        return sorted(record.partition for record in records if record.partition is not None)
 
     def raw_inputs(
         self, artifact: str, files: Iterable[Path], asset: str, partition: str

@@ -1,187 +1,121 @@
-"""2048: which laws, views, traces and sample drops belong to which asset."""
+"""2048: its assets, the drops that they are built from, and what it says of their artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from gristmill.contract import Trace, Violation
-from gristmill.families import (
-    Catalog,
-    Column,
-    Kind,
-    Law,
-    Misuse,
-    Option,
-    PartitionFile,
-    Request,
-    Subject,
-)
+from gristmill.asset import Asset
+from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind
-from gristmill.inbox.account import Account
-from gristmill.inbox.kind import IsThere
+from gristmill.lazy_exports import call
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig
 from gristmill.macroxue.raw.pool_file import POOL_TABLE
 from gristmill.settings.tables import Table
-from gristmill.untrusted.files import LinkRule
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+_DROPS, _POOLS = "macroxue_drops", "macroxue_pools"
+_SHOW = call("gristmill.macroxue.show.terminal:show")
+_TRACE = call("gristmill.macroxue.read.origins:of_run")
+_PLAYED = Law("games", call("gristmill.macroxue.laws.games:law"), excused_by=("game_laws", "warn"))
 
+_SOURCES = [
+    Source(
+        asset="macroxue/raw_drop",
+        inbox="macroxue",
+        drop=DropKind(call("gristmill.macroxue.raw.drops:account")),
+        text="A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
+        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there, and the "
+        "sensor builds its pack.",
+        group="macroxue",
+        labels=["json"],
+        partitions=_DROPS,
+        targets=["macroxue/pack", "macroxue/values"],
+    ),
+    Source(
+        asset="macroxue/pool_members",
+        inbox="pools",
+        drop=DropKind(
+            call("gristmill.macroxue.raw.pool_members:account"),
+            TOML,
+            call("gristmill.macroxue.raw.pool_members:needs"),
+        ),
+        text='A file `drops/pools/<pool>.toml` with `members = ["d6_v1", "d7_v1"]`: the packs of a '
+        "pool, in order. Put it there, and the sensor builds the pool once its packs are "
+        "published.",
+        group="macroxue",
+        labels=["toml"],
+        partitions=_POOLS,
+        targets=["macroxue/pool"],
+    ),
+]
 
-def _facts(asset: str, folder: Path) -> Iterable[str]:
-    from gristmill.macroxue.show.facts import facts
+_PACK = Asset(
+    "macroxue/pack",
+    laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
+    show=_SHOW,
+    trace=_TRACE,
+    set_aside={"quarantined_by_rule": "quarantined"},
+    code=code.PACK,
+    table=Table("macroxue/pack", PackConfig, inboxes=("macroxue",)),
+    text="A drop as a training-ready pack: `steps.npy` (48-byte rows, or shards), `metadata.db` "
+    "with one row a game, `valuation_types.json`, and `trace.jsonl` from run to raw files.",
+    group="macroxue",
+    labels=["numpy", "sqlite"],
+    place="macroxue/packs",
+    partitions=_DROPS,
+    inputs=["macroxue/raw_drop"],
+    build=call("gristmill.macroxue.builds:pack_build"),
+    given=call("gristmill.macroxue.builds:pack_settings"),
+    preview=call("gristmill.macroxue.show.preview:of_pack"),
+    notes=call("gristmill.macroxue.laws.notes:game_notes"),
+    batch=100,
+    in_parts=True,
+)
 
-    return facts(asset, folder)
+_VALUES = Asset(
+    "macroxue/values",
+    laws=[Law("values", call("gristmill.macroxue.laws.values:law"), needs_inputs=True)],
+    trace=call("gristmill.macroxue.read.origins:of_value"),
+    code=code.VALUES,
+    table=Table("macroxue/values", ValueConfig),
+    text="Rewards and discounted returns of a pack's steps, row by row, for value heads: "
+    "`values.npy`, or shards if the pack has shards.",
+    group="macroxue",
+    labels=["numpy"],
+    place="macroxue/values",
+    partitions=_DROPS,
+    inputs=["macroxue/pack"],
+    build=call("gristmill.macroxue.builds:values_build"),
+    batch=100,
+)
 
-
-def _columns(asset: str) -> Sequence[Column]:
-    from gristmill.macroxue.show.columns import columns
-
-    return columns(asset)
-
-
-def _pack_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.macroxue.laws.pack import DATABASE, NAMES, TRACE, pack_laws
-
-    without = subject.missing({DATABASE: "runs", NAMES: "row_valuation_type", TRACE: "trace"})
-    return pack_laws(subject.folder, without)
-
-
-def _pool_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.macroxue.laws.pool import pool_laws
-
-    return pool_laws(subject.folder)
-
-
-def _game_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.macroxue.laws.games import game_laws
-    from gristmill.macroxue.laws.pack import DATABASE
-
-    if subject.missing({DATABASE: "games"}):
-        return ()
-    return game_laws(subject.folder, subject.noted)
-
-
-def _value_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.macroxue.laws.values import value_laws
-
-    (pack,) = subject.inputs
-    return value_laws(subject.folder, pack)
-
-
-def _show(request: Request) -> Iterable[RenderableType]:
-    from gristmill.macroxue.show import terminal
-
-    run, step = request.options.get("run"), request.options.get("step")
-    if run is None:
-        if step is not None:
-            raise Misuse("--step needs --run")
-        return terminal.shown_row(request.path, request.number)
-    if step is not None:
-        return terminal.shown_step(request.path, run, step)
-    return terminal.shown_run(request.path, run, request.options.get("steps", _STEPS))
-
-
-def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.macroxue.read.origins import run_origins
-
-    return run_origins(request.path, request.number, request.options.get("step"))
-
-
-def _trace_value(request: Request) -> Iterable[Trace]:
-    from gristmill.macroxue.read.origins import value_origins
-
-    if request.options.get("step") is not None:
-        raise Misuse("--step does not apply to value sidecars: a sample is a row")
-    return value_origins(request.path, request.number)
-
-
-def _asset_of(folder: Path) -> str | None:
-    from gristmill.macroxue.format.kind_of import kind_of
-
-    kind = kind_of(folder)
-    # The pack reader refuses foreign rows and names their reader.
-    foreign = kind in ("self_play", "legacy")
-    if kind is None and any(folder.glob("steps*.npy")):
-        return "macroxue/pack"  # its tables are missing
-    assets = {"pack": "macroxue/pack", "pool": "macroxue/pool", "values": "macroxue/values"}
-    return "macroxue/pack" if foreign else assets.get(kind or "")
-
-
-def _account(drop: Path, links: LinkRule) -> Account:
-    from gristmill.macroxue.raw.drops import account
-
-    return account(drop, links)
-
-
-def _pool_account(file: Path, links: LinkRule) -> Account:
-    from gristmill.macroxue.raw.pool_members import account
-
-    return account(file, links)
-
-
-def _pool_needs(file: Path, root: Path, is_there: IsThere) -> None:
-    from gristmill.macroxue.raw.pool_members import needs
-
-    needs(file, root, is_there)
-
-
-def _pool_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    from gristmill.macroxue.raw.pool_members import change
-
-    return change(file, root, config, raw)
-
-
-def _write_d6(path: Path) -> None:
-    from gristmill.macroxue.samples import write_drop
-
-    write_drop(path, 272_350_805, games=10, max_moves=800, depth=6)
-
-
-def _write_d7(path: Path) -> None:
-    from gristmill.macroxue.samples import write_drop
-
-    write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True, high=False)
-
-
-def _write_pool(path: Path) -> None:
-    path.write_text('members = ["sample_d6", "sample_d7"]\n')
-
-
-_STEPS = 6
-_PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
+_POOL = Asset(
+    "macroxue/pool",
+    laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
+    show=_SHOW,
+    trace=_TRACE,
+    code=code.POOL,
+    file=PartitionFile("pools", call("gristmill.macroxue.raw.pool_members:change")),
+    table=POOL_TABLE,
+    text="Several packs merged into one: runs are renumbered, valuation names are united, and "
+    "`trace.jsonl` leads from each run to its pack and raw files.",
+    group="macroxue",
+    labels=["numpy", "sqlite"],
+    place="macroxue/pools",
+    partitions=_POOLS,
+    # The pool's file names its packs, so no mapping of partitions can express the dependency.
+    inputs=["macroxue/pool_members"],
+    all_of=["macroxue/pack"],
+    build=call("gristmill.macroxue.builds:pool_build"),
+    given=call("gristmill.macroxue.builds:pool_settings"),
+    preview=call("gristmill.macroxue.show.preview:of_pool"),
+    batch=100,
+)
 
 CATALOG = Catalog(
-    columns=_columns,
-    facts=_facts,
-    kinds=[
-        Kind(
-            "macroxue/pack",
-            [Law("pack", _pack_laws), _PLAYED],
-            _show,
-            _trace,
-            set_aside={"quarantined_by_rule": "quarantined"},
-            code=code.PACK,
-        ),
-        Kind(
-            "macroxue/pool",
-            [Law("pool", _pool_laws), _PLAYED],
-            _show,
-            _trace,
-            code=code.POOL,
-            file=PartitionFile("pools", _pool_change),
-        ),
-        Kind(
-            "macroxue/values",
-            [Law("values", _value_laws, needs_inputs=True)],
-            trace=_trace_value,
-            code=code.VALUES,
-        ),
-    ],
-    asset_of=_asset_of,
+    kinds=[_PACK, _VALUES, _POOL],
+    sources=_SOURCES,
+    asset_of=call("gristmill.macroxue.format.kind_of:asset_of"),
+    columns=call("gristmill.macroxue.show.columns:columns"),
+    facts=call("gristmill.macroxue.show.facts:facts"),
     options=[
         Option(
             "run",
@@ -198,20 +132,14 @@ CATALOG = Catalog(
             "steps",
             int,
             "2048: how many steps of --run, at even distances.",
-            _STEPS,
+            6,
             least=1,
             commands=("show",),
         ),
     ],
-    inboxes={"macroxue": DropKind(_account), "pools": DropKind(_pool_account, TOML, _pool_needs)},
     samples={
-        "macroxue/sample_d6": _write_d6,
-        "macroxue/sample_d7": _write_d7,
-        "pools/samples.toml": _write_pool,
+        "macroxue/sample_d6": call("gristmill.macroxue.samples:write_d6"),
+        "macroxue/sample_d7": call("gristmill.macroxue.samples:write_d7"),
+        "pools/samples.toml": call("gristmill.macroxue.samples:write_pool"),
     },
-    settings=[
-        Table("macroxue/pack", PackConfig, inboxes=("macroxue",)),
-        Table("macroxue/values", ValueConfig),
-        POOL_TABLE,
-    ],
 )

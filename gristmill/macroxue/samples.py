@@ -196,3 +196,18 @@ def _gzip(text: str) -> bytes:
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=6, mtime=0) as member:
         member.write(text.encode("ascii"))
     return buffer.getvalue()
+
+
+def write_d6(path: Path) -> None:
+    """Write the sample drop of search depth 6, with values."""
+    write_drop(path, 272_350_805, games=10, max_moves=800, depth=6)
+
+
+def write_d7(path: Path) -> None:
+    """Write the sample drop of search depth 7, in the form of old logs."""
+    write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True, high=False)
+
+
+def write_pool(path: Path) -> None:
+    """Write the file of a pool of both sample drops."""
+    path.write_text('members = ["sample_d6", "sample_d7"]\n')

@@ -9,7 +9,7 @@ from tests.architecture.graph import modules
 from tests.paths import CHECKOUT
 
 ACROSS = {
-    "assets/macroxue/test_checks.py": "checks of 2048 in a run and by themselves",
+    "assets/macroxue/test_assets.py": "the assets of 2048 in runs",
     "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
     "assets/test_progress.py": "what the builders of all samples report",
     "assets/test_pictures.py": "the pictures of all assets, as the UI shows them",

@@ -15,7 +15,7 @@ LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "command
 HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
 
 ROOMS = ["format", "OWN", "raw", "read", "builders", "laws", "show"]
-OUTSIDE = {"code", "commands", "config", "family", "samples", ""}
+OUTSIDE = {"builds", "code", "commands", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 
 BASE = {
@@ -37,6 +37,7 @@ BELOW = {
     "settings": BASE | {"untrusted"},
     "families": BASE | {"code", "inbox", "run", "settings"},
     "inbox": BASE | {"untrusted"},
+    "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},

@@ -36,7 +36,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, text in _files_of_the_page().items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
-    registry = root / "gristmill" / "families.py"
+    registry = root / "gristmill" / "families/__init__.py"
     (line,) = LINE.findall(PAGE.read_text())
     text, replaced = LINE.subn(line, registry.read_text())
     assert replaced == 1
@@ -73,9 +73,9 @@ def test_the_family_is_two_folders_and_one_line(checkout: Path) -> None:
     outside = {
         path for path in changed if not path.startswith(("gristmill/letters/", "assets/letters/"))
     }
-    assert outside == {"gristmill/families.py"}
-    before = (CHECKOUT / "gristmill/families.py").read_text().splitlines()
-    after = (checkout / "gristmill/families.py").read_text().splitlines()
+    assert outside == {"gristmill/families/__init__.py"}
+    before = (CHECKOUT / "gristmill/families/__init__.py").read_text().splitlines()
+    after = (checkout / "gristmill/families/__init__.py").read_text().splitlines()
     assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 

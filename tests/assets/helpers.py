@@ -1,6 +1,7 @@
 """What tests of assets share: the reason of a failed run, the digest of a file."""
 
 import hashlib
+from importlib import import_module
 from pathlib import Path
 
 import dagster as dg
@@ -23,3 +24,15 @@ def not_built(result: dg.ExecuteInProcessResult) -> str:
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def built(key: str) -> dg.AssetsDefinition:
+    """The definition of an asset that Gristmill builds."""
+    return built_by(key.partition("/")[0].removesuffix("_smoke"))[key]
+
+
+def built_by(family: str) -> dict[str, dg.AssetsDefinition]:
+    """The definitions of a family's assets that Gristmill builds, by key."""
+    assets = import_module(f"assets.{family}").FAMILY.assets
+    built = (each for each in assets if isinstance(each, dg.AssetsDefinition))
+    return {each.key.to_user_string(): each for each in built}

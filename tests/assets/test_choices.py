@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from assets import choices
-from assets.macroxue import assets as macroxue
+from assets.macroxue import FAMILY
 from gristmill.chess.config import CacheConfig, MonthConfig
 from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig, PackConfig
@@ -24,7 +24,7 @@ from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from gristmill.reasoning.config import TokenizeConfig
 from resources import Lake
-from tests.assets.helpers import failure
+from tests.assets.helpers import built, failure
 
 PACK, PLACE = "macroxue/pack", "macroxue/packs/d6"
 
@@ -273,8 +273,8 @@ def test_every_asset_with_a_launchpad_has_its_choices() -> None:
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def materialize(**config: Any) -> dg.ExecuteInProcessResult:
         return dg.materialize(
-            [*macroxue.ASSETS],
-            selection=[macroxue.pack],
+            [*FAMILY.assets],
+            selection=[built("macroxue/pack")],
             instance=instance,
             resources={"lake": lake},
             partition_key="d6",

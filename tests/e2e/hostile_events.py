@@ -16,7 +16,6 @@ from assets.checking.results import Known, found_by_run, state_of
 from assets.checking.rules import Looked
 from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
-from assets.macroxue.assets import pack
 from gristmill import markdown
 from gristmill.chess.show.preview import invalid_reasons, openings
 from gristmill.contract import Violation
@@ -25,6 +24,7 @@ from gristmill.macroxue.show.board import safe_name
 from gristmill.provenance import Input, Record, Tokenizer
 from gristmill.synth.show.preview import preview
 from sensors.reports import events_of
+from tests.assets.helpers import built
 from tests.hostile import TEXTS
 
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
@@ -57,7 +57,7 @@ def events(folder: Path) -> Iterator[Event]:
 
 
 def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
-    rule = CHECKED[pack.key].rules["intact"]
+    rule = CHECKED[built("macroxue/pack").key].rules["intact"]
     looked = Looked({"p": ""}, [("p", violation) for violation in violations])
     others = [
         Looked({f"p{number}": ""}, [(f"p{number}", violation)])
@@ -67,7 +67,7 @@ def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
         for one in (looked, *others):
             verdicts.keep("macroxue/pack", "intact", one.verdicts(lambda *_: "cure"))
         state = state_of(rule, "macroxue/pack", verdicts, Known(None, ()))
-    key = dg.AssetCheckKey(pack.key, "intact")
+    key = dg.AssetCheckKey(built("macroxue/pack").key, "intact")
     return state.evaluation(key, False).with_metadata(
         {**state.metadata, **found_by_run(looked, None)}
     )

@@ -10,10 +10,11 @@ import pytest
 import definitions
 from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Verdict
-from assets.macroxue.assets import ASSETS, pack, pool
+from assets.macroxue import FAMILY
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from sensors.check_states import check_states
+from tests.assets.helpers import built
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-PACK = dg.AssetKey(["macroxue", "pack"])
+pack, pool = built("macroxue/pack"), built("macroxue/pool")
+PACK = pack.key
 MEMBERS = dg.AssetCheckKey(pool.key, "pool_members_current")
 TRUE = "every check shows what it last found"
 NOTEWORTHY = dg.AssetCheckKey(PACK, "noteworthy")
@@ -90,7 +92,7 @@ class Pools:
     def materialize(self, asset: dg.AssetsDefinition, key: str) -> None:
         self.instance.add_dynamic_partitions(str(asset.partitions_def.name), [key])  # type: ignore[union-attr]
         done = dg.materialize(
-            ASSETS,
+            FAMILY.assets,
             selection=[asset],
             instance=self.instance,
             resources={"lake": self.lake},

@@ -55,3 +55,16 @@ def _has_members(database: Path) -> bool:
         return "packs" in read_session(database)
     except BadInput:
         return False
+
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path. The pack reader refuses foreign rows and names their reader.
+    """
+    kind = kind_of(folder)
+    if kind is None and any(folder.glob("steps*.npy")):
+        return "macroxue/pack"  # its tables are missing
+    if kind in ("self_play", "legacy"):
+        return "macroxue/pack"
+    return None if kind is None else f"macroxue/{kind}"

@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 from gristmill.macroxue.format.jsonl import read_lines, run_of
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.laws.notes import Notes
+from gristmill.macroxue.laws.pack import DATABASE
 from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
@@ -182,3 +184,10 @@ def _batch_laws(
                 f"rewards of steps {int(rows['step_index'][own.start])} to"
                 f" {int(rows['step_index'][own.stop - 1])} sum to {points}, max_score is {score}",
             )
+
+
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the rules of 2048; a folder without the table of runs has no games."""
+    if subject.missing({DATABASE: "games"}):
+        return iter(())
+    return game_laws(subject.folder, subject.noted)

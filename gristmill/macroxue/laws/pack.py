@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows, as_bytes
@@ -167,3 +168,9 @@ def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
             yield Violation("trace", f"{path.name} line {number}", f"is not the line of {run}")
             return
         first_row += run.steps
+
+
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of a pack; another program need not write all of its files."""
+    without = subject.missing({DATABASE: "runs", NAMES: "row_valuation_type", TRACE: "trace"})
+    return pack_laws(subject.folder, without)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 from gristmill.macroxue.builders.pool_sidefiles import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session
@@ -107,3 +108,8 @@ def origin_laws(
             return
         origins.add(origin)
         first_row += run.steps
+
+
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of a pool."""
+    return pool_laws(subject.folder)

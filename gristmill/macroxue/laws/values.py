@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 from gristmill.macroxue.builders.values import SETTINGS, ranks_for, run_values
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.shards import open_values, value_files
@@ -117,3 +118,9 @@ def _recomputed(
                     f"{name} {recorded[name][at]}, the game gives {expected[name][at]}",
                 )
                 return
+
+
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of values; the input is their pack."""
+    (pack,) = subject.inputs
+    return value_laws(subject.folder, pack)

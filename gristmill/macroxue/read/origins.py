@@ -12,6 +12,7 @@ from typing import Final
 
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.read.trace import RunTrace, trace
@@ -114,3 +115,15 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
     except (OSError, EOFError) as error:
         raise BadInput(path, f"is damaged ({error}): fetch the file anew") from error
     raise GristmillError(f"{path} has no line for this row: pack the drop again")
+
+
+def of_run(request: Request) -> Iterator[contract.Trace]:
+    """Trace the run that a person asks for, or one of its steps."""
+    return run_origins(request.path, request.number, request.options.get("step"))
+
+
+def of_value(request: Request) -> Iterator[contract.Trace]:
+    """Trace the value that a person asks for. Raises Misuse for a step."""
+    if request.options.get("step") is not None:
+        raise Misuse("--step does not apply to value sidecars: a sample is a row")
+    return value_origins(request.path, request.number)

@@ -13,6 +13,8 @@ from gristmill import markdown
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.show.board import small_step_svg, step_svg
+from gristmill.macroxue.show.pool_table import origin_table
+from gristmill.publish.build import Published
 from gristmill.svg import histogram_svg, small_histogram
 
 _FIRST, _BEST = 10, 20
@@ -140,3 +142,16 @@ def _boards(pack: Pack) -> str:
         ]
         paragraphs += [markdown.bold(f"run {run.id}: start, middle, late"), markdown.images(boards)]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def of_pack(published: Published) -> dict[str, str]:
+    """Markdown documents that show a published pack, by title."""
+    return pack_preview(published.folder)
+
+
+def of_pool(published: Published) -> dict[str, str]:
+    """Markdown documents that show a published pool, by title."""
+    documents = pack_preview(published.folder)
+    # The picture is seen without a click where it comes first.
+    picture = documents.pop("picture")
+    return {"picture": picture, "members": origin_table(published.folder), **documents}

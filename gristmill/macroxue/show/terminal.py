@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.families import Misuse, Request
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.show.board import run_text, step_text
 
@@ -53,3 +54,15 @@ def shown_run(path: Path, run: int, count: int) -> Iterator[RenderableType]:
     yield run_text(pack.run(run))
     for step in steps:
         yield step_text(step)
+
+
+def show(request: Request) -> Iterator[RenderableType]:
+    """Yield what a person asks to see: a row, a step of a run, or steps of a run."""
+    run, step = request.options.get("run"), request.options.get("step")
+    if run is None:
+        if step is not None:
+            raise Misuse("--step needs --run")
+        return shown_row(request.path, request.number)
+    if step is not None:
+        return shown_step(request.path, run, step)
+    return shown_run(request.path, run, request.options["steps"])

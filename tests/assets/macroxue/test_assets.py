@@ -10,12 +10,8 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pytest
-from pydantic import BaseModel
 
-from assets.macroxue import assets
-from assets.macroxue.assets import pack, pool, pool_members_current, values
-from assets.macroxue.builds import pool_build
-from assets.macroxue.choices import CHOICES, POOL
+from assets.macroxue import FAMILY
 from gristmill import provenance
 from gristmill.inbox import READY, REFUSED, WAITS
 from gristmill.keys import BadKey
@@ -23,9 +19,15 @@ from gristmill.macroxue.builders import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
-from tests.assets.helpers import failure, sha256
+from tests.assets.helpers import built, failure, sha256
 from tests.paths import REAL_DATA
 
+pack, values, pool = (built(f"macroxue/{name}") for name in ("pack", "values", "pool"))
+(pool_members_current,) = (
+    check
+    for check in FAMILY.checks
+    if any(key.name == "pool_members_current" for key in check.check_keys)
+)
 pytestmark = pytest.mark.sampled(0.4)
 
 REAL = REAL_DATA / "macroxue"
@@ -39,7 +41,7 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
         instance.add_dynamic_partitions(name, [key])
         op = asset.op.name
         return dg.materialize(
-            [*assets.ASSETS],
+            [*FAMILY.assets],
             selection=[asset],
             instance=instance,
             resources={"lake": lake},
@@ -56,7 +58,7 @@ def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dg.AssetCheckEvaluation:
         result = (
             dg.Definitions(
-                assets=assets.ASSETS,
+                assets=FAMILY.assets,
                 asset_checks=[pool_members_current],
                 resources={"lake": lake},
                 jobs=[
@@ -351,14 +353,10 @@ def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_pack
     assert (two_packs / "d1/steps.npy").exists()
 
 
-class NoConfig(BaseModel):
-    """A config of the launchpad without fields."""
-
-
 def test_a_pool_that_is_no_key_names_no_file(lake: Lake) -> None:
     for ask in (
-        lambda: pool_build(lake, NoConfig(), "../../x"),
-        lambda: CHOICES[POOL].settings(lake, "../../x"),
+        lambda: FAMILY.builds["macroxue/pool"](lake, "../../x"),
+        lambda: FAMILY.choices["macroxue/pool"].settings(lake, "../../x"),
     ):
         with pytest.raises(BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"):
             ask()

@@ -10,13 +10,15 @@ import pytest
 
 from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
-from assets.macroxue import assets
-from assets.macroxue.assets import pack
+from assets.macroxue import FAMILY
+from gristmill.macroxue.laws.notes import game_notes
 from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
+from tests.assets.helpers import built
 
-(CHECK,) = disk_checks(pack, "macroxue/packs", notes=assets._notes)
+pack = built("macroxue/pack")
+(CHECK,) = disk_checks(pack, "macroxue/packs", notes=game_notes)
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
     selection = chosen if key is None else dg.AssetSelection.assets(pack) | chosen
     result = (
         dg.Definitions(
-            assets=assets.ASSETS,
+            assets=FAMILY.assets,
             asset_checks=[CHECK],
             resources={"lake": lake},
             jobs=[dg.define_asset_job("job", selection=selection)],

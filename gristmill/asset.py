@@ -1,0 +1,236 @@
+"""The declaration of an asset: what it is built from, how, where it goes, and what it shows.
+
+A family's `family.py` holds one `Asset` for each artifact that Gristmill builds and one `Source`
+for each inbox. `assets/family.py` makes from them what Dagster, `gristmill.toml`, the commands
+and the docs need; nothing of an asset is declared elsewhere. What is heavy is named late
+(`gristmill.lazy_exports.call`). See also `families/`: the catalog, and what else a kind can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from gristmill import families
+from gristmill.contract import Summary, Violation
+from gristmill.families import Kind, Subject
+from gristmill.settings.fields import FieldRule, without_effect
+from gristmill.settings.resolve import resolve
+from gristmill.settings.tables import Settings, Table
+
+if TYPE_CHECKING:
+    from gristmill.data_root import DataRoot
+    from gristmill.inbox.account import Account
+    from gristmill.provenance import Input, Record, Tokenizer
+    from gristmill.publish.build import Attempt, Build, Published
+    from gristmill.publish.by_rank import Ranks
+
+Config = TypeVar("Config")
+Figures = Mapping[str, "str | int | float"]
+"""Markdown documents and numbers by title, for the page of an asset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asset(Kind):
+    """An artifact that Gristmill builds: the one place that says what belongs to it.
+
+    asset, laws, show, trace, rows, set_aside, code, file: see `Kind`.
+
+    text: the description on its page. group: its group there, of `assets/groups.py`.
+    labels: what it is made with, shown beside its name.
+    partitions: name of its partitions; "" for an asset without any (default).
+    place: POSIX path, below the data root, of the folder that holds its artifacts.
+    build: takes a `Wanted` and returns the build of that partition.
+    inputs: keys of the assets of which it takes the partition of the same key.
+    all_of: keys of the assets of which it takes any partition, or the only one.
+    version: code version of a builder without a config; default: that of the table's config.
+
+    table: its table of `gristmill.toml`; default: its builds have nothing to choose.
+    given: takes the data root and a partition, and returns what files give for it; raises
+        GristmillError where a file is refused or gone. Default: the table of the data root.
+    filled_in: fields that the asset sets itself, which no run gives.
+    left_out: fields that this asset does not take from the table.
+    recorded: names of fields in records, by key of the table, where they differ.
+    resource: key of the Dagster resource that has the values of a run; default: its own config.
+    place_of: takes the data root, a partition, a key and what files give; returns what gives the
+        value, and where a person writes another one. Default: the file of the settings.
+
+    preview: takes what was published, and returns what its page shows beside the counts.
+    notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
+    counted: takes a record, and yields the same from it.
+    across: whether a raw file that two partitions were built from is unusual (default False).
+    blocking: whether assets after it in a run wait for its laws (default False).
+    batch: how many partitions one run of a backfill builds; default: one.
+    pool: runs of assets with one pool wait for each other; default: none.
+    follows: build again after the inputs, where `all` of them are there or `any`; default: never.
+
+    available: takes the data root, and returns the partitions whose inputs are there. Default:
+        the drops of its inbox, else the published partitions of its first input.
+    ranks: takes a `Wanted`, and returns its parts by rank; default: it has no ranks.
+    in_parts: whether `gristmill parts` makes shares of it (default False).
+    """
+
+    text: str
+    group: str
+    labels: Collection[str]
+    place: str
+    build: Callable[[Wanted], Build]
+    partitions: str = ""
+    inputs: Sequence[str] = ()
+    all_of: Sequence[str] = ()
+    version: str = ""
+
+    table: Table | None = None
+    given: Callable[[DataRoot, str], Settings] | None = None
+    filled_in: Collection[str] = ()
+    left_out: Collection[str] = ()
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    resource: str = ""
+    place_of: Callable[[DataRoot, str, str, Settings], tuple[str, str]] | None = None
+
+    preview: Callable[[Published], Figures] | None = None
+    notes: Callable[[Path], Iterable[Violation]] | None = None
+    counted: Callable[[Record], Iterable[Violation]] | None = None
+    across: bool = False
+    blocking: bool = False
+    batch: int = 1
+    pool: str = ""
+    follows: Literal["", "all", "any"] = ""
+
+    available: Callable[[DataRoot], Sequence[str]] | None = None
+    ranks: Callable[[Wanted], Ranks] | None = None
+    in_parts: bool = False
+
+    @property
+    def code_version(self) -> str:
+        """The version of its builder, as a person raises it."""
+        assert self.version or self.table is not None
+        return self.version or str(self.table.config.CODE_VERSION)  # type: ignore[union-attr]
+
+    def settings(self, root: DataRoot, partition: str) -> Settings:
+        """Returns what files give for a partition.
+
+        root: the data root.
+
+        Raises GristmillError where a file is refused or gone.
+        """
+        assert self.table is not None
+        if self.given is not None:
+            return self.given(root, partition)
+        return root.settings(self.table.name)
+
+    def choices(self) -> Iterator[tuple[str, str, FieldRule]]:
+        """Yields key of the table, field of the record, and rule of what can change the output."""
+        assert self.table is not None
+        skipped = {*without_effect(self.table.config), *self.left_out}
+        for key, rule in self.table.rules(in_root=False).items():
+            if key not in skipped:
+                yield key, self.recorded.get(key, key), rule
+
+    def place_of_choice(
+        self, root: DataRoot, partition: str, key: str, given: Settings
+    ) -> tuple[str, str]:
+        """Returns what gives a value, and where a person writes another one.
+
+        root: the data root. key: of the table. given: what files give.
+        """
+        assert self.table is not None
+        if self.place_of is not None:
+            return self.place_of(root, partition, key, given)
+        source = str(given.file) if key in given else "the default"
+        return source, f"{self.table.header} in {given.file}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A partition that somebody wants built.
+
+    asset: its declaration.
+    root: the data root.
+    partition: its key; "" for an asset without partitions.
+    chosen: values of the config for this build alone, by field; they come before those of files.
+    run: id of the Dagster run; default "": there is none.
+    """
+
+    asset: Asset
+    root: DataRoot
+    partition: str
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+
+    def config(
+        self,
+        config: type[Config],
+        given: Settings | None = None,
+        filled_in: Mapping[str, Any] | None = None,
+    ) -> Config:
+        """Returns the builder's config: chosen values, else those of files, else the defaults.
+
+        config: the config dataclass of the asset's table.
+        given: what files give; default: `Asset.settings`.
+        filled_in: values that the asset sets itself; chosen ones come before them. Default none.
+
+        Raises BadInput where the config refuses a value, naming the file if all come from it.
+        """
+        assert self.asset.table is not None
+        return resolve(
+            config,
+            self.asset.settings(self.root, self.partition) if given is None else given,
+            self.chosen,
+            defaults=self.asset.table.defaults,
+            filled_in=filled_in,
+        )
+
+    def build(
+        self,
+        artifact: str,
+        config: object,
+        inputs: Sequence[Input],
+        make: Callable[[Attempt], Summary],
+        *,
+        shared: str = "",
+        sampled: bool = False,
+        noted: list[Violation] | None = None,
+        outer: str | None = None,
+        tokenizer: Tokenizer | None = None,
+        space: int = 0,
+        deletes: Sequence[str] = (),
+        account: Account | None = None,
+    ) -> Build:
+        """Returns the build of the partition; the laws are those of its asset.
+
+        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account: see
+            `Build`.
+        shared: name of its record in a folder that several partitions share; default: it has a
+            folder of its own.
+        sampled: whether laws that take long look at a sample (default False).
+        """
+        # Looking at declarations loads no records.
+        from gristmill import provenance
+        from gristmill.publish.build import Build
+
+        folders = [self.root.root / str(item.path) for item in inputs if item.data_version]
+        fields = provenance.config_fields(config)
+        return Build(
+            root=self.root.root,
+            artifact=artifact,
+            asset=self.asset.asset,
+            partition=shared or self.partition or None,
+            code_version=self.asset.code_version,
+            config=config,
+            inputs=inputs,
+            make=make,
+            laws=lambda out: families.check(
+                self.asset.asset,
+                Subject(out, shared or None, folders, config=fields, sampled=sampled, noted=noted),
+            ),
+            noted=noted,
+            shared=bool(shared),
+            outer=outer,
+            tokenizer=tokenizer,
+            space=space,
+            deletes=deletes,
+            account=account,
+        )

@@ -1,0 +1,256 @@
+"""The families, and what each of them can say about its artifacts.
+
+`FAMILIES` is the one list of families. `gristmill/<family>/family.py` holds a `Catalog`: which
+laws, views, traces and sample drops belong to which asset. It is imported when it is asked for,
+and it imports what a family needs when that is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.code.digest import Code
+from gristmill.contract import Violation
+from gristmill.families.kinds import (
+    Column,
+    Kind,
+    Law,
+    Misuse,
+    Option,
+    PartitionFile,
+    Request,
+    Source,
+    Subject,
+)
+from gristmill.inbox.kind import DropKind
+from gristmill.run.progress import current_progress
+from gristmill.settings.alerts import ALERTS
+from gristmill.settings.engines import RUN
+from gristmill.settings.inboxes import INBOX, inbox_table
+from gristmill.settings.mirrors import MIRROR
+from gristmill.settings.tables import Table
+
+__all__ = [
+    "FAMILIES",
+    "Catalog",
+    "Column",
+    "Kind",
+    "Law",
+    "Misuse",
+    "Option",
+    "PartitionFile",
+    "Request",
+    "Source",
+    "Subject",
+    "catalog",
+    "catalogs",
+    "check",
+    "code_of_asset",
+    "columns_of",
+    "commands",
+    "drop_kind",
+    "excused",
+    "facts_of",
+    "has_partitions",
+    "inboxes",
+    "kind_of_asset",
+    "options",
+    "options_of",
+    "other_kind",
+    "tables",
+]
+
+FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What one family can say about its artifacts.
+
+    kinds: one for each asset.
+    asset_of: the asset of a folder that has no provenance record, None for a folder of no asset
+        of the family; by the files in it.
+    options: of `gristmill show` and `gristmill trace`.
+    samples: path below `drops/` -> function that writes the sample drop to a path.
+    earlier_samples: path below `drops/` -> sha256 of a sample's file as an earlier version wrote
+        it, where it differs: `gristmill samples` writes it again.
+    place_of: takes the path of what is in an inbox, or will be, and returns its place. Of several
+        drops with one place only one can be used, so that no sample is written beside another drop
+        of its place. Default: the path.
+    settings: the tables of `gristmill.toml` that the family's assets read.
+    commands: name -> line of help of the family's own commands, which are click commands
+        of the same name in `gristmill/<family>/commands.py` and need no Dagster.
+    columns: takes the key of one of its assets and returns the columns of its artifacts.
+    sources: what arrives in each of its inboxes.
+    inboxes: what its drops are, by the name of the inbox, a folder below `drops/`, as `macroxue` or
+        `puzzles/recipes`.
+    others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
+        return their keys.
+    facts: takes the key of a kind and a folder, and yields what is in the folder, a line each:
+        files, numbers of rows, shapes, types, ranges, splits.
+    """
+
+    kinds: Sequence[Kind]
+    asset_of: Callable[[Path], str | None]
+    options: Sequence[Option] = ()
+    samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    earlier_samples: Mapping[str, str] = field(default_factory=dict)
+    place_of: Callable[[Path], str] = str
+    settings: Sequence[Table] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    columns: Callable[[str], Sequence[Column]] = lambda _: ()
+    sources: Sequence[Source] = ()
+    inboxes: Mapping[str, DropKind] = field(default_factory=dict)
+    others: Sequence[Kind] = ()
+    facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
+
+
+@cache
+def catalog(family: str) -> Catalog:
+    """The catalog of a family of `FAMILIES`. Raises TypeError where its module has none."""
+    found = import_module(f"gristmill.{family}.family").CATALOG
+    if not isinstance(found, Catalog):
+        raise TypeError(f"gristmill/{family}/family.py: CATALOG must be a Catalog, not {found!r}")
+    return found
+
+
+def catalogs() -> Iterator[Catalog]:
+    """The catalogs of all families, in the order of `FAMILIES`."""
+    return map(catalog, FAMILIES)
+
+
+def tables() -> dict[str, Table]:
+    """The tables of `gristmill.toml` by name: those of no family, then the families'."""
+    of_inboxes = map(inbox_table, inboxes())
+    of_families = (
+        table
+        for each in catalogs()
+        for table in (*each.settings, *(kind.table for kind in each.kinds))
+        if table is not None
+    )
+    of_none = (RUN, MIRROR, INBOX, *of_inboxes, ALERTS)
+    return {table.name: table for table in (*of_none, *of_families)}
+
+
+@cache
+def inboxes() -> Mapping[str, DropKind]:
+    """What the drops of each inbox are, by its name."""
+    return {
+        name: kind
+        for each in catalogs()
+        for name, kind in (
+            *each.inboxes.items(),
+            *((source.inbox, source.drop) for source in each.sources),
+        )
+    }
+
+
+def drop_kind(inbox: str) -> DropKind:
+    """What the drops of an inbox are. Raises KeyError where no family has it."""
+    return inboxes()[inbox]
+
+
+def commands() -> dict[str, tuple[str, str]]:
+    """The families' own commands by name: the module that holds each, and its line of help."""
+    return {
+        name: (f"gristmill.{family}.commands", line)
+        for family in FAMILIES
+        for name, line in catalog(family).commands.items()
+    }
+
+
+def kind_of_asset(asset: str) -> Kind | None:
+    """The kind of an asset's artifacts, None where no family knows the asset."""
+    return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+
+
+def has_partitions(asset: str) -> bool:
+    """Whether a command that builds an asset names a partition. Vocabularies are of no family."""
+    kind = kind_of_asset(asset)
+    return not asset.startswith("tokenizers/") if kind is None else bool(kind.partitions)
+
+
+def other_kind(asset: str) -> Kind | None:
+    """The kind of folders that no asset makes, by its key; None where no family has it."""
+    return next((kind for each in catalogs() for kind in each.others if kind.asset == asset), None)
+
+
+def columns_of(asset: str) -> Sequence[Column]:
+    """The columns of an asset's artifacts, none where they are no tables or no family knows it."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            return each.columns(asset)
+    return ()
+
+
+def code_of_asset(asset: str) -> Code:
+    """The code of an asset's builder; no modules where no family knows the asset."""
+    kind = kind_of_asset(asset)
+    return kind.code if kind else Code()
+
+
+def excused(asset: str, config: Mapping[str, Any]) -> list[str]:
+    """The laws and rules of an asset that a config leaves to the readers, each with the setting."""
+    kind = kind_of_asset(asset)
+    return [line for law in (kind.laws if kind else ()) for line in law.excused(config)]
+
+
+def check(asset: str, subject: Subject) -> Iterator[Violation]:
+    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known.
+
+    The current progress gets the stage "laws".
+    """
+    kind = kind_of_asset(asset) or other_kind(asset)
+    laws = []
+    for law in kind.laws if kind else ():
+        if (reason := law.left_out(subject)) is None:
+            laws.append(law)
+        else:
+            subject.left_out.append(f"{law.name}: {reason}")
+    with current_progress().stage("laws", "laws", len(laws)) as stage:
+        for law in laws:
+            yield from law.check(subject)
+            stage.advance(1)
+
+
+def facts_of(asset: str, folder: Path) -> Iterator[str]:
+    """Yield what is in a folder of an asset's kind, a line each; nothing for an unknown asset."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
+            yield from each.facts(asset, folder)
+
+
+def options_of(asset: str, command: str) -> dict[str, Option]:
+    """The options of `gristmill <command>` that the family of an asset takes, by name."""
+    return {
+        option.name: option
+        for each in catalogs()
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others))
+        for option in each.options
+        if command in option.commands
+    }
+
+
+def options(command: str) -> list[Option]:
+    """The options of all families for `gristmill <command>`; equal names are one option."""
+    merged: dict[str, Option] = {}
+    for option in (option for each in catalogs() for option in each.options):
+        if command in option.commands:
+            known = merged.get(option.name)
+            merged[option.name] = option if known is None else _joined(known, option)
+    return list(merged.values())
+
+
+def _joined(one: Option, other: Option) -> Option:
+    if (one.type, one.default, one.least) != (other.type, other.default, other.least):
+        raise ValueError(f"two families define the option --{one.name} differently")
+    return replace(
+        one,
+        help=" ".join(dict.fromkeys((one.help, other.help))),
+        choices=tuple(dict.fromkeys((*one.choices, *other.choices))),
+    )

@@ -1,0 +1,1 @@
+"""What families can say of their artifacts."""

@@ -1,0 +1,57 @@
+"""Declarations of assets: the functions that they name are there."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from gristmill import families
+from gristmill.lazy_exports import Call
+
+ARGUMENTS = {
+    "build": 1,
+    "check": 1,
+    "show": 1,
+    "trace": 1,
+    "given": 2,
+    "place_of": 4,
+    "preview": 1,
+    "notes": 1,
+    "counted": 1,
+    "available": 1,
+    "ranks": 1,
+    "change": 4,
+    "account": 2,
+    "needs": 3,
+    "asset_of": 1,
+    "columns": 1,
+    "facts": 2,
+    "samples": 1,
+}
+"""How many arguments the caller of each field gives."""
+
+
+def named(value: Any, field: str) -> Iterator[tuple[str, Call]]:
+    """The functions that a declaration names late, each with its field."""
+    if isinstance(value, Call):
+        yield field, value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from named(each, field)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from named(each, field)
+    elif dataclasses.is_dataclass(value) and type(value).__module__.startswith("gristmill."):
+        for each in dataclasses.fields(value):
+            yield from named(getattr(value, each.name), each.name)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_every_function_that_a_catalog_names_takes_what_its_caller_gives(family: str) -> None:
+    for field, late in named(families.catalog(family), ""):
+        given = [*late.first, *([None] * ARGUMENTS[field])]
+        inspect.signature(late.function).bind(*given)
