@@ -104,6 +104,7 @@ def _without_values(local: Local) -> BuildOf:
 
 OWNERS: Final = ["team:data"]
 Partitions = Mapping[str, dg.PartitionsDefinition[str]]
+Definitions = Mapping[str, dg.AssetsDefinition]
 
 _KEY: Final = dg.AssetKey.from_user_string
 _MAPPING: Final = dg.AllPartitionMapping()
@@ -118,16 +119,16 @@ def family_of(
     name: str,
     partitions: Partitions | None = None,
     *,
-    inboxes: Mapping[str, Mapping[str, Any]] | None = None,
-    checks: Callable[[Mapping[str, dg.AssetsDefinition]], Sequence[dg.AssetChecksDefinition]]
-    | None = None,
+    inboxes: Callable[[Definitions], Mapping[str, Mapping[str, Any]]] = lambda _: {},
+    checks: Callable[[Definitions], Sequence[dg.AssetChecksDefinition]] = lambda _: (),
     **others: Any,
 ) -> Family:
     """Returns the definitions of a family.
 
     name: of `gristmill.families.FAMILIES`.
     partitions: by name, those that are not dynamic; default: all are.
-    inboxes: by name of the inbox, further arguments of `Inbox`; default: none.
+    inboxes: takes the definitions by key, and returns further arguments of `Inbox` by the name of
+        the inbox; default: none.
     checks: takes the definitions by key, and returns checks beside those of every asset.
     others: further arguments of `Family`.
     """
@@ -139,7 +140,7 @@ def family_of(
         assets=[*sources.values(), *built.values()],
         checks=[
             *(check for asset in assets for check in checks_of_asset(asset, built[asset.asset])),
-            *(checks(built) if checks is not None else ()),
+            *checks(built),
         ],
         inboxes=[
             Inbox(
@@ -147,7 +148,7 @@ def family_of(
                 raw_drop=_KEY(source.asset),
                 partitions=_partitions(source.partitions, known),
                 targets=[built[target] for target in source.targets],
-                **(inboxes or {}).get(source.inbox, {}),
+                **inboxes(built).get(source.inbox, {}),
             )
             for source in catalog.sources
         ],

@@ -1,16 +1,15 @@
 """The check of pools beside those of every asset: whether their member packs are current."""
 
-from collections.abc import Mapping
-
 import dagster as dg
 
 from assets.checking.rules import Looked, Rule, Scope, command
 from assets.checks import checks_of
+from assets.family import Definitions
 from gristmill.contract import Violation
 from gristmill.macroxue.raw.pool_members import stale_members
 
 
-def member_checks(built: Mapping[str, dg.AssetsDefinition]) -> list[dg.AssetChecksDefinition]:
+def member_checks(built: Definitions) -> list[dg.AssetChecksDefinition]:
     """Returns the check `pool_members_current`; built: the definitions of 2048, by key."""
     rule = Rule(
         "pool_members_current",

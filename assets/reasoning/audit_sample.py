@@ -7,13 +7,13 @@ from typing import Final
 
 import dagster as dg
 
-from assets.reasoning.drops import INBOX
-from assets.reasoning.partitions import today
-from assets.reasoning.records import ALIGNMENT
 from gristmill import markdown
+from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.published import ALIGNMENT
 from gristmill.reasoning.raw.drops import AUDITS
+from gristmill.reasoning.raw.ready import INBOX
 from resources import Lake
 
 COUNT: Final = 5

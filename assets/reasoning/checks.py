@@ -13,9 +13,10 @@ import dagster as dg
 
 from assets.checking.rules import Looked, Rule, Scope, command
 from assets.checks import checks_of
-from assets.reasoning.records import NORMALIZED, RAW_MANIFEST, SHARDS
+from assets.family import Definitions
 from gristmill.contract import Violation
 from gristmill.reasoning.format import names
+from gristmill.reasoning.format.published import NORMALIZED, RAW_MANIFEST, SHARDS
 
 Report = Mapping[str, Any]
 _MOST_NAMED: Final = 8
@@ -43,6 +44,11 @@ _CURES: Final = {
     "the report of the day",
     "coverage": "look at the drop: its records have no steps, or no annotations came with it",
 }
+
+
+def reasoning_checks(built: Definitions) -> list[dg.AssetChecksDefinition]:
+    """Returns the checks of the reasoning family; built: its definitions by key."""
+    return [shard_checks(built["reasoning/manifest"]), quality_checks(built["reasoning/qc_report"])]
 
 
 def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:

@@ -2,13 +2,12 @@
 
 import dagster as dg
 
-from assets.reasoning import assets
-from assets.reasoning.partitions import today
+from gristmill.reasoning.builds import today
 from resources import Lake
 
 reasoning_report = dg.define_asset_job(
     "reasoning_report",
-    selection=[assets.qc_report],
+    selection=["reasoning/qc_report"],
     description="The report of the current day, with drift, invariance and coverage.",
 )
 

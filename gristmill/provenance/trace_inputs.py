@@ -15,6 +15,7 @@ from typing import Final
 
 from gristmill import contract
 from gristmill.contract import GristmillError
+from gristmill.families import Request
 from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
@@ -230,3 +231,8 @@ def inputs_of(
             except NotTraced as error:
                 facts["note"] = str(error)
             yield Origin(facts)
+
+
+def of_request(record: str, request: Request) -> Iterator[contract.Trace]:
+    """Yield the inputs of a manifest; record: the name of its record."""
+    return inputs_of(request.path, record, request.sample)

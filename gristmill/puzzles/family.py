@@ -1,233 +1,149 @@
-"""Puzzles: which laws, views, traces and sample drops belong to which asset."""
+"""Puzzles: the datasets of each kind, the drops and recipes that they are built from."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Final
 
+from gristmill.asset import Asset
 from gristmill.code.digest import Code
-from gristmill.contract import Trace, Violation
-from gristmill.families import (
-    Catalog,
-    Column,
-    Kind,
-    Law,
-    Option,
-    PartitionFile,
-    Request,
-    Subject,
-)
+from gristmill.families import Catalog, Kind, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind, Shape
-from gristmill.inbox.account import Account
-from gristmill.inbox.kind import IsThere
+from gristmill.lazy_exports import call
 from gristmill.puzzles import code
-from gristmill.puzzles.format.names import IDENTIFIERS, SOURCES, SPLITS, metadata
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS
+from gristmill.puzzles.format.names import SPLITS
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO
 from gristmill.settings.tables import Table
-from gristmill.untrusted.files import LinkRule
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from gristmill.puzzles.read.rows import Dataset
-
-_KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze", (8, 72): "domino"}
-"""The kind of a dataset without a trace, by vocab_size and seq_len."""
-_OTHER: Final = "puzzles/other"
-"""Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
-
-
-def _facts(_: str, folder: Path) -> Iterable[str]:
-    from gristmill.puzzles.show.overview import facts
-
-    return facts(folder)
-
-
-def _columns(asset: str) -> Sequence[Column]:
-    from gristmill.puzzles.show.columns import columns
-
-    return columns(asset)
-
-
-def _dataset(subject: Subject) -> Dataset:
-    """The dataset of a subject, opened once for all its laws, with the workers of its config."""
-    from gristmill.puzzles.read.rows import Dataset
-
-    if "dataset" not in subject.opened:
-        asked = subject.config.get("workers")
-        # A record of a larger machine may name more than this one has.
-        workers = min(asked, os.cpu_count() or 1) if type(asked) is int else 1
-        subject.opened["dataset"] = Dataset(subject.folder, workers)
-    dataset: Dataset = subject.opened["dataset"]
-    return dataset
-
-
-def _contract_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.contract import contract_laws
-
-    return contract_laws(_dataset(subject))
-
-
-def _trace_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.trace import trace_laws
-
-    if subject.missing({SOURCES: "trace, draws of augmentations"}):
-        return ()
-    return trace_laws(_dataset(subject))
-
-
-def _unknown_laws(subject: Subject) -> Iterable[Violation]:
-    subject.left_out.append("rules of its puzzle: its files do not say which puzzle it is")
-    return ()
-
-
-def _arc_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.arc import arc_laws
-
-    return arc_laws(_dataset(subject))
-
-
-def _sudoku_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.sudoku import sudoku_laws
-
-    return sudoku_laws(_dataset(subject))
-
-
-def _maze_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.maze import maze_laws
-
-    return maze_laws(_dataset(subject))
-
-
-def _domino_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.puzzles.laws.domino import domino_laws
-
-    return domino_laws(_dataset(subject))
-
-
-def _show(request: Request) -> Iterable[RenderableType]:
-    from gristmill.puzzles.show.terminal import shown
-    from gristmill.puzzles.show.tracing import place
-
-    yield from shown(request.path, request.number, *place(request))
-
-
-def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.puzzles.show.tracing import traced_example
-
-    return traced_example(request)
-
-
-def _asset_of(folder: Path) -> str | None:
-    from gristmill.contract import GristmillError
-    from gristmill.puzzles.read.rows import Dataset
-
-    if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
-        return None
-    try:
-        data = Dataset(folder)
-        shape = data.metadata("train").vocab_size, data.metadata("train").seq_len
-        kind = data.kind or _KIND_OF_SHAPE.get(shape)
-    except GristmillError:
-        return None
-    return f"puzzles/{kind}" if kind in CONFIGS else _OTHER
-
-
-def _sample(kind: str) -> Callable[[Path], object]:
-    """What writes the sample drop of a kind."""
-
-    def write(path: Path) -> None:
-        module = import_module(f"gristmill.puzzles.raw.samples.{kind}")
-        getattr(module, f"write_{kind}_sample")(path)
-
-    return write
-
-
-def _write_domino(path: Path) -> None:
-    """Games are sampled, so that a recipe is all that a sample needs."""
-    path.write_text('kind = "domino"\n\n[settings]\nnum_games = 200\nnum_aug = 2\n')
-
-
-def _account(drop: Path, links: LinkRule) -> Account:
-    from gristmill.puzzles.raw.known_recipes import drop_account
-
-    return drop_account(drop, links)
-
-
-def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
-    from gristmill.puzzles.raw.known_recipes import drop_needs
-
-    drop_needs(drop, root, is_there)
-
-
-def _recipe_account(file: Path, links: LinkRule) -> Account:
-    from gristmill.puzzles.raw.known_recipes import account
-
-    return account(file, links)
-
-
-def _recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
-    from gristmill.puzzles.raw.known_recipes import recipe_needs
-
-    recipe_needs(file, root, is_there)
-
-
-def _recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    from gristmill.puzzles.raw.known_recipes import recipe_change
-
-    return recipe_change(file, root, config, raw)
-
-
-def _kind(
-    name: str,
-    laws: Callable[[Subject], Iterable[Violation]],
-    code_of_kind: Code,
-    **excused: tuple[str, str],
-) -> Kind:
-    of_kind = Law(name, laws, rules_excused_by=excused)
-    return Kind(
-        f"puzzles/{name}",
-        [Law("contract", _contract_laws), Law("trace", _trace_laws), of_kind],
-        _show,
-        _trace,
+_TEXTS: Final = {
+    "arc": "ARC tasks and their augmentations: turned and mirrored, with other colours, and in "
+    "training moved on the grid. A grid has 30 by 30 cells, and every puzzle an identifier.",
+    "sudoku": "Sudokus with one solution each. Augmentations exchange digits, rows, columns, bands "
+    "and stacks, and transpose the board; no test puzzle is such a twin of a training puzzle.",
+    "maze": "Mazes with a shortest path, if asked for also turned and mirrored.",
+    "domino": "Situations of sampled Domino games: the chain, the hand, and the heaviest tile that "
+    "can be played. It needs no drop.",
+}
+"""The description of each kind's asset."""
+_CODES: Final = {
+    "arc": code.ARC,
+    "sudoku": code.SUDOKU,
+    "maze": code.MAZE,
+    "domino": code.DOMINO,
+}
+_RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
+_LAWS: Final = "gristmill.puzzles.laws"
+_RECIPES: Final = "gristmill.puzzles.raw.known_recipes"
+_SHOW = call("gristmill.puzzles.show.terminal:show")
+_TRACE = call("gristmill.puzzles.show.tracing:traced_example")
+_CONTRACT = Law(
+    "contract", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
+)
+
+_SOURCES = [
+    Source(
+        asset="puzzles/raw",
+        inbox="puzzles",
+        drop=DropKind(
+            call(f"{_RECIPES}:drop_account"),
+            Shape(reserved=("recipes",)),
+            call(f"{_RECIPES}:drop_needs"),
+        ),
+        text="A folder of raw puzzles under `drops/puzzles/`: ARC tasks, rated Sudokus, puzzle "
+        "banks or mazes. Copy one there, and the sensor builds the recipes whose sources are then "
+        "all there. `gristmill fetch puzzles` downloads those of the hub.",
+        group="puzzles",
+        labels=["json", "csv"],
+        partitions="puzzles_sources",
+        targets=[f"puzzles/{kind}" for kind in CONFIGS],
+    ),
+    Source(
+        asset="puzzles/recipe",
+        inbox="puzzles/recipes",
+        drop=DropKind(call(f"{_RECIPES}:account"), TOML, call(f"{_RECIPES}:recipe_needs")),
+        text="A file `drops/puzzles/recipes/<name>.toml` with `kind`, `sources` and `[settings]`. "
+        "Put it there, and the sensor builds its dataset once its sources are there. Built-in "
+        "recipes have no file.",
+        group="puzzles",
+        labels=["toml"],
+        partitions="puzzles_recipes",
+        targets=[f"puzzles/{kind}" for kind in CONFIGS],
+    ),
+]
+
+
+def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
+    """The datasets of one kind of puzzle."""
+    rules = Law(
+        kind,
+        call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.{kind}:{kind}_laws")),
+        rules_excused_by=_RULES_EXCUSED.get(kind, {}),
+    )
+    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.trace:trace_laws")))
+    return Asset(
+        f"puzzles/{kind}",
+        laws=[_CONTRACT, trace, rules],
+        show=_SHOW,
+        trace=_TRACE,
         rows=("examples/train", "examples/test"),
-        code=code_of_kind,
-        file=PartitionFile("puzzles/recipes", _recipe_change, BUILT_IN),
+        code=of_code,
+        file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
+        table=Table(f"puzzles/{kind}", CONFIGS[kind]),
+        text=_TEXTS[kind],
+        group="puzzles",
+        labels=["numpy"],
+        place="puzzles",
+        partitions=f"puzzles_{kind}_recipes",
+        # A recipe names its sources, so no mapping of partitions can express the dependency.
+        all_of=sources,
+        build=call("gristmill.puzzles.builds:puzzle_build", kind),
+        given=call("gristmill.puzzles.builds:settings_of", kind),
+        place_of=call("gristmill.puzzles.builds:place_of"),
+        available=call(f"{_RECIPES}:wanted_of", kind),
+        preview=call("gristmill.puzzles.show.preview:of_dataset"),
+        notes=call(f"{_LAWS}.notes:puzzle_notes"),
+        # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
+        pool="puzzles",
+        batch=100,
+        in_parts=True,
     )
 
 
+_OTHER = Kind(
+    "puzzles/other",
+    [_CONTRACT, Law("rules", call(f"{_LAWS}.of_subject:of_other"))],
+    _SHOW,
+    _TRACE,
+)
+"""Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
+
 CATALOG = Catalog(
-    columns=_columns,
-    facts=_facts,
     kinds=[
-        _kind("arc", _arc_laws, code.ARC),
-        _kind("sudoku", _sudoku_laws, code.SUDOKU, not_unique=("unique", "off")),
-        _kind("maze", _maze_laws, code.MAZE),
-        _kind("domino", _domino_laws, code.DOMINO),
-    ],
-    others=[
-        Kind(
-            _OTHER,
-            [Law("contract", _contract_laws), Law("rules", _unknown_laws)],
-            _show,
-            _trace,
+        _dataset(
+            kind,
+            ["puzzles/recipe"] if kind == DOMINO else ["puzzles/raw", "puzzles/recipe"],
+            _CODES[kind],
         )
+        for kind in CONFIGS
     ],
-    asset_of=_asset_of,
+    others=[_OTHER],
+    sources=_SOURCES,
+    asset_of=call("gristmill.puzzles.read.kind_of:asset_of"),
+    columns=call("gristmill.puzzles.show.columns:columns"),
+    facts=call("gristmill.puzzles.show.overview:facts_of"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),
     ],
-    inboxes={
-        "puzzles": DropKind(_account, Shape(reserved=("recipes",)), _needs),
-        "puzzles/recipes": DropKind(_recipe_account, TOML, _recipe_needs),
-    },
     samples={
-        **{f"puzzles/{kind}-sample": _sample(kind) for kind in ("arc", "sudoku", "maze")},
-        "puzzles/recipes/domino-sample.toml": _write_domino,
+        **{
+            f"puzzles/{kind}-sample": call(
+                f"gristmill.puzzles.raw.samples.{kind}:write_{kind}_sample"
+            )
+            for kind in ("arc", "sudoku", "maze")
+        },
+        "puzzles/recipes/domino-sample.toml": call(
+            "gristmill.puzzles.raw.samples.domino:write_domino_sample"
+        ),
     },
-    settings=[Table(f"puzzles/{kind}", config) for kind, config in CONFIGS.items()],
 )

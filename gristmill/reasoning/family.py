@@ -1,16 +1,13 @@
-"""Reasoning: which laws, views, traces and sample drops belong to which asset."""
+"""Reasoning: its assets, the drops that they are built from, and what it says of artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
-from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.asset import Asset
+from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
-from gristmill.inbox.account import Account
+from gristmill.lazy_exports import call
 from gristmill.reasoning import code
 from gristmill.reasoning.config import (
     AlignConfig,
@@ -19,257 +16,185 @@ from gristmill.reasoning.config import (
     SourcesConfig,
     TokenizeConfig,
 )
-from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
-from gristmill.reasoning.format.names import MANIFEST
-from gristmill.reasoning.format.reports import dates
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.settings.tables import Table
-from gristmill.untrusted.files import LinkRule
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-
-def _facts(asset: str, folder: Path) -> Iterable[str]:
-    from gristmill.reasoning.show.facts import facts
-
-    return facts(asset, folder)
-
-
-def _columns(asset: str) -> Sequence[Column]:
-    from gristmill.reasoning.show.columns import columns
-
-    return columns(asset)
-
-
-def _normalized_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.normalized import normalized_laws
-
-    missing = subject.missing({"origins": "origins"})
-    subject.leaves(MANIFEST, "reasoning/raw_manifest")
-    yield from _nothing(subject, "{}/{}.jsonl")
-    yield from normalized_laws(subject.folder, subject.partition, has_origins=not missing)
-
-
-def _nothing(subject: Subject, name: str) -> Iterable[Violation]:
-    """A violation where no split has a file in a folder without a record.
-
-    name: of the file, with a corpus and a split to be filled in.
-    """
-    names = (name.format(*key.rsplit("__", 1)) for key in PARTITIONS)
-    if not subject.has_record and not any((subject.folder / each).is_file() for each in names):
-        yield Violation("files", ".", f"there is no {name.format('<corpus>', '<split>')}")
-
-
-def _raw_manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
-
-    return raw_manifest_laws(subject.folder, subject.partition)
-
-
-def _shard_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.shards import shard_laws
-
-    if not subject.has_record:
-        return _unrecorded_shard_laws(subject)
-    return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
-
-
-def _unrecorded_shard_laws(subject: Subject) -> Iterable[Violation]:
-    """The laws of all splits of a folder without records; those without an index are others'."""
-    from gristmill.reasoning.format.names import split_index
-    from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
-    from gristmill.reasoning.laws.shards import shard_laws
-
-    subject.leaves(MANIFEST, "reasoning/manifest")
-    if not (found := splits(subject.folder)):
-        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
-    for corpus, split in found:
-        if subject.missing({split_index(corpus, split): f"index and tiling of {corpus}/{split}"}):
-            yield from other_shard_laws(subject.folder, corpus, split)
-        else:
-            yield from shard_laws(subject.folder, f"{corpus}__{split}")
-
-
-def _text_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.shard_texts import text_laws
-    from gristmill.vocabularies.pinned import GPT2
-
-    normalized, vocabularies = subject.inputs
-    return text_laws(
-        subject.folder,
-        subject.partition,
-        normalized,
-        vocabularies / GPT2.relative,
-        sampled=subject.sampled,
-    )
-
-
-def _manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.manifest import manifest_laws
-
-    shards = subject.inputs[0] if subject.inputs else None
-    return manifest_laws(subject.folder, subject.partition, shards)
-
-
-def _alignment_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.alignment import alignment_laws
-
-    yield from _nothing(subject, "{}/{}.align.jsonl")
-    yield from alignment_laws(subject.folder, subject.partition)
-
-
-def _projection_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.alignment import projection_laws
-
-    return projection_laws(subject.folder, subject.partition, subject.inputs)
-
-
-def _report_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.reasoning.laws.report import report_laws
-
-    if not subject.has_record and not dates(subject.folder):
-        yield Violation("files", ".", "there is no report <date>.json")
-    yield from report_laws(subject.folder, subject.partition)
-
-
-def _show_record(request: Request) -> Iterable[RenderableType]:
-    from gristmill.reasoning.show.terminal import record_text
-
-    yield record_text(request)
-
-
-def _show_example(request: Request) -> Iterable[RenderableType]:
-    from gristmill.reasoning.show.terminal import example_text
-
-    yield example_text(request)
-
-
-def _show_steps(request: Request) -> Iterable[RenderableType]:
-    from gristmill.reasoning.show.terminal import steps_text
-
-    yield steps_text(request)
-
-
-def _show_report(request: Request) -> Iterable[RenderableType]:
-    from gristmill.reasoning.show.terminal import report_shown
-
-    yield from report_shown(request)
-
-
-def _trace_token(request: Request) -> Iterable[Trace]:
-    from gristmill.reasoning.show.tracing import traced_token
-
-    return traced_token(request)
-
-
-def _trace_record(request: Request) -> Iterable[Trace]:
-    from gristmill.reasoning.show.tracing import traced_record
-
-    return traced_record(request)
-
-
-def _trace_alignment(request: Request) -> Iterable[Trace]:
-    from gristmill.reasoning.show.tracing import traced_alignment
-
-    return traced_alignment(request)
-
-
-def _trace_inputs(record: str, request: Request) -> Iterable[Trace]:
-    from gristmill.provenance.trace_inputs import inputs_of
-
-    return inputs_of(request.path, record, request.sample)
-
-
-def _asset_of(folder: Path) -> str | None:
-    for key in PARTITIONS:
-        corpus, split = key.rsplit("__", 1)
-        for name, asset in (
-            (f"{split}.jsonl", "normalized"),
-            (f"{split}/index.jsonl", "gpt2_shards"),
-            (f"{split}.align.jsonl", "alignment"),
-        ):
-            if (folder / corpus / name).is_file():
-                return f"reasoning/{asset}"
-    if any(folder.glob("*/*/shard_*.meta.json")):
-        return "reasoning/gpt2_shards"  # the original's scripts write no index
-    return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None
-
-
-def _sample(corpus: str) -> Callable[[Path], object]:
-    def write(path: Path) -> None:
-        from gristmill.reasoning.samples import write_drop
-
-        write_drop(path, corpus)
-
-    return write
-
-
-_INBOXES = ("reasoning",)
-_NOT_SET = {"vocabulary": "the assets take the published vocabulary"}
-_MANIFEST = "manifest"
-
-
-def _account(drop: Path, links: LinkRule) -> Account:
-    from gristmill.reasoning.raw.drops import account
-
-    return account(drop, links)
-
+_TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
+_SPLITS: Final = "reasoning_splits"
+_NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
+_BUILDS: Final = "gristmill.reasoning.builds"
+_LAWS: Final = "gristmill.reasoning.laws.of_subject"
+_SHOW: Final = "gristmill.reasoning.show"
+_TRACE: Final = "gristmill.reasoning.show.tracing"
+_INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
+_MANIFEST_VERSION: Final = "1"
+"""Code version of both manifests."""
+
+_RAW = Source(
+    asset="reasoning/raw",
+    inbox="reasoning",
+    drop=DropKind(call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits",))),
+    text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
+    "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
+    "`drops/reasoning/audits/<corpus>__<split>.jsonl`. `gristmill fetch reasoning` downloads "
+    "the public releases.",
+    group=_TEXTS,
+    labels=["json"],
+    partitions=_SPLITS,
+    targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+)
+
+_NORMALIZED = Asset(
+    "reasoning/normalized",
+    laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
+    show=call(f"{_SHOW}.terminal:show_record"),
+    trace=call(f"{_TRACE}:traced_record"),
+    rows=("records",),
+    set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    code=code.NORMALIZED,
+    table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
+    text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "
+    "extras of its corpus. Lists and nested values are flattened; records that cannot be used "
+    "are set aside and counted by reason.",
+    group=_TEXTS,
+    labels=["json"],
+    place=names.NORMALIZED,
+    partitions=_SPLITS,
+    inputs=["reasoning/raw"],
+    build=call(f"{_BUILDS}:normalized_build"),
+    given=call(f"{_BUILDS}:of_drop", "reasoning/normalized"),
+    available=call("gristmill.reasoning.raw.ready:dropped"),
+    preview=call(f"{_SHOW}.preview:of_records"),
+    blocking=True,
+    batch=100,
+)
+
+_RAW_MANIFEST = Asset(
+    "reasoning/raw_manifest",
+    laws=[Law("raw_manifest", call(f"{_LAWS}:raw_manifest"))],
+    trace=_INPUTS,
+    code=code.RAW_MANIFEST,
+    version=_MANIFEST_VERSION,
+    text="`reasoning/raw/manifest.json`: source, columns, licence and files of every corpus that "
+    "is normalised. Rebuilt automatically after a split.",
+    group=_TEXTS,
+    labels=["json"],
+    place=names.NORMALIZED,
+    all_of=["reasoning/normalized"],
+    build=call(f"{_BUILDS}:raw_manifest_build"),
+    available=call(f"{_BUILDS}:manifest_of", names.NORMALIZED),
+    preview=call(f"{_SHOW}.preview:of_licences"),
+    blocking=True,
+    follows="any",
+)
+
+_SHARDS = Asset(
+    "reasoning/gpt2_shards",
+    laws=[
+        Law("shards", call(f"{_LAWS}:shards")),
+        Law("texts", call(f"{_LAWS}:texts"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_example"),
+    trace=call(f"{_TRACE}:traced_token"),
+    rows=("examples",),
+    code=code.SHARDS,
+    table=Table("reasoning/gpt2_shards", TokenizeConfig, ("reasoning",), not_set=_NOT_SET),
+    filled_in=_NOT_SET,
+    text="The rendered texts of a split as GPT-2 tokens, one end-of-text token after each, packed "
+    "into sequences of equal length: `shard_NNNNN.pt` with `input_ids` int32, its meta file, "
+    "and `index.jsonl` with the place of every example. A corpus whose terms forbid training "
+    "is left out unless `allow` names it.",
+    group=_TOKENS,
+    labels=["pytorch", "tiktoken"],
+    place=names.TOKENIZED,
+    partitions=_SPLITS,
+    inputs=["reasoning/normalized", "tokenizers/gpt2"],
+    build=call(f"{_BUILDS}:shards_build"),
+    given=call(f"{_BUILDS}:shard_settings"),
+    available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
+    ranks=call(f"{_BUILDS}:shard_ranks"),
+    in_parts=True,
+    preview=call(f"{_SHOW}.preview:of_shards"),
+    blocking=True,
+    batch=100,
+)
+
+_MANIFEST = Asset(
+    "reasoning/manifest",
+    laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
+    trace=_INPUTS,
+    rows=("examples",),
+    code=code.MANIFEST,
+    version=_MANIFEST_VERSION,
+    text="`manifest.json`, the meta data of all shards, and `index.jsonl`, the places of all "
+    "examples. Rebuilt automatically after a split.",
+    group=_TOKENS,
+    labels=["json"],
+    place=names.TOKENIZED,
+    all_of=["reasoning/gpt2_shards"],
+    build=call(f"{_BUILDS}:manifest_build"),
+    available=call(f"{_BUILDS}:manifest_of", names.TOKENIZED),
+    blocking=True,
+    follows="any",
+)
+
+_ALIGNMENT = Asset(
+    "reasoning/alignment",
+    laws=[
+        Law("alignment", call(f"{_LAWS}:alignment")),
+        Law("projection", call(f"{_LAWS}:projection"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_steps"),
+    trace=call(f"{_TRACE}:traced_alignment"),
+    rows=("examples",),
+    code=code.ALIGNMENT,
+    table=Table("reasoning/alignment", AlignConfig, ("reasoning",), not_set=_NOT_SET),
+    filled_in=_NOT_SET,
+    text="The reasoning steps of every example of a split: their ranges of characters and of "
+    "tokens, labels, and how sure they are. Audits in `drops/reasoning/audits/` are merged in.",
+    group=_QUALITY,
+    labels=["json"],
+    place=names.ALIGNMENT,
+    partitions=_SPLITS,
+    inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
+    build=call(f"{_BUILDS}:alignment_build"),
+    given=call(f"{_BUILDS}:of_drop", "reasoning/alignment"),
+    available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
+    in_parts=True,
+    preview=call(f"{_SHOW}.steps_preview:of_alignment"),
+    blocking=True,
+    batch=100,
+)
+
+_REPORT = Asset(
+    "reasoning/qc_report",
+    laws=[Law("report", call(f"{_LAWS}:report"))],
+    show=call(f"{_SHOW}.terminal:report_shown"),
+    code=code.REPORT,
+    table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
+    filled_in=_NOT_SET,
+    text="`reports/YYYY-MM-DD.json`: examples, tokens, share with CoT, alignment and confidence of "
+    "every split, what perturbed records change, and drift against the baseline that "
+    "`[reasoning.qc_report] baseline` names. Only the current day in UTC can be built.",
+    group=_QUALITY,
+    labels=["json"],
+    place=names.REPORTS,
+    partitions="reasoning_days",
+    inputs=["reasoning/raw_manifest", "reasoning/manifest", "tokenizers/gpt2"],
+    all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    build=call(f"{_BUILDS}:report_build"),
+    available=call(f"{_BUILDS}:reports_now"),
+    preview=call(f"{_SHOW}.report_preview:of_report"),
+    blocking=True,
+)
 
 CATALOG = Catalog(
-    columns=_columns,
-    facts=_facts,
-    kinds=[
-        Kind(
-            "reasoning/normalized",
-            [Law("normalized", _normalized_laws)],
-            _show_record,
-            _trace_record,
-            rows=("records",),
-            set_aside={"rejected_by": "refused", "left_out_by": "left out"},
-            code=code.NORMALIZED,
-        ),
-        Kind(
-            "reasoning/raw_manifest",
-            [Law("raw_manifest", _raw_manifest_laws)],
-            trace=partial(_trace_inputs, _MANIFEST),
-            code=code.RAW_MANIFEST,
-            partitions=False,
-        ),
-        Kind(
-            "reasoning/gpt2_shards",
-            [Law("shards", _shard_laws), Law("texts", _text_laws, needs_inputs=True)],
-            _show_example,
-            _trace_token,
-            rows=("examples",),
-            code=code.SHARDS,
-        ),
-        Kind(
-            "reasoning/manifest",
-            [Law("manifest", _manifest_laws)],
-            trace=partial(_trace_inputs, _MANIFEST),
-            rows=("examples",),
-            code=code.MANIFEST,
-            partitions=False,
-        ),
-        Kind(
-            "reasoning/alignment",
-            [
-                Law("alignment", _alignment_laws),
-                Law("projection", _projection_laws, needs_inputs=True),
-            ],
-            _show_steps,
-            _trace_alignment,
-            rows=("examples",),
-            code=code.ALIGNMENT,
-        ),
-        Kind(
-            "reasoning/qc_report",
-            [Law("report", _report_laws)],
-            _show_report,
-            code=code.REPORT,
-        ),
-    ],
-    asset_of=_asset_of,
+    kinds=[_NORMALIZED, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT],
+    sources=[_RAW],
+    asset_of=call("gristmill.reasoning.format.reports:asset_of"),
+    columns=call(f"{_SHOW}.columns:columns"),
+    facts=call(f"{_SHOW}.facts:facts"),
     options=[
         Option("corpus", str, "Reasoning: the corpus.", choices=tuple(CORPORA)),
         Option(
@@ -287,23 +212,19 @@ CATALOG = Catalog(
             commands=("trace",),
         ),
     ],
-    inboxes={"reasoning": DropKind(_account, Shape(reserved=("audits",)))},
     earlier_samples={
         "reasoning/cot_collection/sums_train.tsv": (
             "6049d6049afb41165a736a3c564cb8e087aaf35f65810ab1661ab7a15cafb751"
         ),
     },
-    samples={f"reasoning/{corpus}": _sample(corpus) for corpus in CORPORA},
+    samples={
+        f"reasoning/{corpus}": call("gristmill.reasoning.samples:write_sample", corpus)
+        for corpus in CORPORA
+    },
     commands={
         "audit": "Look at the steps of reasoning examples, and record verdicts.",
         "stage": "Copy the token shards of this node's ranks to a local disk.",
         "unstage": "Remove what `gristmill stage` put into the folder of JOB.",
     },
-    settings=[
-        Table("reasoning/sources", SourcesConfig),
-        Table("reasoning/normalized", NormalizeConfig, _INBOXES),
-        Table("reasoning/gpt2_shards", TokenizeConfig, _INBOXES, not_set=_NOT_SET),
-        Table("reasoning/alignment", AlignConfig, _INBOXES, not_set=_NOT_SET),
-        Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
-    ],
+    settings=[Table("reasoning/sources", SourcesConfig)],
 )

@@ -296,3 +296,8 @@ _WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
     "trip": _trip,
     "wiqa": _wiqa,
 }
+
+
+def write_sample(corpus: str, path: Path) -> None:
+    """Write the sample drop of a corpus into the new folder `path`."""
+    write_drop(path, corpus)

@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import definitions
-from assets import tokenizers
+from assets import reasoning, tokenizers
 from assets.family import Family, Local
-from assets.reasoning.choices import CHOICES
 from commands.build import build
 from gristmill import families, provenance
 from gristmill.contract import GristmillError
@@ -64,7 +63,7 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
             lambda lake, key, values: SplitRanks(jsonl, replace(config, **values)),
         ),
     }
-    family = Family(assets=[], local=local, choices=CHOICES)
+    family = Family(assets=[], local=local, choices=reasoning.FAMILY.choices)
     monkeypatch.setattr(definitions, "families", lambda: iter([family]))
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 

@@ -248,3 +248,9 @@ def _check_published(lake: DataRoot, recipe: Recipe, path: Path) -> None:
             f'kind = "{recipe.kind}": {asset} has published a dataset of the name {recipe.name}, '
             "and a name has one kind: rename the recipe, or move the dataset away",
         )
+
+
+def wanted_of(kind: str, lake: DataRoot) -> list[str]:
+    """Returns the recipes of a kind that somebody asked for, sorted by name."""
+    every, names = recipes(lake), wanted(lake)
+    return sorted(name for name in names if every[name].kind == kind)

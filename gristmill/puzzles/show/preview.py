@@ -11,6 +11,7 @@ from typing import Final
 
 from gristmill import markdown
 from gristmill.markdown import Markdown, escape
+from gristmill.publish.build import Published
 from gristmill.puzzles.laws.notes import equal_tasks
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
@@ -168,3 +169,8 @@ def _rows(split: str, set_name: str, arrays: SetArrays) -> list[int]:
         variants = first_rows(arrays, group, _VARIANTS)
     rows = variants + drawn(f"{split} {set_name}", _DRAWN, len(arrays.inputs))
     return list(dict.fromkeys(rows))
+
+
+def of_dataset(published: Published) -> Figures:
+    """What the page of a published dataset shows."""
+    return puzzle_figures(published.folder, published.record.counts)

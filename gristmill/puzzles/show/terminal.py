@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.contract import BadInput
+from gristmill.families import Request
 from gristmill.printable import printable
 from gristmill.puzzles.format.names import SET
 from gristmill.puzzles.read.example import Example, example
@@ -18,6 +19,7 @@ from gristmill.puzzles.read.trace import trace_of
 from gristmill.puzzles.show.boards import board
 from gristmill.puzzles.show.findings import breaks_contract, findings, not_checked
 from gristmill.puzzles.show.sheet import WRONG
+from gristmill.puzzles.show.tracing import place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -81,3 +83,8 @@ def where_from(data: Dataset, found: Example) -> list[str]:
         printable(f"{traced.source or 'generated'}, {traced.place}"),
         printable("; ".join(done)),
     ]
+
+
+def show(request: Request) -> Iterator[RenderableType]:
+    """Yield the example that a person asks for."""
+    return shown(request.path, request.number, *place(request))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import PARTITIONS
 
 SCHEMA_VERSION: Final = 1
 KEYS: Final = (
@@ -162,3 +163,22 @@ def _gate_problem(gate: Any) -> str | None:
     if not isinstance(breaches, list) or not all(isinstance(each, str) for each in breaches):
         return "gate has no list of breaches"
     return None if gate["passed"] == (not breaches) else "gate and breaches do not agree"
+
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path; it need not exist.
+    """
+    for key in PARTITIONS:
+        corpus, split = key.rsplit("__", 1)
+        for name, asset in (
+            (f"{split}.jsonl", "normalized"),
+            (f"{split}/index.jsonl", "gpt2_shards"),
+            (f"{split}.align.jsonl", "alignment"),
+        ):
+            if (folder / corpus / name).is_file():
+                return f"reasoning/{asset}"
+    if any(folder.glob("*/*/shard_*.meta.json")):
+        return "reasoning/gpt2_shards"  # the original's scripts write no index
+    return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None

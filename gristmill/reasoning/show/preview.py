@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from gristmill import markdown
 from gristmill.markdown import Markdown
+from gristmill.publish.build import Published
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
 from gristmill.reasoning.show.lengths import (
@@ -177,3 +178,22 @@ def _record_table(record: Mapping[str, Any]) -> str:
 def _shown(value: object) -> Markdown:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return markdown.escape(text, _LONGEST)
+
+
+def of_records(published: Published) -> Figures:
+    """What the page of normalised records shows."""
+    return normalized_figures(
+        published.folder, str(published.record.partition), published.record.counts
+    )
+
+
+def of_shards(published: Published) -> Figures:
+    """What the page of token shards shows."""
+    return shards_figures(
+        published.folder, str(published.record.partition), published.record.counts
+    )
+
+
+def of_licences(published: Published) -> Figures:
+    """What the page of a raw manifest shows."""
+    return licence_figures(published.folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill import markdown
+from gristmill.publish.build import Published
 from gristmill.reasoning.show.preview import Figures
 
 COLUMNS: Final = (
@@ -84,3 +85,8 @@ def number(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.2f}" if isinstance(value, float) else "–"
+
+
+def of_report(published: Published) -> Figures:
+    """What the page of a daily report shows."""
+    return report_figures(published.folder, str(published.record.partition))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import markdown
+from gristmill.publish.build import Published
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import corpus_and_split
@@ -108,3 +109,10 @@ def _examples(path: Path) -> Iterator[AlignRow]:
             rules.add(row.rule)
             first.append(row)
     yield from first[:_SHOWN]
+
+
+def of_alignment(published: Published) -> Figures:
+    """What the page of an alignment shows."""
+    return alignment_figures(
+        published.folder, str(published.record.partition), published.record.counts
+    )

@@ -206,3 +206,18 @@ def _visible(characters: str) -> Iterator[str]:
             yield character
         else:
             yield f"‹U+{ord(character):04X}›"
+
+
+def show_record(request: Request) -> Iterator[RenderableType]:
+    """Yield the record that a person asks for."""
+    yield record_text(request)
+
+
+def show_example(request: Request) -> Iterator[RenderableType]:
+    """Yield the example that a person asks for."""
+    yield example_text(request)
+
+
+def show_steps(request: Request) -> Iterator[RenderableType]:
+    """Yield the example that a person asks for, with its steps."""
+    yield steps_text(request)

@@ -9,14 +9,14 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from assets.puzzles import assets, builds
-from assets.puzzles.partitions import BUILT_IN_KEYS, OF_KIND
+from assets.puzzles import BUILT_IN_KEYS, FAMILY
 from gristmill import provenance
 from gristmill.contract import NothingToBuild
+from gristmill.puzzles import builds
 from gristmill.puzzles.raw import drops
 from gristmill.samples import write_samples
 from resources import Lake
-from tests.assets.helpers import failure
+from tests.assets.helpers import built, built_by, failure
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 
 Build = Callable[..., dg.ExecuteInProcessResult]
@@ -28,9 +28,9 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Build:
 
     def materialize(kind: str, name: str, **config: object) -> dg.ExecuteInProcessResult:
         instance.add_dynamic_partitions(f"puzzles_{kind}_recipes", [name])
-        asset = assets.BUILT[kind]
+        asset = built(f"puzzles/{kind}")
         return dg.materialize(
-            [*assets.ASSETS, *assets.CHECKS],
+            [*FAMILY.assets, *FAMILY.checks],
             selection=dg.AssetSelection.assets(asset),
             instance=instance,
             resources={"lake": lake},
@@ -182,7 +182,7 @@ def test_a_damaged_dataset_fails_its_checks_and_no_other(build: Build, lake: Lak
 def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone() -> None:
     every = [name for names in BUILT_IN_KEYS.values() for name in names]
     assert len(every) == len(set(every))
-    assert set(BUILT_IN_KEYS) == {definition.name for definition in OF_KIND.values()}
+    assert set(BUILT_IN_KEYS) == {each.partitions_def.name for each in built_by("puzzles").values()}
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
 
 def test_a_build_without_its_source_says_so_at_once(lake: Lake) -> None:
     with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
-        builds.puzzle_build("sudoku", lake, assets.RUNS["sudoku"](), "sudoku-extreme-full")
+        FAMILY.builds["puzzles/sudoku"](lake, "sudoku-extreme-full")
     assert drops.INBOX == "puzzles"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import dagster as dg
 import pytest
 
-from assets.puzzles.inbox import INBOXES
+from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
 from gristmill.puzzles.raw.known_recipes import wanted
@@ -31,7 +31,7 @@ def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
 
     def tick() -> list[tuple[str, str | None]]:
         found = []
-        for inbox in INBOXES:
+        for inbox in FAMILY.inboxes:
             sensor = raw_drop_sensor(inbox)
             context = dg.build_sensor_context(
                 instance=instance,
@@ -147,7 +147,7 @@ def test_the_command_registers_built_in_recipes_files_and_drops(lake: Lake, inst
     put_recipe(lake, "mine", "arc", ["tasks"])
     put_recipe(lake, "arc-aug-1000", "sudoku", ["tasks"])
     (lake.inbox("puzzles") / "empty").mkdir()
-    empty, recipe = (drop for inbox in INBOXES for drop in register(instance, lake, inbox))
+    empty, recipe = (drop for inbox in FAMILY.inboxes for drop in register(instance, lake, inbox))
     assert (empty.key, empty.state) == ("empty", REFUSED)
     assert "holds no file" in empty.reason
     assert (recipe.key, recipe.state) == ("arc-aug-1000", REFUSED)

@@ -9,12 +9,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.puzzles import assets
-from assets.puzzles.inbox import INBOXES
+from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill import provenance
 from resources import Lake
-from tests.assets.helpers import failure
+from tests.assets.helpers import built, failure
 from tests.assets.puzzles.drops import put_recipe
 from tests.paths import REAL_DATA
 
@@ -57,7 +56,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def instance(lake: Lake) -> Iterator[dg.DagsterInstance]:
     """An instance that knows the drops and recipes."""
     with dg.DagsterInstance.ephemeral() as ephemeral:
-        assert [line for inbox in INBOXES for line in register(ephemeral, lake, inbox)] == []
+        assert [line for inbox in FAMILY.inboxes for line in register(ephemeral, lake, inbox)] == []
         yield ephemeral
 
 
@@ -66,8 +65,8 @@ def test_real_puzzles_are_published_without_a_finding(
     lake: Lake, instance: dg.DagsterInstance, kind: str, name: str
 ) -> None:
     result = dg.materialize(
-        [*assets.ASSETS, *assets.CHECKS],
-        selection=dg.AssetSelection.assets(assets.BUILT[kind]),
+        [*FAMILY.assets, *FAMILY.checks],
+        selection=dg.AssetSelection.assets(built(f"puzzles/{kind}")),
         instance=instance,
         resources={"lake": lake},
         partition_key=name,

@@ -16,26 +16,23 @@ import pytest
 from assets import tokenizers
 from assets.event_metadata import MOST_BYTES
 from assets.publishing import REBUILD
-from assets.reasoning import assets, dataset_builds
-from assets.reasoning.assets import (
-    alignment,
-    gpt2_shards,
-    manifest,
-    normalized,
-    qc_report,
-    raw_manifest,
-)
-from assets.reasoning.partitions import today
+from assets.reasoning import FAMILY
 from assets.reasoning.schedules import reasoning_audit_sample
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError
+from gristmill.reasoning import builds
+from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.audits import Audit, append
 from gristmill.reasoning.read.gate import check_gate
 from resources import Lake
-from tests.assets.helpers import failure, not_built, sha256
+from tests.assets.helpers import built, failure, not_built, sha256
 from tests.paths import REAL_DATA
 
+normalized, raw_manifest, gpt2_shards, manifest, alignment, qc_report = (
+    built(f"reasoning/{name}")
+    for name in ["normalized", "raw_manifest", "gpt2_shards", "manifest", "alignment", "qc_report"]
+)
 pytestmark = pytest.mark.sampled(0.5)
 
 REAL = REAL_DATA / "reasoning/gsm8k"
@@ -51,7 +48,7 @@ def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
         asset: dg.AssetsDefinition, key: str | None = None, rebuild: bool = False, **config: Any
     ) -> dg.ExecuteInProcessResult:
         return dg.materialize(
-            [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
+            [*tokenizers.ASSETS, *FAMILY.assets, *FAMILY.checks],
             selection=dg.AssetSelection.assets(asset),
             instance=instance,
             resources={"lake": lake},
@@ -250,10 +247,10 @@ def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(
     folder = lake.root / names.NORMALIZED
     folder.mkdir(parents=True)
     (folder / names.MANIFEST).write_bytes(b'{"gsm8k": {}}')
-    assert dataset_builds._previous_manifest(lake) == {"gsm8k": {}}
+    assert builds._previous_manifest(lake) == {"gsm8k": {}}
     (folder / names.MANIFEST).write_bytes(data)
     with pytest.raises(BadInput, match=r"manifest\.json: is .*: remove the file"):
-        dataset_builds._previous_manifest(lake)
+        builds._previous_manifest(lake)
 
 
 def test_a_report_of_another_day_cannot_be_built(build: Builder, built: Path) -> None:
@@ -363,7 +360,7 @@ def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_a
     before, now = today() - timedelta(days=1), today()
     folder = lake.root / names.REPORTS
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_builds, "today", lambda: before)
+        patch.setattr(builds, "today", lambda: before)
         assert failed_checks(build(qc_report, before.isoformat())) == {}
     settings = lake.root / "gristmill.toml"
     settings.write_text(f'[reasoning.qc_report]\nbaseline = "{before}"\n')
@@ -411,7 +408,7 @@ def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: 
 
     def checked() -> dg.ExecuteInProcessResult:
         return dg.materialize(
-            [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
+            [*tokenizers.ASSETS, *FAMILY.assets, *FAMILY.checks],
             selection=dg.AssetSelection.checks(dg.AssetCheckKey(manifest.key, "checksums")),
             resources={"lake": lake},
             raise_on_error=False,

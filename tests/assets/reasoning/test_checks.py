@@ -9,11 +9,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.reasoning import assets
+from assets.reasoning import FAMILY
 from assets.reasoning.checks import _rebuilding
 from gristmill.contract import Violation
 from gristmill.reasoning.format import names
 from resources import Lake
+from tests.assets.helpers import built, built_by
 
 GOOD: dict[str, Any] = {
     "splits": {"gsm8k__test": {"examples": 3, "shards": 1, "alignment_coverage": 1.0}},
@@ -28,9 +29,9 @@ def checked(lake: Lake, *reports: dict[str, Any]) -> dict[str, tuple[bool, str, 
     folder.mkdir(parents=True)
     for day, report in enumerate(reports, 1):
         (folder / f"2026-11-{day:02d}.json").write_text(json.dumps(report))
-    keys = [dg.AssetCheckKey(assets.qc_report.key, name) for name in NAMES]
+    keys = [dg.AssetCheckKey(built("reasoning/qc_report").key, name) for name in NAMES]
     result = dg.materialize(
-        [*assets.ASSETS, *assets.CHECKS],
+        [*FAMILY.assets, *FAMILY.checks],
         selection=dg.AssetSelection.checks(*keys),
         resources={"lake": lake},
         raise_on_error=False,
@@ -98,12 +99,11 @@ def test_without_a_report_nothing_fails(lake: Lake, tmp_path: Path) -> None:
 def test_laws_drift_and_invariance_stop_what_follows_in_the_run() -> None:
     blocking = {
         (spec.asset_key.to_user_string(), spec.name)
-        for check in assets.CHECKS
+        for check in FAMILY.checks
         for spec in check.check_specs
         if spec.blocking
     }
-    built = {each.key.to_user_string() for each in assets.ASSETS if each is not assets.raw}
-    assert blocking == {(name, "lawful") for name in built} | {
+    assert blocking == {(name, "lawful") for name in built_by("reasoning")} | {
         ("reasoning/qc_report", "drift"),
         ("reasoning/qc_report", "invariance"),
     }

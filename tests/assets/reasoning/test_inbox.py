@@ -11,16 +11,16 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets.reasoning import FAMILY, assets
-from assets.reasoning.drops import available, keys_of
-from assets.reasoning.inbox import INBOXES
-from assets.reasoning.partitions import today
+from assets.reasoning import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import READY
+from gristmill.reasoning.builds import today
+from gristmill.reasoning.raw.ready import available, keys_of
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
+from tests.assets.helpers import built
 
-(INBOX,) = INBOXES
+(INBOX,) = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
 
 
@@ -83,7 +83,7 @@ def test_a_settled_drop_starts_one_run_for_each_of_its_splits_and_a_later_split_
         ("AssetObservation", "gsm8k__test"),
         ("AssetMaterialization", "gsm8k__test"),
     }
-    assert {event.asset_key for event in result.asset_events} == {assets.raw.key}
+    assert {event.asset_key for event in result.asset_events} == {INBOX.raw_drop}
     assert requested(tick()) == []
     drop(lake, "gsm8k/train-00000-of-00001.jsonl")
     assert requested(tick()) == []
@@ -106,7 +106,7 @@ def test_the_command_reports_a_drop_for_its_splits_once(
     instance: dg.DagsterInstance, lake: Lake
 ) -> None:
     def versions() -> dict[str, int]:
-        events = instance.fetch_materializations(assets.raw.key, limit=100).records
+        events = instance.fetch_materializations(INBOX.raw_drop, limit=100).records
         keys = [record.partition_key for record in events]
         return {str(key): keys.count(key) for key in keys}
 
@@ -154,7 +154,7 @@ def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
         cursor = result.cursor
         return {
             each.key.to_user_string()
-            for each in (assets.raw_manifest, assets.manifest)
+            for each in (built("reasoning/raw_manifest"), built("reasoning/manifest"))
             if result.get_num_requested(each.key)
         }
 
@@ -162,13 +162,13 @@ def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
         instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=key))
 
     assert asked() == set()
-    report(assets.normalized, "gsm8k__test")
+    report(built("reasoning/normalized"), "gsm8k__test")
     assert asked() == {"reasoning/raw_manifest"}
-    report(assets.raw_manifest)
+    report(built("reasoning/raw_manifest"))
     assert asked() == set()
-    report(assets.gpt2_shards, "gsm8k__test")
+    report(built("reasoning/gpt2_shards"), "gsm8k__test")
     assert asked() == {"reasoning/manifest"}
-    report(assets.manifest)
-    report(assets.normalized, "wiqa__test")
+    report(built("reasoning/manifest"))
+    report(built("reasoning/normalized"), "wiqa__test")
     assert asked() == {"reasoning/raw_manifest"}
     assert asked() == set()

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from assets.reasoning.partitions import reasoning_days, today
+from assets.reasoning.partitions import reasoning_days
 from assets.reasoning.schedules import reasoning_daily_report, reasoning_weekly_audits
 from definitions import build_defs
+from gristmill.reasoning.builds import today
 
 
 @pytest.fixture

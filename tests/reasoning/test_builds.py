@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.reasoning.builds import refuse_terms
 from gristmill.contract import NothingToBuild
+from gristmill.reasoning.builds import refuse_terms
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 
 

@@ -1,19 +1,28 @@
-"""The drops of the reasoning family: a folder for each corpus, and the audits beside them."""
+"""The drops that splits and audits are read from: those that are ready, and their files as inputs.
+
+See also `drops.py`: the files of a drop.
+"""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from assets.reasoning.records import RAW, is_published, published_partitions, record_path
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.inbox import READY
 from gristmill.inbox.account import Account
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS, Corpus
+from gristmill.reasoning.format.published import (
+    RAW,
+    is_published,
+    published_partitions,
+    record_path,
+)
 from gristmill.reasoning.raw import drops
-from resources import Lake
 
 INBOX = "reasoning"
 
@@ -29,7 +38,7 @@ def keys_of(path: Path) -> list[str]:
     ]
 
 
-def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[Path, list[Path], Account]:
+def files_of(lake: DataRoot, corpus: Corpus, split: str) -> tuple[Path, list[Path], Account]:
     """Returns a drop, the raw files of a split in the order of reading, and their account.
 
     lake: the data root.
@@ -48,7 +57,7 @@ def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[Path, list[Path], 
     return folder, files, account.of(split)
 
 
-def available(lake: Lake) -> set[str]:
+def available(lake: DataRoot) -> set[str]:
     """Returns the partitions that the drops give, and those that are published.
 
     lake: the data root.
@@ -63,7 +72,7 @@ def available(lake: Lake) -> set[str]:
     return dropped | set(published_partitions(lake, names.NORMALIZED))
 
 
-def split_inputs(lake: Lake, files: Iterable[Path], partition: str) -> list[Input]:
+def split_inputs(lake: DataRoot, files: Iterable[Path], partition: str) -> list[Input]:
     """Returns raw files as inputs; files that the partition's record knows are not hashed again.
 
     lake: the data root.
@@ -78,7 +87,7 @@ def split_inputs(lake: Lake, files: Iterable[Path], partition: str) -> list[Inpu
     return inputs
 
 
-def audit_inputs(lake: Lake, partition: str) -> list[Input]:
+def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:
     """Returns the audits of a partition as inputs: its file, or none.
 
     lake: the data root.
@@ -89,3 +98,22 @@ def audit_inputs(lake: Lake, partition: str) -> list[Input]:
         return []
     known = raw_inputs.known_hashes(record_path(lake, names.ALIGNMENT, partition))
     return raw_inputs.raw_inputs(lake.root, [path], RAW, partition, known, lake.link_rule())
+
+
+def dropped(lake: DataRoot) -> list[str]:
+    """Returns the partitions of `available` in the order of the corpora.
+
+    lake: the data root.
+    """
+    present = available(lake)
+    return [key for key in PARTITIONS if key in present]
+
+
+def drop_of_corpus(lake: DataRoot, corpus: Corpus) -> Path | None:
+    """Returns the drop of a corpus, None if it is gone.
+
+    lake: the data root.
+    corpus: whose drop it is.
+    """
+    folder = lake.inbox(INBOX) / corpus.name
+    return folder if folder.is_dir() else None

@@ -1,6 +1,6 @@
-"""The builds of puzzle datasets: inputs, config, builder, report, laws and place of each.
+"""Puzzles: what a dataset is built from, how, and where it goes.
 
-See also `assets.py` for the assets that publish them, and `recipes.py` for what they are made from.
+See also `raw/known_recipes.py`: the recipes, and whether their sources are there.
 """
 
 from __future__ import annotations
@@ -10,44 +10,37 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from pydantic import BaseModel
-
-from assets import configs
-from assets.puzzles.choices import recipe_settings
-from gristmill import families
+from gristmill.asset import Wanted
 from gristmill.contract import FileNote, Summary, counts_of
-from gristmill.families import Subject
-from gristmill.provenance import Input, config_fields, raw_inputs
+from gristmill.data_root import DataRoot
+from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.puzzles.format import names
 from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.known_recipes import ready_sources, recipe_of
-from gristmill.puzzles.raw.recipes import CONFIGS, DOMINO, Recipe
+from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, ready_sources, recipe_of
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO, Recipe
 from gristmill.puzzles.raw.space import space
+from gristmill.settings.tables import Settings
 from gristmill.untrusted.files import LinkRule
-from resources import Lake
 
 RAW = "puzzles/raw"
 
 
-def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Build:
+def puzzle_build(kind: str, wanted: Wanted) -> Build:
     """Returns the build of a dataset.
 
-    kind: of the puzzle, as `sudoku`.
-    lake: the data root.
-    run: the launchpad's config; its values come before those of the recipe.
-    key: name of the recipe.
+    kind: of the puzzle, as `sudoku`. Chosen values come before those of the recipe.
 
     Raises NothingToBuild if a drop of the recipe is not there or not complete, GristmillError if a
     drop, the recipe or a setting is refused, or if there is no such recipe.
     """
-    recipe = recipe_of(lake, kind, str(key))
+    lake = wanted.root
+    recipe = recipe_of(lake, kind, wanted.partition)
     account = ready_sources(lake, recipe)
-    config = configs.resolve(CONFIGS[kind], recipe_settings(lake, recipe), run)
+    config = wanted.config(CONFIGS[kind], settings_of_recipe(lake, recipe))
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
-    fields = config_fields(config)
     folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
     inputs = _inputs(lake, recipe, folders, artifact, links)
 
@@ -67,23 +60,42 @@ def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Buil
             )
         return _with_report(summary, attempt.out, recipe.name)
 
-    return Build(
-        root=lake.root,
-        artifact=artifact,
-        asset=recipe.asset,
-        partition=key,
-        code_version=config.CODE_VERSION,
-        config=config,
-        inputs=inputs,
-        make=make,
+    return wanted.build(
+        artifact,
+        config,
+        inputs,
+        make,
         space=space(config, [(item.path or "", item.bytes or 0) for item in inputs]),
-        laws=lambda out: families.check(recipe.asset, Subject(out, config=fields)),
         account=account if recipe.sources else None,
     )
 
 
+def settings_of(kind: str, lake: DataRoot, key: str) -> Settings:
+    """Returns what files give for the dataset of a recipe."""
+    return settings_of_recipe(lake, recipe_of(lake, kind, key))
+
+
+def settings_of_recipe(lake: DataRoot, recipe: Recipe) -> Settings:
+    """Returns the table of the data root's file, and the settings of the recipe before it."""
+    root = lake.settings(recipe.asset)
+    file = lake.inbox(RECIPES_INBOX) / f"{recipe.name}.toml"
+    return Settings({**root, **recipe.settings}, file=file if file.exists() else root.file)
+
+
+def place_of(lake: DataRoot, key: str, field: str, given: Settings) -> tuple[str, str]:
+    """Returns what gives a value of a recipe's dataset, and where a person writes another one."""
+    file = lake.inbox(RECIPES_INBOX) / f"{key}.toml"
+    built_in = BUILT_IN.get(key)
+    if file.exists():
+        return str(file) if field in given else "the default", f"[settings] in {file}"
+    if built_in is not None and field in built_in.settings:
+        return f"the built-in recipe {key}", f"[settings] in {file}, a recipe in place of that one"
+    table = f"[puzzles.{built_in.kind}]" if built_in is not None else "its table"
+    return str(given.file) if field in given else "the default", f"{table} in {given.file}"
+
+
 def _inputs(
-    lake: Lake, recipe: Recipe, folders: Sequence[Path], artifact: str, links: LinkRule
+    lake: DataRoot, recipe: Recipe, folders: Sequence[Path], artifact: str, links: LinkRule
 ) -> list[Input]:
     """The raw files of all sources; files that the record knows are not hashed again."""
     known = raw_inputs.known_hashes(lake.root / artifact / RECORD)

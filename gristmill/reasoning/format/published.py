@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
 from gristmill.reasoning.format.corpora import PARTITIONS
-from resources import Lake
 
 RAW = "reasoning/raw"
 NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
@@ -27,7 +27,7 @@ class ManifestConfig:
     records: Mapping[str, str]
 
 
-def record_path(lake: Lake, folder: str, partition: str) -> Path:
+def record_path(lake: DataRoot, folder: str, partition: str) -> Path:
     """Returns the path of a partition's record in the folder that the partitions share.
 
     lake: the data root.
@@ -37,7 +37,7 @@ def record_path(lake: Lake, folder: str, partition: str) -> Path:
     return provenance.record_path(lake.root / folder, partition, shared=True)
 
 
-def is_published(lake: Lake, folder: str, partition: str) -> bool:
+def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
     """Whether a partition is published in the folder that the partitions share.
 
     Arguments as for `record_path`.
@@ -45,7 +45,7 @@ def is_published(lake: Lake, folder: str, partition: str) -> bool:
     return record_path(lake, folder, partition).exists()
 
 
-def published_partitions(lake: Lake, folder: str) -> list[str]:
+def published_partitions(lake: DataRoot, folder: str) -> list[str]:
     """Returns the partitions that are published in a folder, in the order of the corpora.
 
     lake: the data root.
@@ -54,7 +54,7 @@ def published_partitions(lake: Lake, folder: str) -> list[str]:
     return [key for key in PARTITIONS if is_published(lake, folder, key)]
 
 
-def published_inputs(lake: Lake, folder: str, asset: str) -> list[Input]:
+def published_inputs(lake: DataRoot, folder: str, asset: str) -> list[Input]:
     """Returns all published partitions of an asset as inputs, in the order of the corpora.
 
     lake: the data root.
@@ -64,7 +64,7 @@ def published_inputs(lake: Lake, folder: str, asset: str) -> list[Input]:
     return [lake.published(folder, asset, key) for key in published_partitions(lake, folder)]
 
 
-def published_records(lake: Lake, folder: str) -> list[Record]:
+def published_records(lake: DataRoot, folder: str) -> list[Record]:
     """Returns the records of all published partitions, in the order of the corpora.
 
     lake: the data root.

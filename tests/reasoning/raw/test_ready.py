@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assets.reasoning.drops import files_of, split_inputs
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.ready import files_of, split_inputs
 from resources import Lake
 
 

@@ -1,0 +1,405 @@
+"""Reasoning: what splits, manifests and reports are built from, how, and where they go."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill import provenance
+from gristmill.asset import Wanted
+from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
+from gristmill.data_root import DataRoot
+from gristmill.provenance import Input, Tokenizer
+from gristmill.publish.build import Attempt, Build
+from gristmill.reasoning.config import AlignConfig, NormalizeConfig, ReportConfig, TokenizeConfig
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
+from gristmill.reasoning.format.published import (
+    ALIGNMENT,
+    MANIFEST,
+    NORMALIZED,
+    RAW_MANIFEST,
+    REPORT,
+    SHARDS,
+    is_published,
+    manifest_config,
+    published_inputs,
+    published_partitions,
+    published_records,
+    record_path,
+)
+from gristmill.reasoning.raw import ready
+from gristmill.settings.tables import Settings
+from gristmill.vocabularies.pinned import GPT2
+
+if TYPE_CHECKING:
+    from gristmill.publish.by_rank import Ranks
+
+# Ids take 1.3 times the text, the index 0.7 times; the parts take the same once more.
+_GROWTH = 4
+
+VOCABULARY: Final = Path("tokenizer") / GPT2.relative
+"""The published vocabulary, relative to the data root."""
+_TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256=GPT2.sha256)
+
+
+def normalized_build(wanted: Wanted) -> Build:
+    """Returns the build of the normalised records of a split.
+
+    Raises NothingToBuild if no drop has the split, BadInput if the drop or a setting is refused.
+    """
+    from gristmill.reasoning.builders.normalize import normalize
+
+    root, key = wanted.root, wanted.partition
+    corpus, split = corpus_and_split(key)
+    folder, files, account = ready.files_of(root, corpus, split)
+    config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
+    links = root.link_rule()
+    inputs = ready.split_inputs(root, files, key)
+
+    def make(attempt: Attempt) -> Summary:
+        return normalize(
+            folder,
+            attempt.out,
+            config,
+            corpus=corpus.name,
+            split=split,
+            links=links,
+            progress=attempt.progress,
+        )
+
+    return wanted.build(
+        names.NORMALIZED,
+        config,
+        inputs,
+        make,
+        shared=key,
+        space=sum(item.bytes or 0 for item in inputs),
+        account=account,
+    )
+
+
+def shards_build(wanted: Wanted) -> Build:
+    """Returns the build of the token shards of a split, of all ranks.
+
+    Raises NothingToBuild if the terms of the corpus forbid training and no setting allows it, or
+    if the split has no drop; GristmillError if the normalised records or the vocabulary are not
+    published.
+    """
+    from gristmill.reasoning.builders.shards import tokenize
+
+    root, key = wanted.root, wanted.partition
+    corpus, split = corpus_and_split(key)
+    config = _shards_config(wanted)
+    refuse_terms(corpus, config.allow)
+    inputs = [root.published(names.NORMALIZED, NORMALIZED, key), _vocabulary_input(root)]
+    jsonl = _jsonl(wanted)
+    resolved = replace(config, vocabulary=root.root / VOCABULARY)
+
+    def make(attempt: Attempt) -> Summary:
+        return tokenize(
+            jsonl,
+            attempt.out,
+            resolved,
+            attempt.parts,
+            corpus=corpus.name,
+            split=split,
+            progress=attempt.progress,
+        )
+
+    return wanted.build(
+        names.TOKENIZED,
+        config,
+        inputs,
+        make,
+        shared=key,
+        # The builder hashed the files, and encoded the texts: the laws encode a sample again.
+        sampled=True,
+        tokenizer=_TOKENIZER,
+        space=_GROWTH * jsonl.stat().st_size if jsonl.is_file() else 0,
+    )
+
+
+def shard_ranks(wanted: Wanted) -> Ranks:
+    """Returns the parts of a split's token shards by rank."""
+    from gristmill.reasoning.builders.shard_ranks import SplitRanks
+
+    config = _shards_config(wanted)
+    return SplitRanks(_jsonl(wanted), replace(config, vocabulary=wanted.root.root / VOCABULARY))
+
+
+def alignment_build(wanted: Wanted) -> Build:
+    """Returns the build of the alignment of a split.
+
+    Raises NothingToBuild if the split has no token shards because the terms of its corpus forbid
+    training; GristmillError if the shards are not published for another reason.
+    """
+    from gristmill.reasoning.builders.align import align
+
+    root, key = wanted.root, wanted.partition
+    corpus, _ = corpus_and_split(key)
+    if not is_published(root, names.TOKENIZED, key):
+        refuse_terms(corpus, of_drop(SHARDS, root, key).get("allow", ()))
+    inputs = [
+        root.published(names.NORMALIZED, NORMALIZED, key),
+        root.published(names.TOKENIZED, SHARDS, key),
+        _vocabulary_input(root),
+    ]
+    audits = ready.audit_inputs(root, key)
+    jsonl = _jsonl(wanted)
+    config = wanted.config(AlignConfig, filled_in={"vocabulary": VOCABULARY})
+    resolved = replace(config, vocabulary=root.root / VOCABULARY)
+
+    def make(attempt: Attempt) -> Summary:
+        return align(
+            jsonl,
+            root.root / names.TOKENIZED,
+            attempt.out,
+            resolved,
+            attempt.parts,
+            audits=root.root / str(audits[0].path) if audits else None,
+            progress=attempt.progress,
+        )
+
+    return wanted.build(
+        names.ALIGNMENT,
+        config,
+        [*inputs, *audits],
+        make,
+        shared=key,
+        tokenizer=_TOKENIZER,
+    )
+
+
+def raw_manifest_build(wanted: Wanted) -> Build:
+    """Returns the build of the manifest of the normalised files.
+
+    Raises NothingToBuild if no split is published.
+    """
+    from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
+
+    root = wanted.root
+    records = published_records(root, names.NORMALIZED)
+    if not records:
+        raise NothingToBuild("no split is normalised")
+    previous = _previous_manifest(root)
+
+    def make(attempt: Attempt) -> Summary:
+        return write_raw_manifest(
+            [record.model_dump(mode="json") for record in records],
+            previous,
+            attempt.out,
+            generated_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    return wanted.build(
+        names.NORMALIZED,
+        manifest_config(records),
+        published_inputs(root, names.NORMALIZED, NORMALIZED),
+        make,
+        shared=names.MANIFEST_RECORD,
+    )
+
+
+def _previous_manifest(root: DataRoot) -> Mapping[str, Any] | None:
+    """The raw manifest that is published, whose entries without a record stay.
+
+    None where there is none, and where it is damaged: nothing wrong may be taken over.
+
+    Raises BadInput for one without a record that is not JSON.
+    """
+    folder = root.root / names.NORMALIZED
+    try:
+        data = (folder / names.MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return None
+    path = record_path(root, names.NORMALIZED, names.MANIFEST_RECORD)
+    if path.exists():
+        try:
+            outputs = provenance.read_record(path).outputs
+        except GristmillError:
+            return None
+        sha256 = hashlib.sha256(data).hexdigest()
+        if (names.MANIFEST, sha256) not in {(item.path, item.sha256) for item in outputs}:
+            return None
+    try:
+        previous = json.loads(data)
+    except ValueError as error:
+        raise BadInput(folder / names.MANIFEST, f"is not JSON: {error}: remove the file") from error
+    if not isinstance(previous, dict):
+        raise BadInput(folder / names.MANIFEST, "is no manifest: remove the file")
+    return previous
+
+
+def manifest_build(wanted: Wanted) -> Build:
+    """Returns the build of the manifest of the token shards, and of the index of all splits.
+
+    Raises NothingToBuild if no split has token shards.
+    """
+    from gristmill.reasoning.builders.manifest import write_manifest
+
+    root = wanted.root
+    records = published_records(root, names.TOKENIZED)
+    if not records:
+        raise NothingToBuild("no split has token shards")
+    folder = root.root / names.TOKENIZED
+    partitions = published_partitions(root, names.TOKENIZED)
+
+    def make(attempt: Attempt) -> Summary:
+        return write_manifest(folder, attempt.out, partitions, progress=attempt.progress)
+
+    return wanted.build(
+        names.TOKENIZED,
+        manifest_config(records),
+        published_inputs(root, names.TOKENIZED, SHARDS),
+        make,
+        shared=names.MANIFEST_RECORD,
+        tokenizer=_TOKENIZER,
+    )
+
+
+def report_build(wanted: Wanted) -> Build:
+    """Returns the build of a day's report on everything that is published; it names the run.
+
+    Raises NothingToBuild for another day than the current one in UTC, and if no split is
+    published; BadInput if the baseline is not published.
+    """
+    from gristmill.reasoning.builders.report import coverage_report
+
+    root, date, now = wanted.root, wanted.partition, today().isoformat()
+    if date != now:
+        raise NothingToBuild(
+            f"a report describes what is published now, so that only {now} can be built (the "
+            "current day in UTC)"
+        )
+    inputs = _report_inputs(root)
+    if not inputs:
+        raise NothingToBuild("no split is published")
+    config = wanted.config(ReportConfig, filled_in={"vocabulary": VOCABULARY})
+    baseline, before = _baseline(root, config.baseline, date)
+    resolved = replace(config, vocabulary=root.root / VOCABULARY)
+
+    def make(attempt: Attempt) -> Summary:
+        return coverage_report(
+            root.root, attempt.out, resolved, date=date, baseline=baseline, run_id=wanted.run
+        )
+
+    return wanted.build(
+        names.REPORTS,
+        config,
+        [*inputs, _vocabulary_input(root), *before],
+        make,
+        shared=date,
+        tokenizer=_TOKENIZER,
+    )
+
+
+def today() -> date:
+    """Returns the current day in UTC."""
+    return datetime.now(UTC).date()
+
+
+def _report_inputs(root: DataRoot) -> list[Input]:
+    """Everything published that a report describes."""
+    inputs = [
+        *published_inputs(root, names.NORMALIZED, NORMALIZED),
+        *published_inputs(root, names.TOKENIZED, SHARDS),
+        *published_inputs(root, names.ALIGNMENT, ALIGNMENT),
+    ]
+    for folder, asset in ((names.NORMALIZED, RAW_MANIFEST), (names.TOKENIZED, MANIFEST)):
+        if is_published(root, folder, names.MANIFEST_RECORD):
+            inputs.append(root.published(folder, asset, names.MANIFEST_RECORD))
+    return inputs
+
+
+def _baseline(
+    root: DataRoot, chosen: str | None, date: str
+) -> tuple[dict[str, Any] | None, list[Input]]:
+    """The report that drift is measured against, and that report as an input.
+
+    A report of the same day, which the build replaces, is no input. Before there is one, a report
+    whose own day is the baseline is compared with nothing.
+    """
+    if chosen is None:
+        return None, []
+    found = is_published(root, names.REPORTS, chosen)
+    if chosen == date:
+        return (reports.read(reports.path(root.root / names.REPORTS, date)) if found else None), []
+    if not found:
+        raise BadInput(
+            root.settings(REPORT).file,
+            f'[reasoning.qc_report] baseline = "{chosen}": there is no report {chosen}.json: name '
+            "the day of a report that is published",
+        )
+    before = root.published(names.REPORTS, REPORT, chosen)
+    return reports.read(reports.path(root.root / names.REPORTS, chosen)), [before]
+
+
+def of_drop(table: str, root: DataRoot, key: str) -> Settings:
+    """Returns what files give for a split: the file of its drop, else the data root's."""
+    corpus, _ = corpus_and_split(key)
+    return root.settings(table, ready.drop_of_corpus(root, corpus))
+
+
+def shard_settings(root: DataRoot, key: str) -> Settings:
+    """Returns what files give for token shards; `allow` names the split's own corpus alone."""
+    corpus, _ = corpus_and_split(key)
+    given = of_drop(SHARDS, root, key)
+    if "allow" not in given:
+        return given
+    own = tuple(name for name in given["allow"] if name == corpus.name)
+    return Settings({**given, "allow": own}, given.file)
+
+
+def splits_with(folder: str, root: DataRoot) -> list[str]:
+    """Returns the splits that are published in a folder, in the order of the corpora."""
+    return published_partitions(root, folder)
+
+
+def manifest_of(folder: str, root: DataRoot) -> list[str]:
+    """Returns the manifest's name if a folder has a split that it would list."""
+    return [names.MANIFEST_RECORD] if published_partitions(root, folder) else []
+
+
+def reports_now(root: DataRoot) -> list[str]:
+    """Returns the current day if a split is published that its report would describe."""
+    return [today().isoformat()] if _report_inputs(root) else []
+
+
+def _shards_config(wanted: Wanted) -> TokenizeConfig:
+    """The config of a split's token shards.
+
+    `allow` keeps this corpus alone, so that a setting for another one rebuilds nothing.
+    """
+    corpus, _ = corpus_and_split(wanted.partition)
+    config = wanted.config(
+        TokenizeConfig,
+        of_drop(SHARDS, wanted.root, wanted.partition),
+        filled_in={"vocabulary": VOCABULARY},
+    )
+    return replace(config, allow=tuple(name for name in config.allow if name == corpus.name))
+
+
+def refuse_terms(corpus: Corpus, allow: Sequence[str]) -> None:
+    """Raise NothingToBuild if the terms of a corpus forbid training and `allow` lacks its name."""
+    if corpus.licence.training_allowed is False and corpus.name not in allow:
+        raise NothingToBuild(
+            f"the terms of {corpus.name} ({corpus.licence.id}, {corpus.licence.url}) forbid "
+            f'training: to tokenise it, set allow = ["{corpus.name}"] in [reasoning.gpt2_shards]'
+        )
+
+
+def _jsonl(wanted: Wanted) -> Path:
+    """The normalised records of a split."""
+    corpus, split = corpus_and_split(wanted.partition)
+    return wanted.root.root / names.NORMALIZED / names.normalized(corpus.name, split)
+
+
+def _vocabulary_input(root: DataRoot) -> Input:
+    """The published vocabulary as an input. Raises NotBuilt if it is not published."""
+    return root.published("tokenizer", f"tokenizers/{GPT2.name}", GPT2.name)

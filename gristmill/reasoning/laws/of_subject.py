@@ -1,0 +1,106 @@
+"""The laws of reasoning asked about a subject, which may be a folder of another program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gristmill.contract import Violation
+from gristmill.families import Subject
+from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.names import MANIFEST, split_index
+from gristmill.reasoning.format.reports import dates
+from gristmill.vocabularies.pinned import GPT2
+
+
+def normalized(subject: Subject) -> Iterator[Violation]:
+    """Yields what normalised records break."""
+    from gristmill.reasoning.laws.normalized import normalized_laws
+
+    missing = subject.missing({"origins": "origins"})
+    subject.leaves(MANIFEST, "reasoning/raw_manifest")
+    yield from _nothing(subject, "{}/{}.jsonl")
+    yield from normalized_laws(subject.folder, subject.partition, has_origins=not missing)
+
+
+def raw_manifest(subject: Subject) -> Iterable[Violation]:
+    """Yields what the manifest of the normalised files breaks."""
+    from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
+
+    return raw_manifest_laws(subject.folder, subject.partition)
+
+
+def shards(subject: Subject) -> Iterable[Violation]:
+    """Yields what token shards break; of a folder without records, those of all splits."""
+    from gristmill.reasoning.laws.shards import shard_laws
+
+    if not subject.has_record:
+        return _unrecorded_shards(subject)
+    return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
+
+
+def texts(subject: Subject) -> Iterable[Violation]:
+    """Yields where token shards are not the texts of their records."""
+    from gristmill.reasoning.laws.shard_texts import text_laws
+
+    records, vocabularies = subject.inputs
+    vocabulary = vocabularies / GPT2.relative
+    return text_laws(
+        subject.folder, subject.partition, records, vocabulary, sampled=subject.sampled
+    )
+
+
+def manifest(subject: Subject) -> Iterable[Violation]:
+    """Yields what the manifest of the token shards breaks."""
+    from gristmill.reasoning.laws.manifest import manifest_laws
+
+    folder = subject.inputs[0] if subject.inputs else None
+    return manifest_laws(subject.folder, subject.partition, folder)
+
+
+def alignment(subject: Subject) -> Iterator[Violation]:
+    """Yields what an alignment breaks by itself."""
+    from gristmill.reasoning.laws.alignment import alignment_laws
+
+    yield from _nothing(subject, "{}/{}.align.jsonl")
+    yield from alignment_laws(subject.folder, subject.partition)
+
+
+def projection(subject: Subject) -> Iterable[Violation]:
+    """Yields where the tokens of steps are not those of their characters."""
+    from gristmill.reasoning.laws.alignment import projection_laws
+
+    return projection_laws(subject.folder, subject.partition, subject.inputs)
+
+
+def report(subject: Subject) -> Iterator[Violation]:
+    """Yields what a daily report breaks."""
+    from gristmill.reasoning.laws.report import report_laws
+
+    if not subject.has_record and not dates(subject.folder):
+        yield Violation("files", ".", "there is no report <date>.json")
+    yield from report_laws(subject.folder, subject.partition)
+
+
+def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
+    """A violation where no split has a file in a folder without a record.
+
+    name: of the file, with a corpus and a split to be filled in.
+    """
+    names = (name.format(*key.rsplit("__", 1)) for key in PARTITIONS)
+    if not subject.has_record and not any((subject.folder / each).is_file() for each in names):
+        yield Violation("files", ".", f"there is no {name.format('<corpus>', '<split>')}")
+
+
+def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
+    """The laws of all splits of a folder without records; those without an index are others'."""
+    from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
+    from gristmill.reasoning.laws.shards import shard_laws
+
+    subject.leaves(MANIFEST, "reasoning/manifest")
+    if not (found := splits(subject.folder)):
+        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
+    for corpus, split in found:
+        if subject.missing({split_index(corpus, split): f"index and tiling of {corpus}/{split}"}):
+            yield from other_shard_laws(subject.folder, corpus, split)
+        else:
+            yield from shard_laws(subject.folder, f"{corpus}__{split}")
