@@ -1,16 +1,21 @@
 """The code location: the definitions of all families."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import dagster as dg
 
 from assets import tokenizers
 from assets.checking.arrivals import arrivals_check
-from assets.family import Family
+from assets.family import Family, family_of
 from assets.groups import with_subjects
+from gristmill.asset import Asset, Wanted
+from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
+from gristmill.publish.build import Build
 from resources import Lake
 from sensors.alerts import alerts_sensor, is_configured
 from sensors.check_states import check_states
@@ -26,10 +31,30 @@ def families() -> Iterator[Family]:
     """
     yield tokenizers.FAMILY
     for name in FAMILIES:
+        if find_spec(f"assets.{name}") is None:
+            yield family_of(name)  # its catalog says everything
+            continue
         family = import_module(f"assets.{name}").FAMILY
         if not isinstance(family, Family):
             raise TypeError(f"assets/{name}/__init__.py: FAMILY must be a Family, not {family!r}")
         yield family
+
+
+@cache
+def declared() -> dict[str, Asset]:
+    """Returns the declarations of all assets that Gristmill builds, by key."""
+    return {asset.asset: asset for family in families() for asset in family.declared}
+
+
+def build_of(asset: str, lake: DataRoot, key: str | None) -> Build | None:
+    """Returns the build of a partition as a run without a config makes it.
+
+    asset: key of the asset; one that is not declared has None.
+    lake: the data root.
+    key: of the partition, None for an asset without partitions.
+    """
+    known = declared().get(asset)
+    return None if known is None else known.build(Wanted(known, lake, key or ""))
 
 
 def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:

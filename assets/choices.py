@@ -1,78 +1,30 @@
 """What is chosen for an asset: by files, for one run in the launchpad, and in what stands.
 
-`assets/<family>/choices.py` says for each asset which table of `gristmill.toml` it reads, and
-which file has it. See also `configs.py`: how a value is looked up for a build.
+The declaration of an asset says which table of `gristmill.toml` it reads, and which file has it.
+See also `gristmill/settings/resolve.py`: how a value is looked up for a build.
 Source: docs/configuration.md#a-choice-lasts-one-run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill import families
+from gristmill.asset import Asset, declared
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.printable import cut, printable
 from gristmill.provenance import Record
 from gristmill.publish.build import Published
 from gristmill.settings import given
-from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value, without_effect
+from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value
 from gristmill.settings.tables import Settings, Table
 from resources import Lake
 
 _MOST_SHOWN: Final = 120
 _LONGEST_LINE: Final = 1000
-
-
-@dataclass(frozen=True)
-class Choices:
-    """Where the config of an asset's partitions is chosen.
-
-    table: name of the table in `gristmill.toml`, as `macroxue/pack`.
-    settings: takes the data root and a partition; returns what files give for it. Raises
-        GristmillError if a file is refused or gone.
-    fields: names of fields in records, by key of the table, where they differ; default none.
-    left_out: keys that this asset does not take from files; default none.
-    resource: key of the resource that has the launchpad's values; default none, the asset's own.
-    place: takes the data root, a partition, a key and what files give; returns what gives the
-        value, and where a person writes another one. Default: the file of the settings.
-    """
-
-    table: str
-    settings: Callable[[Lake, str], Settings]
-    fields: Mapping[str, str] = field(default_factory=dict)
-    left_out: Collection[str] = ()
-    resource: str = ""
-    place: Callable[[Lake, str, str, Settings], tuple[str, str]] | None = None
-
-    def rules(self) -> Iterator[tuple[str, str, FieldRule]]:
-        """Yields key of the table, field of the record, and rule of what can change the output."""
-        table = families.tables()[self.table]
-        skipped = {*without_effect(table.config), *self.left_out}
-        for key, rule in table.rules(in_root=False).items():
-            if key not in skipped:
-                yield key, self.fields.get(key, key), rule
-
-    def launchpad(self, asset: str) -> tuple[str, str]:
-        """Returns where the config of a run has the values: `ops` or `resources`, and a name."""
-        return ("resources", self.resource) if self.resource else ("ops", asset.replace("/", "__"))
-
-    def places(self, lake: Lake, partition: str, key: str, given: Settings) -> tuple[str, str]:
-        """Returns what gives a value, and where a person writes another one.
-
-        lake: the data root.
-        partition: of the artifact.
-        key: of the table.
-        given: what files give.
-        """
-        if self.place is not None:
-            return self.place(lake, partition, key, given)
-        source = str(given.file) if key in given else "the default"
-        return source, f"{families.tables()[self.table].header} in {given.file}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +86,7 @@ def change_lines(published: Published) -> list[str]:
                 )
             )
             continue
-        source, target = choices.places(lake, partition, item.key, given)
+        source, target = choices.place_of_choice(lake, partition, item.key, given)
         if equal(item.other, given.get(item.key, item.rule.default)):
             again = item.advice(item.recorded, target)
             line += f"{source} gives {now}. To have {was} again, {again}, and build again"
@@ -158,10 +110,10 @@ def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
     if isinstance(given, str):
         yield Violation("config", record.artifact, given)
         return
-    values = {name: given.get(key, rule.default) for key, name, rule in choices.rules()}
+    values = {name: given.get(key, rule.default) for key, name, rule in choices.choices()}
     for item in _differences(choices, record.config, values):
         built, chosen = shown(item.recorded), shown(item.other)
-        source, target = choices.places(lake, record.partition or "", item.key, given)
+        source, target = choices.place_of_choice(lake, record.partition or "", item.key, given)
         text = (
             f"built with {item.key} = {built}, and {source} gives {chosen}, which the next build "
             f"takes. To keep {built}, {item.advice(item.recorded, target)}"
@@ -179,7 +131,7 @@ def config_rows(record: Record) -> dict[str, str]:
     """
     choices = _known().get(record.asset)
     rows = {}
-    for key, name, rule in choices.rules() if choices else ():
+    for key, name, rule in choices.choices() if choices else ():
         if name not in record.config:
             continue
         value = record.config[name]
@@ -198,9 +150,9 @@ def refused_values(run_config: Mapping[str, Any]) -> list[str]:
     """
     refused = []
     for asset, choices in _known().items():
-        kind, name = choices.launchpad(asset)
+        kind, name = _place_in_run(choices)
         values = ((run_config.get(kind) or {}).get(name) or {}).get("config") or {}
-        rules = rules_of(families.tables()[choices.table].config) if values else {}
+        rules = rules_of(choices.settings_table.config) if values else {}
         for key, value in values.items():
             reason = rules[key].refusal(value) if key in rules and value is not None else None
             if reason is not None:
@@ -222,7 +174,7 @@ def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
     choices = _known().get(asset)
     if choices is None:
         raise BadInput(given.OPTION, f"{asset} has no settings: leave {given.OPTION} out")
-    table = families.tables()[choices.table]
+    table = choices.settings_table
     elsewhere = dict.fromkeys(choices.left_out, f"{asset} takes it from what it is built from")
     not_set = {**table.not_set, **elsewhere}
     return given.given_values(replace(table, not_set=not_set), words)
@@ -236,7 +188,7 @@ def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not values:
         return {}
-    kind, name = _known()[asset].launchpad(asset)
+    kind, name = _place_in_run(_known()[asset])
     listed = {
         key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
@@ -254,8 +206,8 @@ def refused_files(lake: Lake, assets: Iterable[str]) -> list[str]:
         if (choices := _known().get(asset)) is None:
             continue
         try:
-            settings = lake.settings(choices.table)
-            _check_together(families.tables()[choices.table], settings)
+            table = choices.settings_table
+            _check_together(table, lake.settings(table.name))
         except GristmillError as error:
             refused.append(str(error))
     return list(dict.fromkeys(refused))
@@ -273,16 +225,19 @@ def _check_together(table: Table, settings: Settings) -> None:
 
 
 @cache
-def _known() -> Mapping[str, Choices]:
-    """The choices of all families, by the key of the asset."""
-    found: dict[str, Choices] = {}
-    for name in families.FAMILIES:
-        # By name: the assets of a family import the modules that import this one.
-        found.update(import_module(f"assets.{name}").FAMILY.choices)
-    return found
+def _known() -> Mapping[str, Asset]:
+    """The assets that have a config, by key."""
+    return {name: asset for name, asset in declared().items() if asset.table is not None}
 
 
-def _given(lake: Lake, choices: Choices, record: Record) -> Settings | str:
+def _place_in_run(asset: Asset) -> tuple[str, str]:
+    """Where the config of a run has the values: `ops` or `resources`, and a name."""
+    if asset.resource:
+        return "resources", asset.resource
+    return "ops", asset.asset.replace("/", "__")
+
+
+def _given(lake: Lake, choices: Asset, record: Record) -> Settings | str:
     """What files give for a partition, or why they are refused."""
     try:
         return choices.settings(lake, record.partition or "")
@@ -291,9 +246,9 @@ def _given(lake: Lake, choices: Choices, record: Record) -> Settings | str:
 
 
 def _differences(
-    choices: Choices, recorded: Mapping[str, Any], other: Mapping[str, Any]
+    choices: Asset, recorded: Mapping[str, Any], other: Mapping[str, Any]
 ) -> Iterator[_Difference]:
-    for key, name, rule in choices.rules():
+    for key, name, rule in choices.choices():
         if name in recorded and name in other and not equal(recorded[name], other[name]):
             yield _Difference(key, rule, recorded[name], other[name])
 

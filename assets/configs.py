@@ -1,4 +1,4 @@
-"""Builder configs in the launchpad, and the order in which their values are looked up."""
+"""Builder configs in the launchpad; `gristmill/settings/resolve.py` looks their values up."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
 from gristmill.settings.fields import FieldRule, rules_of
-from gristmill.settings.resolve import resolve as resolve_values
-from gristmill.settings.tables import Settings
-
-Config = TypeVar("Config")
-
 
 _LAUNCHPAD_HELP = (
     "A field that is left out here gets its value from gristmill.toml, else the default named "
@@ -57,30 +52,6 @@ def launchpad(
     model: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
     model.__doc__ = _LAUNCHPAD_HELP  # the UI shows it beside the launchpad
     return model
-
-
-def resolve(
-    config: type[Config],
-    settings: Settings,
-    run: BaseModel,
-    *,
-    defaults: Mapping[str, Any] | None = None,
-    filled_in: Mapping[str, Any] | None = None,
-) -> Config:
-    """Returns the builder's config: values of the run, else of the settings, else the defaults.
-
-    config: the builder's config dataclass.
-    settings: values from `gristmill.toml`, by field. Keys that are no fields of `config` belong
-        to the asset, and are left out.
-    run: the launchpad's config; a field that is None counts as left out.
-    defaults: values of the asset that replace the builder's defaults, by field; default none.
-    filled_in: values that the asset fills in itself; the run's come before them. Default none.
-
-    Raises BadInput if the config refuses a value, naming the file if all values come from it.
-    """
-    return resolve_values(
-        config, settings, chosen_values(run), defaults=defaults, filled_in=filled_in
-    )
 
 
 def chosen_values(run: BaseModel) -> dict[str, Any]:

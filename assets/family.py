@@ -7,15 +7,12 @@ cannot be data: partitions that are not dynamic, runs of a drop that depend on o
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 import dagster as dg
-from pydantic import BaseModel
 
 from assets import configs
 from assets.checks import disk_checks
-from assets.choices import Choices
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
@@ -23,35 +20,7 @@ from gristmill.asset import Asset, Wanted
 from gristmill.data_root import DataRoot
 from gristmill.families import Source
 from gristmill.publish.build import Build, Published
-from gristmill.publish.by_rank import Ranks
 from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
-
-
-class _NoChoices(BaseModel):
-    """The config of a run that chooses nothing itself."""
-
-
-NO_CHOICES = _NoChoices()
-"""For the builds of a run without a config."""
-
-BuildOf = Callable[[Lake, str | None], Build]
-"""Returns the build of a partition; the key is None for an asset without partitions."""
-
-
-@dataclass(frozen=True)
-class Local:
-    """How `gristmill build` builds a partition of one asset, without a Dagster run.
-
-    build: returns the build of a partition by its key; given values come before those of
-        `gristmill.toml`.
-    partitions: returns the keys of the partitions whose inputs are there.
-    ranks: returns the parts of a partition by rank, with the arguments of `build`; None for an
-        asset without ranks.
-    """
-
-    build: Callable[[Lake, str, Mapping[str, Any]], Build]
-    partitions: Callable[[Lake], Sequence[str]]
-    ranks: Callable[[Lake, str, Mapping[str, Any]], Ranks] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,12 +38,7 @@ class Family:
     hubs: by the name of the inbox, what `gristmill fetch` downloads its raw files from.
     available: returns the partition keys that `materialize --all` builds; an empty collection
         also leaves out the assets without partitions. Default None: every known key.
-    local: by the key of an asset, how `gristmill build` builds it; default none.
-    builds: by the key of an asset, what returns the build of a partition as a run without a
-        config makes it: `gristmill materialize` compares it with the record. Default none; an
-        asset in `local` needs no entry.
-    choices: by the key of an asset, which table and which files its config comes from; default
-        none: its builds have nothing to choose.
+    declared: the declarations of its assets that Gristmill builds; default none.
     """
 
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
@@ -85,21 +49,7 @@ class Family:
     resources: Mapping[str, Any] = field(default_factory=dict)
     hubs: Mapping[str, CorporaHub | PuzzlesHub | ReasoningHub] = field(default_factory=dict)
     available: Callable[[Lake], Collection[str]] | None = None
-    local: Mapping[str, Local] = field(default_factory=dict)
-    choices: Mapping[str, Choices] = field(default_factory=dict)
-    builds: Mapping[str, BuildOf] = field(default_factory=dict)
-
-    def builds_of_assets(self) -> dict[str, BuildOf]:
-        """Returns what returns the build of a partition, by the key of the asset."""
-        return {
-            **{name: _without_values(local) for name, local in self.local.items()},
-            **self.builds,
-        }
-
-
-def _without_values(local: Local) -> BuildOf:
-    # An asset without partitions takes any key.
-    return lambda lake, key: local.build(lake, key or "", {})
+    declared: Sequence[Asset] = ()
 
 
 OWNERS: Final = ["team:data"]
@@ -152,9 +102,7 @@ def family_of(
             )
             for source in catalog.sources
         ],
-        builds={asset.asset: partial(build_of, asset) for asset in assets},
-        local={asset.asset: _local(asset) for asset in assets},
-        choices={asset.asset: _choices(asset) for asset in assets if asset.table is not None},
+        declared=assets,
         **others,
     )
 
@@ -242,7 +190,7 @@ def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> I
     def of(key: str | None) -> Build:
         return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
 
-    yield from publish_asset(context, of, partition_preview=asset.preview or _no_preview)
+    yield from publish_asset(context, of, asset.preview or _no_preview)
 
 
 def _no_preview(_: Published) -> dict[str, str]:
@@ -268,19 +216,6 @@ def _backfill(batch: int) -> dg.BackfillPolicy | None:
     return None if batch == 1 else dg.BackfillPolicy.multi_run(max_partitions_per_run=batch)
 
 
-def _local(asset: Asset) -> Local:
-    ranks = asset.ranks
-
-    def build(lake: DataRoot, key: str, values: Mapping[str, Any]) -> Build:
-        return build_of(asset, lake, key, values)
-
-    def by_rank(lake: DataRoot, key: str, values: Mapping[str, Any]) -> Any:
-        assert ranks is not None
-        return ranks(Wanted(asset, lake, key, values))
-
-    return Local(build, partial(available, asset), by_rank if ranks is not None else None)
-
-
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     """Returns the partitions of an asset whose inputs are there.
 
@@ -298,15 +233,3 @@ def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     made_from = families.kind_of_asset(first)
     assert isinstance(made_from, Asset)
     return lake.partitions_of(first, made_from.place)
-
-
-def _choices(asset: Asset) -> Choices:
-    assert asset.table is not None
-    return Choices(
-        asset.table.name,
-        asset.settings,
-        fields=asset.recorded,
-        left_out=asset.left_out,
-        resource=asset.resource,
-        place=asset.place_of_choice,
-    )

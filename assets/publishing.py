@@ -1,14 +1,12 @@
 """Publishes the partitions of a run and reports each of them as a Dagster event.
 
 Every asset of the project calls `publish_asset` with a function that returns the `Build` of a
-partition. The functions for the builds belong in `assets/<family>/`, the previews in
-`gristmill/<family>/show/`.
+partition, and one that shows what was published: the declaration of the asset names both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -33,7 +31,6 @@ from gristmill.run.shown_progress import LogLines
 from gristmill.settings.mirrors import MirrorSettings
 
 BuildOf = Callable[[str | None], Build]
-Preview = Callable[[Path], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
 
 # Characters of one reason, and partitions, in the event of a run of many that failed.
@@ -60,18 +57,15 @@ BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
 def publish_asset(
     context: dg.AssetExecutionContext,
     build_of: BuildOf,
-    preview: Preview = lambda _: {},
-    partition_preview: PartitionPreview = lambda _: {},
+    preview: PartitionPreview = lambda _: {},
 ) -> Iterator[Event]:
     """Publish the run's partitions of one asset, and report each with its record.
 
     context: the context of the asset's step. The asset has `output_required=False`.
     build_of: takes a partition key (None for an asset without partitions) and returns what is
         to be built.
-    preview: takes the published folder and returns Markdown documents and numbers by title, in
+    preview: takes what was published, and returns Markdown documents and numbers by title, in
         addition to the counts of the record; default none.
-    partition_preview: the same for a partition in a folder that several partitions share; it
-        takes the published artifact. Default none.
 
     Yields one event for each partition. If a build raises NothingToBuild or fails, the event is an
     observation with the reason: the partition does not count as materialized. A run without a
@@ -87,13 +81,10 @@ def publish_asset(
     worker.sign(context)
     open_databases.hold(context.instance, context.run.run_id)
 
-    def documents(published: Published) -> Mapping[str, str | int | float]:
-        return {**preview(published.folder), **partition_preview(published)}
-
     with Outcomes(context).spoken_for() as outcomes:
         mirror = yield from _mirror(context, outcomes)
         try:
-            yield from _publish_run(context, build_of, documents, outcomes)
+            yield from _publish_run(context, build_of, preview, outcomes)
         except dg.Failure:
             # Of a batch, some partitions came through.
             try:

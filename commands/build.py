@@ -11,10 +11,11 @@ import click
 
 import definitions
 from assets import choices
-from assets.family import Local
+from assets.family import available
 from assets.mirrored import STATUS, cure, pushed
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
 from commands.terminal import say, shown
+from gristmill.asset import Asset, Wanted
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
@@ -62,26 +63,26 @@ def build(
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
-    local, lake = _local(asset), Lake()
+    declared, lake = _declared(asset), Lake()
     values = settings_of(asset, words)
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
     if rank is not None and world_size is not None:
-        _check_rank(local, asset, rank, world_size)
+        _check_rank(declared, rank, world_size)
         if "world_size" in values:
             raise click.UsageError("--set world_size: leave it out, --world-size gives it")
     if partition == "":
         raise click.UsageError(
             f"{asset}: the partition is empty: name one, or leave it out for all of them"
         )
-    keys = local.partitions(lake) if partition is None else [partition]
+    keys = available(declared, lake) if partition is None else [partition]
     idle = [] if partition is not None else list(_idle_drops(lake, asset))
     for drop in idle:
         say(f"{drop.state} {shown(drop.key)}: {shown(drop.reason)}")
     is_refused = any(drop.state == REFUSED for drop in idle)
     if not keys and not is_refused:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
-    work = _Work(local, lake, asset, rank, world_size, values, not no_wait)
+    work = _Work(declared, lake, rank, world_size, values, not no_wait)
     failed = work.build(keys, is_named=partition is not None)
     problems = [f"not built: {line}" for line in failed]
     if missed := work.missed:
@@ -103,15 +104,14 @@ class _Work:
 
     def __init__(
         self,
-        local: Local,
+        asset: Asset,
         lake: Lake,
-        asset: str,
         rank: int | None,
         world_size: int | None,
         values: Mapping[str, Any],
         wait: bool,
     ) -> None:
-        self._local, self._lake, self._asset = local, lake, asset
+        self._asset, self._lake = asset, lake
         self._rank, self._wait = rank, wait
         self._values = {**values} if world_size is None else {**values, "world_size": world_size}
         self._is_chosen = bool(values)
@@ -141,14 +141,14 @@ class _Work:
         return failed
 
     def _build(self, key: str) -> None:
-        progress = reporter(work=f"{self._asset} {key}")
+        progress = reporter(work=f"{self._asset.asset} {key}".rstrip())
         with progress.working() as lines, self._lake.engine():
             done = (
                 self._build_whole(key, progress)
                 if self._rank is None
                 else self._build_rank(key, self._rank, progress)
             )
-            if self._mirror.takes(self._asset) and done is not None:
+            if self._mirror.takes(self._asset.asset) and done is not None:
                 self.missed += _push(self._lake.root, self._mirror, done, progress)
             lines.append("parts made" if done is None else "done")
 
@@ -159,14 +159,14 @@ class _Work:
 
     def _build_rank(self, key: str, rank: int, progress: Progress) -> Artifact | None:
         """Make the parts of a rank; the artifact if it is published then."""
-        assert self._local.ranks is not None
+        assert self._asset.ranks is not None
         described = self._described(key)
         by_files = {name: value for name, value in self._values.items() if name != "world_size"}
         world_size = self._values["world_size"]
-        configured = self._local.ranks(self._lake, key, by_files).world_size
+        configured = self._asset.ranks(self._wanted(key, by_files)).world_size
         if configured != world_size:
-            self._note(_world_size_note(self._lake, described.asset, key, configured, world_size))
-        ranks = self._local.ranks(self._lake, key, self._values)
+            self._note(_world_size_note(self._lake, self._asset, key, configured, world_size))
+        ranks = self._asset.ranks(self._wanted(key, self._values))
         built = build_rank(described, ranks, rank, progress, wait=self._wait)
         say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
         if built.published is None:
@@ -179,9 +179,12 @@ class _Work:
     def _described(self, key: str) -> Build:
         """The build of a partition. Raises UsageError for an unknown one."""
         try:
-            return self._local.build(self._lake, key, self._values)
+            return self._asset.build(self._wanted(key, self._values))
         except ValueError as error:
             raise click.UsageError(f"partition {error}") from error
+
+    def _wanted(self, key: str, values: Mapping[str, Any]) -> Wanted:
+        return Wanted(self._asset, self._lake, key, values)
 
     def _say(self, published: Published) -> None:
         record = published.record
@@ -209,23 +212,20 @@ def _idle_drops(lake: Lake, asset: str) -> Iterator[Standing]:
                 yield replace(drop, key=f"drops/{inbox.folder}/{drop.key}")
 
 
-def _check_rank(local: Local, asset: str, rank: int, world_size: int) -> None:
+def _check_rank(asset: Asset, rank: int, world_size: int) -> None:
     """Raise UsageError for ranks that do not fit."""
-    if local.ranks is None:
-        raise click.UsageError(f"{asset} has no ranks: leave out --rank")
+    if asset.ranks is None:
+        raise click.UsageError(f"{asset.asset} has no ranks: leave out --rank")
     if rank >= world_size:
         raise click.UsageError(f"--rank {rank}: must be below --world-size {world_size}")
 
 
 def _world_size_note(
-    lake: Lake, asset: str, partition: str, configured: int, world_size: int
+    lake: Lake, asset: Asset, partition: str, configured: int, world_size: int
 ) -> str:
     """What the next build by a run does: the number is part of the fingerprint."""
-    chosen = next(
-        family.choices[asset] for family in definitions.families() if asset in family.choices
-    )
-    given = chosen.settings(lake, partition)
-    source, target = chosen.places(lake, partition, "world_size", given)
+    given = asset.settings(lake, partition)
+    source, target = asset.place_of_choice(lake, partition, "world_size", given)
     return (
         f"note: {source} gives world_size = {configured}, with which the next "
         f"`gristmill materialize` builds again: write world_size = {world_size} under {target}"
@@ -242,13 +242,9 @@ def _push(
             yield Entry.of(root, artifact).name
 
 
-def _local(asset: str) -> Local:
-    """How an asset is built without Dagster. Raises UsageError where that is not offered."""
-    known = {
-        name: local for family in definitions.families() for name, local in family.local.items()
-    }
+def _declared(asset: str) -> Asset:
+    """The declaration of an asset. Raises UsageError for an unknown one."""
+    known = definitions.declared()
     if asset not in known:
-        raise click.UsageError(
-            f"{asset!r} is none of {', '.join(sorted(known))}: use gristmill materialize"
-        )
+        raise click.UsageError(f"{asset!r} is none of {', '.join(sorted(known))}")
     return known[asset]

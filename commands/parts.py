@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 import dagster as dg
 
@@ -11,20 +9,13 @@ import definitions
 from assets import choices
 from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say, shown
+from gristmill.asset import Asset, Wanted
 from gristmill.contract import GristmillError
 from gristmill.publish.build import Build
 from gristmill.publish.by_rank import ShareBuilt, build_share
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
-
-IN_PARTS: Final = (
-    *("macroxue/pack", "synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards"),
-    *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
-    *("reasoning/gpt2_shards", "reasoning/alignment"),
-    *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
-)
-"""The assets that are made in parts; of the others a share would make the whole."""
 
 
 @click.command(cls=CheckoutCommand)
@@ -42,7 +33,7 @@ def parts(share: int, of: int, asset: str, partition: str | None) -> None:
     if share > of:
         raise click.UsageError(f"share {share}: must be at most {of}")
     lake = Lake()
-    if not partition and asset in IN_PARTS:
+    if not partition and in_parts().get(asset) is not None:
         raise click.UsageError(f"{asset} needs a partition; its partitions: {_known(lake, asset)}")
     build = described(lake, asset, partition)
     if reason := _indivisible(build):
@@ -62,19 +53,20 @@ def described(lake: Lake, asset: str, partition: str | None) -> Build:
     Raises UsageError for an asset that is not made in parts and for an unknown partition,
     GristmillError for a file of settings that is refused.
     """
-    if asset not in IN_PARTS:
-        raise click.UsageError(f"{asset!r} is none of {', '.join(IN_PARTS)}")
-    known = {
-        name: build_of
-        for family in definitions.families()
-        for name, build_of in family.builds_of_assets().items()
-    }
+    known = in_parts()
+    if asset not in known:
+        raise click.UsageError(f"{asset!r} is none of {', '.join(known)}")
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
     try:
-        return known[asset](lake, partition)
+        return known[asset].build(Wanted(known[asset], lake, partition or ""))
     except ValueError as error:
         raise click.UsageError(f"partition {error}") from error
+
+
+def in_parts() -> dict[str, Asset]:
+    """The assets that are made in parts; of the others a share would make the whole."""
+    return {name: asset for name, asset in definitions.declared().items() if asset.in_parts}
 
 
 def _known(lake: Lake, asset: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -104,10 +105,16 @@ class Asset(Kind):
     in_parts: bool = False
 
     @property
+    def settings_table(self) -> Table:
+        """Its table of `gristmill.toml`. Raises TypeError for an asset without settings."""
+        if self.table is None:
+            raise TypeError(f"{self.asset}: has no settings")
+        return self.table
+
+    @property
     def code_version(self) -> str:
         """The version of its builder, as a person raises it."""
-        assert self.version or self.table is not None
-        return self.version or str(self.table.config.CODE_VERSION)  # type: ignore[union-attr]
+        return self.version or str(self.settings_table.config.CODE_VERSION)
 
     def settings(self, root: DataRoot, partition: str) -> Settings:
         """Returns what files give for a partition.
@@ -116,16 +123,14 @@ class Asset(Kind):
 
         Raises GristmillError where a file is refused or gone.
         """
-        assert self.table is not None
         if self.given is not None:
             return self.given(root, partition)
-        return root.settings(self.table.name)
+        return root.settings(self.settings_table.name)
 
     def choices(self) -> Iterator[tuple[str, str, FieldRule]]:
         """Yields key of the table, field of the record, and rule of what can change the output."""
-        assert self.table is not None
-        skipped = {*without_effect(self.table.config), *self.left_out}
-        for key, rule in self.table.rules(in_root=False).items():
+        skipped = {*without_effect(self.settings_table.config), *self.left_out}
+        for key, rule in self.settings_table.rules(in_root=False).items():
             if key not in skipped:
                 yield key, self.recorded.get(key, key), rule
 
@@ -136,11 +141,10 @@ class Asset(Kind):
 
         root: the data root. key: of the table. given: what files give.
         """
-        assert self.table is not None
         if self.place_of is not None:
             return self.place_of(root, partition, key, given)
         source = str(given.file) if key in given else "the default"
-        return source, f"{self.table.header} in {given.file}"
+        return source, f"{self.settings_table.header} in {given.file}"
 
 
 @dataclass(frozen=True)
@@ -174,12 +178,11 @@ class Wanted:
 
         Raises BadInput where the config refuses a value, naming the file if all come from it.
         """
-        assert self.asset.table is not None
         return resolve(
             config,
             self.asset.settings(self.root, self.partition) if given is None else given,
             self.chosen,
-            defaults=self.asset.table.defaults,
+            defaults=self.asset.settings_table.defaults,
             filled_in=filled_in,
         )
 
@@ -234,3 +237,10 @@ class Wanted:
             deletes=deletes,
             account=account,
         )
+
+
+@cache
+def declared() -> Mapping[str, Asset]:
+    """The declarations of all families by the key of the asset, in the order of the families."""
+    kinds = (kind for each in families.catalogs() for kind in each.kinds)
+    return {kind.asset: kind for kind in kinds if isinstance(kind, Asset)}

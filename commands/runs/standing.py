@@ -53,11 +53,6 @@ class Standing:
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake, graph: Graph) -> None:
         self._instance, self._lake, self._graph = instance, lake, graph
-        self._build_of = {
-            name: build_of
-            for family in definitions.families()
-            for name, build_of in family.builds_of_assets().items()
-        }
 
     def plan(
         self, asset: dg.AssetKey, keys: Sequence[str | None], progress: Progress = SILENT
@@ -90,8 +85,8 @@ class Standing:
         asset: key of the asset.
         key: of the partition.
         """
-        build_of = self._build_of.get(asset.to_user_string())
-        reason = reason_to_build(build_of(self._lake, key)) if build_of else "its run finds out"
+        build = definitions.build_of(asset.to_user_string(), self._lake, key)
+        reason = reason_to_build(build) if build is not None else "its run finds out"
         return reason or "its page is not current"
 
     def _compare(
@@ -103,11 +98,11 @@ class Standing:
     ) -> None:
         """Put the record of a partition into `current`, or what is known of it into `plan`."""
         name = asset.to_user_string()
-        build_of = self._build_of.get(name)
-        if build_of is None:  # its family says no builds: a run finds out
-            return
         try:
-            record = standing_record(build_of(self._lake, key))
+            build = definitions.build_of(name, self._lake, key)
+            if build is None:  # no family declares it: a run finds out
+                return
+            record = standing_record(build)
         except NothingToBuild as error:
             if self._is_observed(asset, key, error):
                 reason = plain(str(error))

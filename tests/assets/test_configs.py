@@ -11,14 +11,13 @@ import dagster as dg
 import pytest
 
 from assets.chess.assets import ChessMonth
-from assets.configs import chosen_values, launchpad, resolve
+from assets.configs import chosen_values, launchpad
 from definitions import build_defs
 from gristmill import families
-from gristmill.chess.config import MonthConfig
-from gristmill.contract import BadInput
-from gristmill.macroxue.config import MergeConfig, PackConfig
+from gristmill.macroxue.config import PackConfig
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.settings.fields import rules_of
+from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings
 from gristmill.synth.config import KDConfig
 
@@ -132,41 +131,14 @@ def test_right_choices_are_accepted_and_reach_the_config_as_texts(
     assert type(chosen_values(run)["layout"]) is str
     run = launchpad(NormalizeConfig)(cleaning=["boxed"])
     assert [type(item) for item in chosen_values(run)["cleaning"]] == [str]
-    config = resolve(NormalizeConfig, Settings({}, Path("x.toml")), run)
+    config = resolve(NormalizeConfig, Settings({}, Path("x.toml")), chosen_values(run))
     assert config == NormalizeConfig(cleaning=("boxed",))
-
-
-def test_values_come_from_the_run_then_the_file_then_the_asset() -> None:
-    run = launchpad(MonthConfig)(min_context=11)
-    settings = Settings({"min_context": 9, "seed": 3, "time_controls": ["blitz"]}, Path("x.toml"))
-    config = resolve(MonthConfig, settings, run, defaults={"seed": 1, "min_plies": 4})
-    assert (config.min_context, config.seed, config.min_plies) == (11, 3, 4)
-    assert config.time_controls == ("blitz",)
-
-
-def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file() -> None:
-    settings = Settings({"names": ("x", "y"), "drop": "d"}, Path("x.toml"))
-    filled = {"names": ("a", "b")}
-    assert resolve(MergeConfig, settings, launchpad(MergeConfig)(), filled_in=filled).names == (
-        "a",
-        "b",
-    )
-
-
-def test_values_that_do_not_fit_together_name_their_file() -> None:
-    settings = Settings({"train_ratio": 0.95}, Path("/root/gristmill.toml"))
-    rule = r"sum to 0 .. 1 \(given: train_ratio = 0.95\)"
-    with pytest.raises(BadInput, match=rf"^/root/gristmill.toml: .*{rule}"):
-        resolve(MonthConfig, settings, launchpad(MonthConfig)())
-    with pytest.raises(BadInput, match=r"^configuration: .*train_ratio = 0.95, seed = 5"):
-        resolve(MonthConfig, settings, launchpad(MonthConfig)(seed=5))
-    with pytest.raises(BadInput, match=r"^configuration: seed = -1: must be"):
-        resolve(MonthConfig, Settings({}, Path("x.toml")), launchpad(MonthConfig)(seed=-1))
 
 
 def test_a_whole_number_in_a_file_or_in_the_launchpad_is_the_equal_float() -> None:
     run = launchpad(KDConfig, leave_out=["vocabulary"])
     place = {"vocabulary": Path("v")}
-    of_file = resolve(KDConfig, Settings({"valid_fraction": 1}, Path("x")), run(), filled_in=place)
-    chosen = resolve(KDConfig, Settings({}, Path("x")), run(valid_fraction=1), filled_in=place)
+    of_file = resolve(KDConfig, Settings({"valid_fraction": 1}, Path("x")), {}, filled_in=place)
+    given = chosen_values(run(valid_fraction=1))
+    chosen = resolve(KDConfig, Settings({}, Path("x")), given, filled_in=place)
     assert repr(of_file.valid_fraction) == repr(chosen.valid_fraction) == "1.0"

@@ -17,6 +17,7 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.run.progress import Report, reporting_to
 from gristmill.settings.engines import RUN
 from gristmill.settings.mirrors import MIRROR
+from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Table
 from resources import Lake
 
@@ -81,11 +82,11 @@ def first(
     config: ConfigRun,  # type: ignore[valid-type]
     lake: Lake,
 ) -> Iterator[Any]:
-    resolved = configs.resolve(Config, lake.settings("first"), config)
+    resolved = resolve(Config, lake.settings("first"), configs.chosen_values(config))
     yield from publish_asset(
         context,
         lambda key: build(lake, key, resolved, "first"),
-        lambda folder: {"words": (folder / "words.txt").read_text()},
+        lambda published: {"words": (published.folder / "words.txt").read_text()},
     )
 
 

@@ -12,8 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 import definitions
-from assets import reasoning, tokenizers
-from assets.family import Family, Local
 from commands.build import build
 from gristmill import families, provenance
 from gristmill.contract import GristmillError
@@ -53,18 +51,23 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
     vocabulary = find(GPT2, vocabulary_root)
     config = TokenizeConfig(vocabulary, seq_len=8, tokens_per_shard=24, world_size=3)
     jsonl = data / names.NORMALIZED / names.normalized("gsm8k", "train")
-    local = {
-        "reasoning/normalized": Local(
-            lambda lake, key, values: normalized_build(lake.root, key), lambda lake: []
+    known = definitions.declared()
+    declared = {
+        "reasoning/normalized": replace(
+            known["reasoning/normalized"],
+            build=lambda wanted: normalized_build(wanted.root.root, wanted.partition),
+            available=lambda root: [],
         ),
-        ASSET: Local(
-            lambda lake, key, values: shards_build(lake.root, replace(config, **values), key),
-            lambda lake: [PARTITION],
-            lambda lake, key, values: SplitRanks(jsonl, replace(config, **values)),
+        ASSET: replace(
+            known[ASSET],
+            build=lambda wanted: shards_build(
+                wanted.root.root, replace(config, **wanted.chosen), wanted.partition
+            ),
+            available=lambda root: [PARTITION],
+            ranks=lambda wanted: SplitRanks(jsonl, replace(config, **wanted.chosen)),
         ),
     }
-    family = Family(assets=[], local=local, choices=reasoning.FAMILY.choices)
-    monkeypatch.setattr(definitions, "families", lambda: iter([family]))
+    monkeypatch.setattr(definitions, "declared", lambda: declared)
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 
@@ -87,8 +90,7 @@ def test_a_partition_is_published_and_then_unchanged(
 def test_a_build_waits_for_another_one_unless_it_may_not(
     run: Command, data: Path, shards: Path, monkeypatch: pytest.MonkeyPatch, rank: tuple[str, ...]
 ) -> None:
-    (local,) = (family.local[ASSET] for family in definitions.families())
-    slot = Slot.of(local.build(Lake(), PARTITION, {}))
+    slot = Slot.of(definitions.build_of(ASSET, Lake(), PARTITION))
     held = ExitStack()
     held.enter_context(locks.locked(slot.lock, "it"))
     stopped = run("build", ASSET, PARTITION, "--no-wait", *rank)
@@ -241,7 +243,7 @@ def test_the_command_builds_splits_of_the_family_by_rank(
         write_drop(data / "drops" / "reasoning" / corpus, corpus)
     (data / "drops" / "tokenizers").mkdir()
     shutil.copy(find(GPT2, vocabulary_root), data / "drops" / "tokenizers" / GPT2.file)
-    publish(tokenizers._build(GPT2, Lake()))
+    publish(definitions.build_of(f"tokenizers/{GPT2.name}", Lake(), None))
     assert run("build", "reasoning/normalized").exit_code == 0
     for rank, words in ((1, "not published yet"), (0, ": published, data version ")):
         result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")

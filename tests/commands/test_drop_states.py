@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from commands.parts import IN_PARTS
+from commands.parts import in_parts
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD, WAITS, Judgement
 from gristmill.provenance import raw_inputs
 from resources import Lake
@@ -193,7 +193,7 @@ def _local_entrances(world: World, case: Case, words: str, status: int) -> None:
         every = world.run("build", case.asset)
         assert every.exit_code == status, every.output
         assert words in one_line(every.output), every.output
-    if case.asset in IN_PARTS:
+    if case.asset in in_parts():
         share = world.run("parts", "1", "2", case.asset, case.partition)
         assert share.exit_code == 1 and words in one_line(share.output), share.output
 

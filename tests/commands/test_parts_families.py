@@ -27,7 +27,7 @@ def _share(share: int, asset: str, partition: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asset", budget.chosen("shares", sorted(parts.IN_PARTS), each=12))
+@pytest.mark.parametrize("asset", budget.chosen("shares", sorted(parts.in_parts()), each=12))
 def test_two_shares_and_a_run_give_what_one_build_gives(
     sample_root: SampleRoot, run: Command, data: Path, asset: str
 ) -> None:

@@ -11,6 +11,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
+import definitions
 from assets.macroxue import FAMILY
 from gristmill import provenance
 from gristmill.inbox import READY, REFUSED, WAITS
@@ -355,8 +356,8 @@ def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_pack
 
 def test_a_pool_that_is_no_key_names_no_file(lake: Lake) -> None:
     for ask in (
-        lambda: FAMILY.builds["macroxue/pool"](lake, "../../x"),
-        lambda: FAMILY.choices["macroxue/pool"].settings(lake, "../../x"),
+        lambda: definitions.build_of("macroxue/pool", lake, "../../x"),
+        lambda: definitions.declared()["macroxue/pool"].settings(lake, "../../x"),
     ):
         with pytest.raises(BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"):
             ask()

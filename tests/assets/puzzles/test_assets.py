@@ -9,6 +9,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
+import definitions
 from assets.puzzles import BUILT_IN_KEYS, FAMILY
 from gristmill import provenance
 from gristmill.contract import NothingToBuild
@@ -216,7 +217,7 @@ def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
 
 def test_a_build_without_its_source_says_so_at_once(lake: Lake) -> None:
     with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
-        FAMILY.builds["puzzles/sudoku"](lake, "sudoku-extreme-full")
+        definitions.build_of("puzzles/sudoku", lake, "sudoku-extreme-full")
     assert drops.INBOX == "puzzles"
 
 

@@ -1,0 +1,62 @@
+"""The recipes of docs/recipes.md: the files that they name are there, and an asset is built."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gristmill.families import FAMILIES
+from tests.architecture.toy_family import run
+from tests.paths import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "recipes.md"
+FILE = re.compile(r"^`(gristmill/letters/[\w/]+\.py)`\n\n```python\n(.*?)^```$", re.M | re.S)
+NAMED = re.compile(r"^\| `([^`]+)`", re.M)
+
+
+def _block(page: str, before: str) -> str:
+    """The code that follows a sentence of the page."""
+    found = re.search(rf"{re.escape(before)}.*?^```python\n(.*?)^```$", page, re.M | re.S)
+    assert found is not None, before
+    return found[1]
+
+
+def test_a_recipe_names_files_that_are_there() -> None:
+    named = NAMED.findall(PAGE.read_text())
+    assert len(named) > 15
+    for path in named:
+        families = FAMILIES if "<family>" in path else [""]
+        for family in families:
+            place = CHECKOUT / path.replace("<family>", family).replace("<kind>", "sudoku")
+            assert place.exists(), f"{path} of {family}"
+
+
+def test_an_asset_is_two_modules_a_build_and_a_declaration(toy_checkout: Path) -> None:
+    page = PAGE.read_text()
+    for path, text in FILE.findall(page):
+        (toy_checkout / path).write_text(text)
+    builds = toy_checkout / "gristmill/letters/builds.py"
+    builds.write_text(f"{builds.read_text()}\n\n{_block(page, 'at the end of')}")
+    family = toy_checkout / "gristmill/letters/family.py"
+    text = family.read_text()
+    text = text.replace("kinds=[_COUNTS]", "kinds=[_COUNTS, _TOTALS]")
+    text = text.replace(
+        "from gristmill.families",
+        "from gristmill.code.digest import Code\nfrom gristmill.families",
+        1,
+    )
+    family.write_text(
+        text.replace("CATALOG =", f"{_block(page, 'in the list `kinds`')}\n\nCATALOG =")
+    )
+    drop = toy_checkout / "data/drops/letters/summed"
+    drop.mkdir(parents=True)
+    (drop / "a.txt").write_text("Abba\ncab\n")
+    assert "published" in run(toy_checkout, "operate.py", "build", "letters/counts", "summed")
+    assert "published" in run(toy_checkout, "operate.py", "build", "letters/totals")
+    read = "import numpy; print(numpy.load('data/letters/totals/summed/totals.npy')[:3])"
+    assert run(toy_checkout, "-c", read) == "[3 3 1]\n"
+    table = run(
+        toy_checkout, "operate.py", "materialize", "letters/totals", "--partition", "summed"
+    )
+    assert "letters/totals" in table
+    assert "2 artifacts" in run(toy_checkout, "-m", "gristmill.cli", "verify", "data/letters")
