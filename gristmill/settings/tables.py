@@ -15,14 +15,8 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.settings.fields import (
-    FieldRule,
-    equal,
-    nearest,
-    rules_of,
-    shown,
-    without_effect,
-)
+from gristmill.settings.fields import FieldRule, equal, nearest, rules_of, shown
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
@@ -97,7 +91,7 @@ class Table:
         recorded: the config of the record. Keys that it lacks or that change no output are left
             out.
         """
-        skipped = without_effect(self.config)
+        skipped = fields_with(self.config, NO_EFFECT)
         for name, rule in self.rules(in_root=False).items():
             now = given.get(name, rule.default)
             if name in recorded and name not in skipped and not equal(recorded[name], now):

@@ -38,7 +38,7 @@ BELOW = {
     "families": BASE | {"code", "inbox", "run", "settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
-    "provenance": BASE | {"run", "families", "inbox", "untrusted"},
+    "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
