@@ -131,7 +131,7 @@ def _check_ratios(train_ratio: float, val_ratio: float) -> None:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
 
 
-def _settle_games(config: GameConfig | SpliceConfig | MonthConfig) -> None:
+def _settle_games(config: GameConfig | SpliceConfig) -> None:
     """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
     stated = None if isinstance(config.games, _Unstated) else str(config.games)
     older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
@@ -296,9 +296,10 @@ class MonthConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle_games(self)
+        game = self.game()
+        for name in ("games", "allow_draws"):
+            object.__setattr__(self, name, getattr(game, name))
         self.validate()
-        self.game()
         self.cache()
         self.splice()
 
