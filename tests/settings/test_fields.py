@@ -146,7 +146,7 @@ def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed() -> None
     ],
     ids=str,
 )
-def test_a_type_or_a_mark_without_a_rule_is_refused_at_once(hint: object) -> None:
+def test_a_type_or_a_trait_without_a_rule_is_refused_at_once(hint: object) -> None:
     config = dataclasses.make_dataclass("Unknown", [("field_of_it", hint)])
     with pytest.raises(TypeError, match=r"^field_of_it: "):
         rules_of(config)

@@ -45,7 +45,7 @@ class Mill:
     label: str = ""
 
 
-def test_a_field_has_the_marks_of_its_kind_and_its_own_which_replace_them() -> None:
+def test_a_field_has_the_traits_of_its_kind_and_its_own_which_replace_them() -> None:
     sentences = [rule.sentences for rule in rules_of(Mill).values()]
     assert sentences[:7] == [
         f"Must be a whole number from 0 to {MOST_WORKERS}. Unit: processes. Default: 1.",
@@ -62,7 +62,7 @@ def test_a_field_has_the_marks_of_its_kind_and_its_own_which_replace_them() -> N
     assert rules_of(Mill)["engine"].choices == ENGINES
 
 
-def test_marks_say_what_records_make_of_a_field() -> None:
+def test_traits_say_what_records_make_of_a_field() -> None:
     assert fields_with(Mill, NO_EFFECT) == ("workers", "threads", "bad_rows", "engine")
     assert fields_with(Mill, COUNTED_BEFORE) == ("bad_rows",)
     assert fields_with(Mill, ADDED_LATER) == ("sieve",)
@@ -71,7 +71,7 @@ def test_marks_say_what_records_make_of_a_field() -> None:
     assert config_fields(Mill(sieve=8), affecting_output=True) == counted | {"sieve": 8}
 
 
-def test_a_class_that_inherits_fields_has_marks_of_its_own() -> None:
+def test_a_class_that_inherits_fields_has_traits_of_its_own() -> None:
     @dataclass(frozen=True)
     class Later(Mill):
         label: Annotated[str, NO_EFFECT] = ""
