@@ -216,6 +216,16 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Returns the question whether the nearest known name was meant, or an empty text.
+
+    name: the misspelt name.
+    known: the names to choose from.
+    """
+    close = nearest(name, known)
+    return "" if close is None else f": did you mean {close}?"
+
+
 def shown(value: object) -> str:
     """Returns a value as messages show it: on one line, as in TOML, a long one cut with a count."""
     if isinstance(value, bool):
