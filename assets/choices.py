@@ -20,7 +20,8 @@ from gristmill.printable import cut, printable
 from gristmill.provenance import Record
 from gristmill.publish.build import Published
 from gristmill.settings import given
-from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value, without_effect
+from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 from gristmill.settings.tables import Settings, Table
 from resources import Lake
 
@@ -52,7 +53,7 @@ class Choices:
     def rules(self) -> Iterator[tuple[str, str, FieldRule]]:
         """Yields key of the table, field of the record, and rule of what can change the output."""
         table = families.tables()[self.table]
-        skipped = {*without_effect(table.config), *self.left_out}
+        skipped = {*fields_with(table.config, NO_EFFECT), *self.left_out}
         for key, rule in table.rules(in_root=False).items():
             if key not in skipped:
                 yield key, self.fields.get(key, key), rule
