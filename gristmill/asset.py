@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from gristmill import families
 from gristmill.contract import Summary, Violation
 from gristmill.families import Kind, Subject
-from gristmill.settings.fields import FieldRule, without_effect
+from gristmill.settings.fields import FieldRule
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings, Table
 
@@ -124,7 +125,7 @@ class Asset(Kind):
     def choices(self) -> Iterator[tuple[str, str, FieldRule]]:
         """Yields key of the table, field of the record, and rule of what can change the output."""
         assert self.table is not None
-        skipped = {*without_effect(self.table.config), *self.left_out}
+        skipped = {*fields_with(self.table.config, NO_EFFECT), *self.left_out}
         for key, rule in self.table.rules(in_root=False).items():
             if key not in skipped:
                 yield key, self.recorded.get(key, key), rule
