@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,8 @@ from gristmill.puzzles.format.encoding import Encoding
 from gristmill.puzzles.laws.augmentation import augmentation_law
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.settings.fields import check_fields
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import NO_EFFECT, Count, Ge, Help, Le
 
 KIND = "lights-out"
 SIDES = (2, 3, 6)
@@ -43,19 +44,16 @@ def lit(presses: Board) -> Board:
 
 
 @dataclass(frozen=True)
-class LightsOutConfig:
+class LightsOutConfig(Checked):
     """How boards become a dataset."""
 
     CODE_VERSION: ClassVar = "1"
 
-    boards: int = field(default=1000, metadata={"least": 10, "help": "Boards of each split."})
-    num_aug: int = field(default=7, metadata={"least": 0, "most": 7, "help": "Symmetries."})
-    seed: int = field(default=42, metadata={"least": 0, "help": "Decides every board."})
-    dtype: str = field(default="int32", metadata={"choices": ("int32", "uint8")})
-    workers: int = field(default=1, metadata={"affects_output": False, "least": 0})
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    boards: Annotated[int, Ge(10), Help("Boards of each split.")] = 1000
+    num_aug: Annotated[Count, Le(7), Help("Symmetries.")] = 7
+    seed: Annotated[Count, Help("Decides every board.")] = 42
+    dtype: Literal["int32", "uint8"] = "int32"
+    workers: Annotated[Count, NO_EFFECT] = 1
 
 
 def presses_of(seed: int, split: str, number: int) -> Board:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from gristmill import families
 from gristmill.contract import Summary, Violation
 from gristmill.families import Kind, Subject
-from gristmill.settings.fields import FieldRule, without_effect
+from gristmill.settings.fields import FieldRule
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings, Table
 
@@ -129,7 +130,7 @@ class Asset(Kind):
 
     def choices(self) -> Iterator[tuple[str, str, FieldRule]]:
         """Yields key of the table, field of the record, and rule of what can change the output."""
-        skipped = {*without_effect(self.settings_table.config), *self.left_out}
+        skipped = {*fields_with(self.settings_table.config, NO_EFFECT), *self.left_out}
         for key, rule in self.settings_table.rules(in_root=False).items():
             if key not in skipped:
                 yield key, self.recorded.get(key, key), rule

@@ -1,31 +1,116 @@
 """The configs of the chess family: one for a month, and one for each builder.
 
 `MonthConfig` makes the configs of all builders from one set of choices, so that a
-dataset and its cache cannot differ. The metadata of a field has a `help` text, and
-`choices` where the values are a fixed set, and the bounds and the unit of a number.
+dataset and its cache cannot differ. The type of a field says what it means
+(`gristmill.settings.kinds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from gristmill.chess.format import config_help
-from gristmill.chess.format.config_help import added_later, choice
-from gristmill.settings.fields import MOST_WORKERS, check_fields
+from gristmill.settings import kinds
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import (
+    ADDED_LATER,
+    IN_EVENT,
+    NO_EFFECT,
+    Count,
+    Help,
+    Le,
+    Positive,
+    Share,
+    Unit,
+)
 
-Compat = Literal["current", "reference"]
-Split = Literal["moves", "opening", "shuffle"]
-Games = Literal["decisive", "finished", "all"]
-COMPATS = ("current", "reference")
-SPLIT_RULES = ("moves", "opening", "shuffle")
 # The winners that each kind of `games` takes; "" for any.
 WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
-# The time classes of Lichess (docs/formats/chess.md#filters).
-TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
+
+Plies = Annotated[Positive, Unit("plies")]
+MinContext = Annotated[Plies, Help("Plies of a sample's context at least, from 1.")]
+MinTarget = Annotated[Plies, Help("Plies after a sample's context at least, from 1.")]
+Seed = Annotated[kinds.Seed, Help("Seed of the split and of the caps, 0 to 2**63 - 1.")]
+CacheCap = Annotated[
+    Count, Unit("samples"), Help("Samples of a game in the cache at most, 0 for all.")
+]
+LegacyCap = Annotated[Count, Unit("rows"), Help("Legacy rows of a game at most, 0 for all.")]
+LegacyK = Annotated[Plies, Help("Plies of a legacy row's target at most.")]
+Compat = Annotated[
+    Literal["current", "reference"],
+    IN_EVENT,
+    Help(
+        "'reference' makes the files of the original code: ids with the path in them, claimable "
+        "draws rejected, games with FEN, variant or null moves kept."
+    ),
+]
+MinPlies = Annotated[
+    Count, Unit("plies"), Help("Games with fewer plies are rejected as too_short.")
+]
+EloFloor = Annotated[
+    Count,
+    Unit("points of rating"),
+    Help("Games with a rating below this, or without one, are rejected as below_elo; 0 for off."),
+]
+# The time classes are those of Lichess (docs/formats/chess.md#filters).
+TimeControls = Annotated[
+    tuple[Literal["ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence"], ...],
+    Help("Time classes to keep, by the TimeControl of Lichess or chess.com; empty keeps all."),
+]
+DropAbandoned = Annotated[
+    bool,
+    Help(
+        "Reject games whose Termination, of Lichess or chess.com, is not a normal end, as "
+        "abandoned."
+    ),
+]
+DropBots = Annotated[
+    bool, ADDED_LATER, Help("Reject games in which a player has the title BOT, as bot_player.")
+]
+_OfGames = Annotated[Share, Unit("fraction of the games")]
+TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
+ValRatio = Annotated[_OfGames, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
+Split = Annotated[
+    Literal["moves", "opening", "shuffle"],
+    IN_EVENT,
+    Help(
+        "'moves' places a game by a stable hash of its moves and the seed, 'opening' by one of its "
+        "first opening_plies moves, 'shuffle' by the seeded shuffle of ids of the original code."
+    ),
+]
+OpeningPlies = Annotated[
+    Plies,
+    Le(200),
+    ADDED_LATER,
+    Help("Plies that are the opening of a game, for split = 'opening'."),
+]
+Games = Annotated[
+    Literal["decisive", "finished", "all"],
+    ADDED_LATER,
+    Help(
+        "'decisive' takes games that somebody won, 'finished' draws too, 'all' also games without "
+        "a result."
+    ),
+]
+AllowDraws = Annotated[
+    bool | None,
+    Help("The older name of games: true is games = 'finished', false games = 'decisive'."),
+]
+KeepHeaders = Annotated[bool, Help("Write the tags of a game into its row.")]
+AllowBots = Annotated[bool, Help("Accept games of a live bot.")]
+WriteVocabulary = Annotated[bool, Help("Write the vocabulary of the train games into the cache.")]
+DropDuplicates = Annotated[
+    bool,
+    ADDED_LATER,
+    Help("Take rows with an equal game_id once, and list the others as dropped."),
+]
+ShareOfRows = Annotated[
+    Positive, Unit("bytes"), NO_EFFECT, Help("Size of a byte range of rows, about.")
+]
+Workers = Annotated[kinds.Workers, Help("Processes that work at the same time.")]
 
 Config = TypeVar("Config")
 
@@ -36,19 +121,9 @@ class _Unstated(str):
     __slots__ = ()
 
 
-_GAMES = _Unstated("decisive")
+_GAMES: Any = _Unstated("decisive")
 # What `games` is called in older configs. Fingerprints have the value of each kind.
 _ALLOW_DRAWS: Mapping[str, bool | None] = {"decisive": False, "finished": True, "all": None}
-
-
-def number(default: float, text: str, *, unit: str, **rest: float) -> Any:
-    """A field for a number, with its help text, its unit, bounds, and `affects_output`."""
-    return field(default=default, metadata={"help": text, "unit": unit, **rest})
-
-
-def always(default: str, text: str, choices: tuple[str, ...]) -> Any:
-    """A field of choices that events always show, with its help text."""
-    return field(default=default, metadata={"help": text, "choices": choices, "in_event": True})
 
 
 def _check_ratios(train_ratio: float, val_ratio: float) -> None:
@@ -56,7 +131,7 @@ def _check_ratios(train_ratio: float, val_ratio: float) -> None:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
 
 
-def _settle_games(config: GameConfig | SpliceConfig | MonthConfig) -> None:
+def _settle_games(config: GameConfig | SpliceConfig) -> None:
     """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
     stated = None if isinstance(config.games, _Unstated) else str(config.games)
     older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
@@ -72,158 +147,86 @@ def _settle_games(config: GameConfig | SpliceConfig | MonthConfig) -> None:
 
 
 @dataclass(frozen=True)
-class ValidateConfig:
-    """How PGN becomes valid games (docs/formats/chess.md#validation).
-
-    compat: `current` (the default), or `reference` for the files of the original code.
-    min_plies: games with fewer plies are `too_short`; 8 by default.
-    elo_floor: games with a rating below this are `below_elo`; 0 (the default) is off.
-    time_controls: names of TIME_CLASSES to keep; empty (the default) keeps all.
-    drop_abandoned: games whose Termination is not a normal end are `abandoned`; False by
-        default.
-    drop_bots: games in which a player has the title BOT are `bot_player`; False by default.
-    source_names: one `source_file` for each PGN; empty (the default) takes the file's
-        name, in `reference` the path as passed.
-    share_bytes: bytes of a byte range of PGN, about; 2 MiB by default.
-    workers: processes; 1 by default.
-
-    Raises ValueError for a value of another type, an unknown word or a number out of its range.
-    """
+class ValidateConfig(Checked):
+    """How PGN becomes valid games (docs/formats/chess.md#validation)."""
 
     CODE_VERSION: ClassVar = "6"
 
-    compat: Compat = always("current", config_help.COMPAT, COMPATS)
-    min_plies: int = number(8, config_help.MIN_PLIES, least=0, unit="plies")
-    elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
-    time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
-    drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
-    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
-    source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
-    share_bytes: int = number(
-        2 << 20, "Size of a byte range of PGN, about.", least=1, unit="bytes", affects_output=False
-    )
-    workers: int = number(
-        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    compat: Compat = "current"
+    min_plies: MinPlies = 8
+    elo_floor: EloFloor = 0
+    time_controls: TimeControls = ()
+    drop_abandoned: DropAbandoned = False
+    drop_bots: DropBots = False
+    source_names: Annotated[
+        tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
+    ] = ()
+    share_bytes: Annotated[
+        Positive, Unit("bytes"), NO_EFFECT, Help("Size of a byte range of PGN, about.")
+    ] = 2 << 20
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)
-class GameConfig:
+class GameConfig(Checked):
     """How valid games become a game dataset (docs/formats/chess.md#game-dataset).
 
-    min_context: plies of a sample's context at least; 8 by default.
-    min_target: plies after it at least; 1 by default.
-    seed: seed of the split; 7 by default.
-    train_ratio: fraction of the games in train; 0.8 by default.
-    val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default, docs/formats/chess.md#split-by-moves), `opening`
-        (docs/formats/chess.md#split-by-opening), or `shuffle`
-        (docs/formats/chess.md#split-by-shuffle).
-    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
-    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
-        default), `finished` or `all`.
-    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
-        default) leaves it to `games`.
-    keep_headers: write the tags into the rows; False by default.
-    allow_live_bot_games: accept games of a live bot; False by default.
-    drop_duplicates: take rows with an equal game_id once; False by default.
-    share_bytes: bytes of a byte range of rows, about; 4 MiB by default.
-    workers: processes; 1 by default.
+    The splits: docs/formats/chess.md#split-by-moves, docs/formats/chess.md#split-by-opening and
+    docs/formats/chess.md#split-by-shuffle. `games`: docs/formats/chess.md#eligibility.
 
-    Raises ValueError for a value of another type, an unknown word or a number out of its range.
+    Raises ValueError also where games and allow_draws disagree, or the ratios exceed 1 together.
     """
 
     CODE_VERSION: ClassVar = "2"
 
-    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
-    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
-    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
-    train_ratio: float = number(
-        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
-    )
-    val_ratio: float = number(
-        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
-    )
-    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    opening_plies: int = number(
-        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
-    )
-    games: Games = added_later(_GAMES, config_help.GAMES)
-    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
-    keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
-    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
-    share_bytes: int = number(
-        4 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
-    )
-    workers: int = number(
-        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
-    )
+    min_context: MinContext = 8
+    min_target: MinTarget = 1
+    seed: Seed = 7
+    train_ratio: TrainRatio = 0.8
+    val_ratio: ValRatio = 0.1
+    split: Split = "moves"
+    opening_plies: OpeningPlies = 16
+    games: Games = _GAMES
+    allow_draws: AllowDraws = None
+    keep_headers: KeepHeaders = False
+    allow_live_bot_games: AllowBots = False
+    drop_duplicates: DropDuplicates = False
+    share_bytes: ShareOfRows = 4 << 20
+    workers: Workers = 1
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
 
 
 @dataclass(frozen=True)
-class SpliceConfig:
+class SpliceConfig(Checked):
     """How valid games become legacy rows (docs/formats/chess.md#legacy-rows).
 
-    k: plies of the target at most; 4 by default.
-    min_context: plies of the context at least; 8 by default.
-    min_target: plies of the target at least; 1 by default.
-    max_samples_per_game: rows of a game at most; 0 (the default) for all.
-    seed: seed of the split and the cap; 7 by default.
-    train_ratio: fraction of the games in train; 0.8 by default.
-    val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default), `opening` or `shuffle`, as in GameConfig.
-    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
-    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
-        default), `finished` or `all`.
-    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
-        default) leaves it to `games`.
-    allow_live_bot_games: accept games of a live bot; False by default.
-    drop_duplicates: take rows with an equal game_id once; False by default.
-    share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
-    workers: processes; 1 by default.
-
-    Raises ValueError for a value of another type, an unknown word or a number out of its range.
+    Raises ValueError also as GameConfig does, and where k is less than min_target.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    k: int = number(4, config_help.LEGACY_K, least=1, unit="plies")
-    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
-    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
-    max_samples_per_game: int = number(0, config_help.LEGACY_CAP, least=0, unit="rows")
-    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
-    train_ratio: float = number(
-        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
-    )
-    val_ratio: float = number(
-        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
-    )
-    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    opening_plies: int = number(
-        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
-    )
-    games: Games = added_later(_GAMES, config_help.GAMES)
-    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
-    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
-    share_bytes: int = number(
-        1 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
-    )
-    workers: int = number(
-        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
-    )
+    k: LegacyK = 4
+    min_context: MinContext = 8
+    min_target: MinTarget = 1
+    max_samples_per_game: LegacyCap = 0
+    seed: Seed = 7
+    train_ratio: TrainRatio = 0.8
+    val_ratio: ValRatio = 0.1
+    split: Split = "moves"
+    opening_plies: OpeningPlies = 16
+    games: Games = _GAMES
+    allow_draws: AllowDraws = None
+    allow_live_bot_games: AllowBots = False
+    drop_duplicates: DropDuplicates = False
+    share_bytes: ShareOfRows = 1 << 20
+    workers: Workers = 1
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
@@ -231,34 +234,18 @@ class SpliceConfig:
 
 
 @dataclass(frozen=True)
-class CacheConfig:
-    """How a game dataset becomes a splice cache (docs/formats/chess.md#splice-cache).
-
-    min_context: plies of a sample's context at least; 8 by default.
-    min_target: plies after it at least; 1 by default.
-    max_samples_per_game: samples of a game at most; 0 (the default) for all.
-    seed: seed of the cap; 7 by default.
-    vocabulary: write the vocabulary of the train games; True by default.
-    share_games: games of a part; 4096 by default.
-    workers: processes; 1 by default.
-
-    Raises ValueError for a value of another type or a number out of its range.
-    """
+class CacheConfig(Checked):
+    """How a game dataset becomes a splice cache (docs/formats/chess.md#splice-cache)."""
 
     CODE_VERSION: ClassVar = "1"
 
-    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
-    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
-    max_samples_per_game: int = number(0, config_help.CACHE_CAP, least=0, unit="samples")
-    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
-    vocabulary: bool = choice(True, config_help.VOCABULARY)
-    share_games: int = number(4096, "Games of a part.", least=1, unit="games", affects_output=False)
-    workers: int = number(
-        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    min_context: MinContext = 8
+    min_target: MinTarget = 1
+    max_samples_per_game: CacheCap = 0
+    seed: Seed = 7
+    vocabulary: WriteVocabulary = True
+    share_games: Annotated[Positive, Unit("games"), NO_EFFECT, Help("Games of a part.")] = 4096
+    workers: Workers = 1
 
     def contract(self) -> dict[str, int]:
         """The four numbers that training compares (docs/formats/chess.md#reading-contract)."""
@@ -271,59 +258,48 @@ class CacheConfig:
 
 
 @dataclass(frozen=True)
-class MonthConfig:
+class MonthConfig(Checked):
     """All choices for one month, from which the configs of its builders are made.
 
     Fields that a builder's config has too mean the same there.
 
-    cache_cap: `max_samples_per_game` of the cache; 0 (the default) for all.
-    legacy_cap: `max_samples_per_game` of the legacy rows; 8 by default.
-    legacy: build the legacy rows; True by default.
-    legacy_k: `k` of the legacy rows; 4 by default.
-    source_name: `source_file` of the rows; empty (the default) for the name of the PGN.
-
     Raises ValueError as the configs of the builders do.
     """
 
-    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
-    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
-    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
-    cache_cap: int = number(0, config_help.CACHE_CAP, least=0, unit="samples")
-    legacy_cap: int = number(8, config_help.LEGACY_CAP, least=0, unit="rows")
-    legacy: bool = choice(True, "Whether to build the legacy rows.")
-    legacy_k: int = number(4, config_help.LEGACY_K, least=1, unit="plies")
-    compat: Compat = always("current", config_help.COMPAT, COMPATS)
-    min_plies: int = number(8, config_help.MIN_PLIES, least=0, unit="plies")
-    elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
-    time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
-    drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
-    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
-    source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
-    train_ratio: float = number(
-        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
+    min_context: MinContext = 8
+    min_target: MinTarget = 1
+    seed: Seed = 7
+    cache_cap: CacheCap = 0
+    legacy_cap: LegacyCap = 8
+    legacy: Annotated[bool, Help("Whether to build the legacy rows.")] = True
+    legacy_k: LegacyK = 4
+    compat: Compat = "current"
+    min_plies: MinPlies = 8
+    elo_floor: EloFloor = 0
+    time_controls: TimeControls = ()
+    drop_abandoned: DropAbandoned = False
+    drop_bots: DropBots = False
+    source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
+        ""
     )
-    val_ratio: float = number(
-        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
-    )
-    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    opening_plies: int = number(
-        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
-    )
-    games: Games = added_later(_GAMES, config_help.GAMES)
-    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
-    keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
-    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
-    vocabulary: bool = choice(True, config_help.VOCABULARY)
-    workers: int = number(
-        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
-    )
+    train_ratio: TrainRatio = 0.8
+    val_ratio: ValRatio = 0.1
+    split: Split = "moves"
+    opening_plies: OpeningPlies = 16
+    games: Games = _GAMES
+    allow_draws: AllowDraws = None
+    keep_headers: KeepHeaders = False
+    allow_live_bot_games: AllowBots = False
+    drop_duplicates: DropDuplicates = False
+    vocabulary: WriteVocabulary = True
+    workers: Workers = 1
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        _settle_games(self)
+        super().__post_init__()
+        game = self.game()
+        for name in ("games", "allow_draws"):
+            object.__setattr__(self, name, getattr(game, name))
         self.validate()
-        self.game()
         self.cache()
         self.splice()
 

@@ -14,7 +14,7 @@ from gristmill import families, keys
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import Settling
 from gristmill.inbox.sample_mark import is_left_out
-from gristmill.settings.fields import nearest, shown
+from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
 from gristmill.settings.mirrors import MIRROR, MirrorSettings
 from gristmill.settings.tables import FILE, Settings, read_drop, read_root
@@ -112,11 +112,8 @@ class RootSettings:
         for name in settings.assets:
             if families.kind_of_asset(name) is None:
                 known = [kind.asset for each in families.catalogs() for kind in each.kinds]
-                meant = nearest(name, known)
-                hint = f": did you mean {meant}?" if meant else ""
-                raise BadInput(
-                    self.root / FILE, f"[mirror] assets: no asset is {shown(name)}{hint}"
-                )
+                rule = f"no asset is {shown(name)}{did_you_mean(name, known)}"
+                raise BadInput(self.root / FILE, f"[mirror] assets: {rule}")
         if settings.push and "://" not in settings.push:
             return replace(settings, push=os.path.normpath(self.root / settings.push))
         return settings

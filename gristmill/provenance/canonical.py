@@ -13,6 +13,8 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
+
 
 def canonical(value: object) -> bytes:
     """JSON with sorted keys, no spaces, UTF-8: equal values give equal bytes."""
@@ -30,11 +32,9 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
     """A config dataclass as JSON values.
 
     config: an instance of a dataclass.
-    affecting_output: leave out fields whose metadata say that they cannot change
-        the output (`affects_output: False`: workers and the like); default False.
-        Where such a field counted in an earlier version, its metadata have
-        `counted_before: True`: records of that version stay current. A field that came later
-        (`added_later: True`) is left out while it has its default, which is how it was before.
+    affecting_output: leave out fields that cannot change the output (`NO_EFFECT`: workers and the
+        like), and those that came later (`ADDED_LATER`) while they have their default, which is
+        how it was before; default False.
 
     Raises TypeError for another object or a value that has no JSON form.
     """
@@ -42,9 +42,13 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
         raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
     values = dataclasses.asdict(config)
     if affecting_output:
+        later, without = (
+            fields_with(type(config), ADDED_LATER),
+            fields_with(type(config), NO_EFFECT),
+        )
         for field in dataclasses.fields(config):
-            unchanged = field.metadata.get("added_later") and (values[field.name] == field.default)
-            if unchanged or not field.metadata.get("affects_output", True):
+            unchanged = field.name in later and values[field.name] == field.default
+            if unchanged or field.name in without:
                 del values[field.name]
     plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
     return plain

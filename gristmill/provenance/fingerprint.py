@@ -5,12 +5,12 @@ See also `gristmill.code.digest`: the code. Source: `docs/publishing.md#provenan
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gristmill.provenance.canonical import config_fields, digest
 from gristmill.provenance.record import Input, Tokenizer
+from gristmill.settings.kinds import COUNTED_BEFORE, fields_with
 
 
 def fingerprint(recipe: str, code_digest: str, libraries: Mapping[str, str]) -> str:
@@ -55,16 +55,12 @@ def recorded_values(config: object, recorded: Mapping[str, Any]) -> dict[str, An
     recorded: the config of a record.
 
     These are the fields that counted when the record was written and cannot change
-    the output (metadata `counted_before`), and numbers that are equal in another
+    the output (`COUNTED_BEFORE`), and numbers that are equal in another
     spelling, such as 1 and 1.0.
     """
     own = config_fields(config)
     counted = config_fields(config, affecting_output=True)
-    before = {
-        field.name
-        for field in dataclasses.fields(config)  # type: ignore[arg-type]
-        if field.metadata.get("counted_before")
-    }
+    before = fields_with(type(config), COUNTED_BEFORE)
     return {
         name: value
         for name, value in recorded.items()

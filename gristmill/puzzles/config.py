@@ -1,201 +1,144 @@
 """The configs of the puzzle family: one for each builder.
 
 CODE_VERSION of a config is raised when its builder makes other files from the same input and
-config. The metadata of a field has `help`, a sentence for the user, and `choices`, `least`,
-`most` and `unit` where they apply. Fields that cannot change a byte have `affects_output: False`.
+config. The type of a field says what it means (`gristmill.settings.kinds`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal
 
-from gristmill.settings.fields import MOST_WORKERS, check_fields
-
-TokenType = Literal["int32", "uint8"]
-Leaks = Literal["refuse", "drop"]
-Unique = Literal["refuse", "drop", "off"]
-Change = Literal["reversal", "modular"]
+from gristmill.settings import kinds
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import IN_EVENT, Count, Ge, Help, Le, Positive, Share, Unit
 
 MOST_SEED: Final = 2**63 - 1
 MOST_AUGMENTATIONS: Final = 1_000_000
 
-_SEED: Final[dict[str, Any]] = {
-    "least": 0,
-    "most": MOST_SEED,
-    "unit": "none, any number",
-    "help": "Decides every draw: augmentations, subsamples, games.",
-}
-_DTYPE: Final[dict[str, Any]] = {
-    "in_event": True,
-    "help": "Type of the tokens on disk: int32 as the original document says, or uint8, a quarter"
-    " of the size. Training reads the same numbers.",
-}
-_LEAKS: Final[dict[str, Any]] = {
-    "help": "Test examples that training has, too. refuse: nothing is published. drop: they are"
-    " left out of the test split, and counted."
-}
-_SUBSAMPLE: Final[dict[str, Any]] = {
-    "least": 1,
-    "unit": "puzzles",
-    "help": "Training puzzles to take, drawn by the seed; all where it is not set.",
-}
-_WORKERS: Final[dict[str, Any]] = {
-    "affects_output": False,
-    "least": 0,
-    "most": MOST_WORKERS,
-    "unit": "threads",
-    "help": "Threads that build one dataset and test its laws; 0 or 1 for no further thread.",
-}
+Seed = Annotated[
+    kinds.Seed, Le(MOST_SEED), Help("Decides every draw: augmentations, subsamples, games.")
+]
+Dtype = Annotated[
+    Literal["int32", "uint8"],
+    IN_EVENT,
+    Help(
+        "Type of the tokens on disk: int32 as the original document says, or uint8, a quarter of "
+        "the size. Training reads the same numbers."
+    ),
+]
+Leaks = Annotated[
+    Literal["refuse", "drop"],
+    Help(
+        "Test examples that training has, too. refuse: nothing is published. drop: they are left "
+        "out of the test split, and counted."
+    ),
+]
+Subsample = Annotated[
+    int | None,
+    Ge(1),
+    Unit("puzzles"),
+    Help("Training puzzles to take, drawn by the seed; all where it is not set."),
+]
+Augmentations = Annotated[Count, Le(MOST_AUGMENTATIONS), Unit("augmentations")]
+Workers = Annotated[
+    kinds.Workers,
+    Unit("threads"),
+    Help("Threads that build one dataset and test its laws; 0 or 1 for no further thread."),
+]
 
 
 @dataclass(frozen=True)
-class ArcConfig:
-    """How ARC tasks become a dataset. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#arc`.
-    """
+class ArcConfig(Checked):
+    """How ARC tasks become a dataset (docs/formats/puzzles.md#arc)."""
 
     CODE_VERSION: ClassVar = "1"
 
-    num_aug: int = field(
-        default=1000,
-        metadata={
-            "least": 0,
-            "most": MOST_AUGMENTATIONS,
-            "unit": "augmentations",
-            "help": "Augmentations of every task beside the task itself, at most.",
-        },
-    )
-    seed: int = field(default=42, metadata=_SEED)
-    dtype: TokenType = field(default="int32", metadata=_DTYPE)
-    leaks: Leaks = field(default="refuse", metadata=_LEAKS)
-    workers: int = field(default=1, metadata=_WORKERS)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    num_aug: Annotated[
+        Augmentations, Help("Augmentations of every task beside the task itself, at most.")
+    ] = 1000
+    seed: Seed = 42
+    dtype: Dtype = "int32"
+    leaks: Leaks = "refuse"
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)
-class SudokuConfig:
-    """How Sudokus become a dataset. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#sudoku`.
-    """
+class SudokuConfig(Checked):
+    """How Sudokus become a dataset (docs/formats/puzzles.md#sudoku)."""
 
     CODE_VERSION: ClassVar = "1"
 
-    subsample_size: int | None = field(default=None, metadata=_SUBSAMPLE)
-    min_difficulty: int | None = field(
-        default=None,
-        metadata={
-            "help": "Least rating of a puzzle of either split; not set: all are taken.",
-            "unit": "points of rating",
-        },
-    )
-    num_aug: int = field(
-        default=0,
-        metadata={
-            "least": 0,
-            "most": MOST_AUGMENTATIONS,
-            "unit": "augmentations",
-            "help": "Augmentations of every training puzzle beside the puzzle itself.",
-        },
-    )
-    test_share: float = field(
-        default=0.2,
-        metadata={
-            "least": 0,
-            "most": 1,
-            "unit": "fraction of the puzzles",
-            "help": "Share of a plain puzzle bank that goes to the test split; files with"
-            " a split of their own do not use it.",
-        },
-    )
-    unique: Unique = field(
-        default="refuse",
-        metadata={
-            "help": "Puzzles with more than one solution. refuse: nothing is published. drop: they"
-            " are left out, and counted. off: they are not looked for."
-        },
-    )
-    seed: int = field(default=42, metadata=_SEED)
-    dtype: TokenType = field(default="int32", metadata=_DTYPE)
-    leaks: Leaks = field(default="refuse", metadata=_LEAKS)
-    workers: int = field(default=1, metadata=_WORKERS)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    subsample_size: Subsample = None
+    min_difficulty: Annotated[
+        int | None,
+        Unit("points of rating"),
+        Help("Least rating of a puzzle of either split; not set: all are taken."),
+    ] = None
+    num_aug: Annotated[
+        Augmentations, Help("Augmentations of every training puzzle beside the puzzle itself.")
+    ] = 0
+    test_share: Annotated[
+        Share,
+        Unit("fraction of the puzzles"),
+        Help(
+            "Share of a plain puzzle bank that goes to the test split; files with a split of their "
+            "own do not use it."
+        ),
+    ] = 0.2
+    unique: Annotated[
+        Literal["refuse", "drop", "off"],
+        Help(
+            "Puzzles with more than one solution. refuse: nothing is published. drop: they are "
+            "left out, and counted. off: they are not looked for."
+        ),
+    ] = "refuse"
+    seed: Seed = 42
+    dtype: Dtype = "int32"
+    leaks: Leaks = "refuse"
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)
-class MazeConfig:
-    """How mazes become a dataset. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#maze`.
-    """
+class MazeConfig(Checked):
+    """How mazes become a dataset (docs/formats/puzzles.md#maze)."""
 
     CODE_VERSION: ClassVar = "2"
 
-    subsample_size: int | None = field(default=None, metadata=_SUBSAMPLE)
-    aug: bool = field(
-        default=False,
-        metadata={"help": "Whether training has every maze turned and mirrored, eight in all."},
-    )
-    seed: int = field(default=42, metadata=_SEED)
-    dtype: TokenType = field(default="int32", metadata=_DTYPE)
-    leaks: Leaks = field(default="refuse", metadata=_LEAKS)
-    workers: int = field(default=1, metadata=_WORKERS)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    subsample_size: Subsample = None
+    aug: Annotated[
+        bool, Help("Whether training has every maze turned and mirrored, eight in all.")
+    ] = False
+    seed: Seed = 42
+    dtype: Dtype = "int32"
+    leaks: Leaks = "refuse"
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)
-class DominoConfig:
-    """How Domino games become a dataset. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#domino`.
-    """
+class DominoConfig(Checked):
+    """How Domino games become a dataset (docs/formats/puzzles.md#domino)."""
 
     CODE_VERSION: ClassVar = "1"
 
-    num_games: int = field(
-        default=10_000,
-        metadata={
-            "least": 1,
-            "most": 100_000_000,
-            "unit": "games",
-            "help": "Games to sample for each split.",
-        },
-    )
-    subsample_size: int | None = field(default=None, metadata=_SUBSAMPLE)
-    num_aug: int = field(
-        default=0,
-        metadata={
-            "least": 0,
-            "most": MOST_AUGMENTATIONS,
-            "unit": "augmentations",
-            "help": "Augmentations of every training scenario beside the scenario itself, at most.",
-        },
-    )
-    augmentation: Change = field(
-        default="reversal",
-        metadata={
-            "help": "What an augmentation changes. reversal: the direction of the chain and the"
-            " order of the hand, so that the move means the same. modular: adds an offset to all"
-            " values, as the original did; tiles are then no longer stored low to high, and the"
-            " label need not be the heaviest playable tile."
-        },
-    )
-    seed: int = field(default=42, metadata=_SEED)
-    dtype: TokenType = field(default="int32", metadata=_DTYPE)
-    leaks: Leaks = field(default="drop", metadata=_LEAKS)
-    workers: int = field(default=1, metadata=_WORKERS)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    num_games: Annotated[
+        Positive, Le(100_000_000), Unit("games"), Help("Games to sample for each split.")
+    ] = 10_000
+    subsample_size: Subsample = None
+    num_aug: Annotated[
+        Augmentations,
+        Help("Augmentations of every training scenario beside the scenario itself, at most."),
+    ] = 0
+    augmentation: Annotated[
+        Literal["reversal", "modular"],
+        Help(
+            "What an augmentation changes. reversal: the direction of the chain and the order of "
+            "the hand, so that the move means the same. modular: adds an offset to all values, as "
+            "the original did; tiles are then no longer stored low to high, and the label need not "
+            "be the heaviest playable tile."
+        ),
+    ] = "reversal"
+    seed: Seed = 42
+    dtype: Dtype = "int32"
+    leaks: Leaks = "drop"
+    workers: Workers = 1

@@ -1,154 +1,122 @@
 """The configs of the reasoning family: one for each builder.
 
 CODE_VERSION of a config is raised when its builder makes other files from the same
-input and config. The metadata of a field has `help`, a sentence for the user, and
-`choices`, `least`, `most` and `unit` where they apply. Fields that cannot change a byte have
-`affects_output: False`.
+input and config. The type of a field says what it means (`gristmill.settings.kinds`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, get_args
 
 from gristmill.reasoning.format.shards import MOST_TOKENS
-from gristmill.settings.fields import MOST_WORKERS, check_fields
-from gristmill.vocabularies.engine import AUTO, ENGINES
-
-CLEANING = ("boxed", "annotations", "final_line", "choices")
-"""Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
-_VOCABULARY_HELP = "File of GPT-2's ranks, under any name; its sha256 is checked."
-_MIRROR_HELP = "Repository to fetch from: owner/name, with an address before it and @commit behind."
-_WORKERS_HELP = "Processes that build one split; 0 or 1 for no further process."
-_ENGINE_HELP = (
-    "What encodes texts: auto for gigatoken where it is proven equal to tiktoken, or tiktoken "
-    "for all texts. The tokens are the same."
+from gristmill.settings import kinds
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import (
+    IN_EVENT,
+    BadRows,
+    Count,
+    Engine,
+    Ge,
+    Help,
+    Le,
+    Positive,
+    Seed,
+    Unit,
 )
+from gristmill.vocabularies.engine import AUTO
+
+Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
+CLEANING = get_args(Cleaning)
+"""Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
+
+Vocabulary = Annotated[
+    kinds.Vocabulary, Help("File of GPT-2's ranks, under any name; its sha256 is checked.")
+]
+Mirror = Annotated[
+    str | None,
+    Help("Repository to fetch from: owner/name, with an address before it and @commit behind."),
+]
+Workers = Annotated[
+    kinds.Workers, Help("Processes that build one split; 0 or 1 for no further process.")
+]
+Points = Annotated[float, Ge(0), Unit("percentage points")]
 
 
 @dataclass(frozen=True)
-class NormalizeConfig:
-    """How raw records become a normalised file. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#normalised-files`.
-    """
+class NormalizeConfig(Checked):
+    """How raw records become a normalised file (docs/formats/reasoning.md#normalised-files)."""
 
     CODE_VERSION: ClassVar = "2"
 
-    cleaning: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "choices": CLEANING,
-            "help": "Cleaning hooks to run over every record, in this order; none by default: "
-            "boxed, annotations, final_line, choices.",
-        },
-    )
-    bad_rows: int = field(
-        default=0,
-        metadata={
-            "affects_output": False,
-            "counted_before": True,
-            "least": 0,
-            "help": "Damaged records of one split to set aside, at most; one more fails the build.",
-            "unit": "records",
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    cleaning: Annotated[
+        tuple[Cleaning, ...],
+        Help(
+            "Cleaning hooks to run over every record, in this order; none by default: "
+            "boxed, annotations, final_line, choices."
+        ),
+    ] = ()
+    bad_rows: Annotated[
+        BadRows,
+        Unit("records"),
+        Help("Damaged records of one split to set aside, at most; one more fails the build."),
+    ] = 0
 
 
 @dataclass(frozen=True)
-class SourcesConfig:
+class SourcesConfig(Checked):
     """Mirrors that raw files are fetched from, by corpus; None for the built-in paths.
 
-    Raises ValueError for a value of another type.
     Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
 
-    gsm8k: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    cot_collection: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    openr1_math_220k: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    reasoning_traces: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    reveal: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    trip: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-    wiqa: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    gsm8k: Mirror = None
+    cot_collection: Mirror = None
+    openr1_math_220k: Mirror = None
+    reasoning_traces: Mirror = None
+    reveal: Mirror = None
+    trip: Mirror = None
+    wiqa: Mirror = None
 
 
 @dataclass(frozen=True)
-class TokenizeConfig:
-    """How a normalised file becomes token shards. Each field has its help text in its metadata.
+class TokenizeConfig(Checked):
+    """How a normalised file becomes token shards (docs/formats/reasoning.md#shards).
 
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#shards`.
+    Raises ValueError also where tokens_per_shard is no multiple of seq_len.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    vocabulary: Path = field(metadata={"affects_output": False, "help": _VOCABULARY_HELP})
-    seq_len: int = field(
-        default=2048,
-        metadata={
-            "help": "Tokens of one sequence.",
-            "least": 1,
-            "unit": "tokens",
-            "in_event": True,
-        },
-    )
-    tokens_per_shard: int = field(
-        default=2_097_152,
-        metadata={
-            "help": "Tokens of one shard, a multiple of seq_len; so many are in memory.",
-            "least": 1,
-            "most": MOST_TOKENS,
-            "unit": "tokens",
-        },
-    )
-    world_size: int = field(
-        default=1,
-        metadata={
-            "help": "Number of ranks that share the records: record k belongs to rank k modulo it.",
-            "least": 1,
-            "most": 256,
-            "unit": "ranks",
-        },
-    )
-    path_prefix: str = field(
-        default="reasoning",
-        metadata={"help": "First folder of `shard_path` in the index; the seed has datasets."},
-    )
-    safetensors: bool = field(
-        default=False,
-        metadata={"help": "Whether every shard gets a twin in the safetensors format."},
-    )
-    allow: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Corpora to tokenise though their terms forbid training on them, as reveal."
-        },
-    )
-    workers: int = field(
-        default=1,
-        metadata={
-            "affects_output": False,
-            "least": 0,
-            "most": MOST_WORKERS,
-            "unit": "processes",
-            "help": _WORKERS_HELP,
-        },
-    )
-    engine: str = field(
-        default=AUTO,
-        metadata={"affects_output": False, "choices": ENGINES, "help": _ENGINE_HELP},
-    )
+    vocabulary: Vocabulary
+    seq_len: Annotated[Positive, Unit("tokens"), IN_EVENT, Help("Tokens of one sequence.")] = 2048
+    tokens_per_shard: Annotated[
+        Positive,
+        Le(MOST_TOKENS),
+        Unit("tokens"),
+        Help("Tokens of one shard, a multiple of seq_len; so many are in memory."),
+    ] = 2_097_152
+    world_size: Annotated[
+        Positive,
+        Le(256),
+        Unit("ranks"),
+        Help("Number of ranks that share the records: record k belongs to rank k modulo it."),
+    ] = 1
+    path_prefix: Annotated[
+        str, Help("First folder of `shard_path` in the index; the seed has datasets.")
+    ] = "reasoning"
+    safetensors: Annotated[
+        bool, Help("Whether every shard gets a twin in the safetensors format.")
+    ] = False
+    allow: Annotated[
+        tuple[str, ...],
+        Help("Corpora to tokenise though their terms forbid training on them, as reveal."),
+    ] = ()
+    workers: Workers = 1
+    engine: Engine = AUTO
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if not self.path_prefix.strip("/"):
             raise ValueError("path_prefix: must name a folder")
         if self.tokens_per_shard % self.seq_len:
@@ -159,98 +127,48 @@ class TokenizeConfig:
 
 
 @dataclass(frozen=True)
-class AlignConfig:
-    """How steps are found and projected to tokens. Each field has its help text in its metadata.
-
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#alignment`.
-    """
+class AlignConfig(Checked):
+    """How steps are found and projected to tokens (docs/formats/reasoning.md#alignment)."""
 
     CODE_VERSION: ClassVar = "2"
 
-    vocabulary: Path = field(metadata={"affects_output": False, "help": _VOCABULARY_HELP})
-    workers: int = field(
-        default=1,
-        metadata={
-            "affects_output": False,
-            "least": 0,
-            "most": MOST_WORKERS,
-            "unit": "processes",
-            "help": _WORKERS_HELP,
-        },
-    )
-    engine: str = field(
-        default=AUTO,
-        metadata={"affects_output": False, "choices": ENGINES, "help": _ENGINE_HELP},
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    vocabulary: Vocabulary
+    workers: Workers = 1
+    engine: Engine = AUTO
 
 
 @dataclass(frozen=True)
-class ReportConfig:
+class ReportConfig(Checked):
     """What a daily report measures, and how far it may drift from its baseline.
 
-    Raises ValueError for a value of another type, or one that a field does not allow.
     Source: `docs/formats/reasoning.md#reports`.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    vocabulary: Path = field(metadata={"affects_output": False, "help": _VOCABULARY_HELP})
-    baseline: str | None = field(
-        default=None,
-        metadata={"help": "Date of the report that drift is measured against, as 2026-11-22."},
-    )
-    total_tokens: float = field(
-        default=0.02,
-        metadata={
-            "help": "Largest relative change of the text tokens of a split.",
-            "least": 0,
-            "unit": "fraction of the tokens",
-        },
-    )
-    avg_seq_len: float = field(
-        default=0.02,
-        metadata={
-            "help": "Largest relative change of the mean tokens of an example.",
-            "least": 0,
-            "unit": "fraction of the mean",
-        },
-    )
-    pct_with_cot: float = field(
-        default=1.0,
-        metadata={
-            "help": "Largest change of the share with CoT, in percentage points.",
-            "least": 0,
-            "unit": "percentage points",
-        },
-    )
-    alignment_coverage: float = field(
-        default=1.0,
-        metadata={
-            "help": "Largest change of the share of aligned examples, in percentage points.",
-            "least": 0,
-            "unit": "percentage points",
-        },
-    )
-    invariance_sample: int = field(
-        default=200,
-        metadata={
-            "help": "Examples of each split that are perturbed.",
-            "least": 0,
-            "unit": "examples",
-        },
-    )
-    seed: int = field(
-        default=0,
-        metadata={
-            "help": "Decides which examples are perturbed.",
-            "least": 0,
-            "unit": "none, any number",
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    vocabulary: Vocabulary
+    baseline: Annotated[
+        str | None, Help("Date of the report that drift is measured against, as 2026-11-22.")
+    ] = None
+    total_tokens: Annotated[
+        float,
+        Ge(0),
+        Unit("fraction of the tokens"),
+        Help("Largest relative change of the text tokens of a split."),
+    ] = 0.02
+    avg_seq_len: Annotated[
+        float,
+        Ge(0),
+        Unit("fraction of the mean"),
+        Help("Largest relative change of the mean tokens of an example."),
+    ] = 0.02
+    pct_with_cot: Annotated[
+        Points, Help("Largest change of the share with CoT, in percentage points.")
+    ] = 1.0
+    alignment_coverage: Annotated[
+        Points, Help("Largest change of the share of aligned examples, in percentage points.")
+    ] = 1.0
+    invariance_sample: Annotated[
+        Count, Unit("examples"), Help("Examples of each split that are perturbed.")
+    ] = 200
+    seed: Annotated[Seed, Help("Decides which examples are perturbed.")] = 0

@@ -7,45 +7,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 from urllib.parse import SplitResult, urlsplit
 
-from gristmill.settings.fields import check_fields
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import Help
 from gristmill.settings.tables import Table
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class AlertSettings:
+class AlertSettings(Checked):
     """Where the sensor `alerts` sends what it has to say of failed runs.
-
-    webhook: address that takes a POST of JSON; default empty.
-    webhook_env: name of the environment variable that holds the address; default empty.
-    ui: address of the UI, for links to runs; default that of `gristmill ui`.
 
     Raises ValueError, naming the field, for a value that is no address or no name.
     """
 
-    webhook: str = field(
-        default="",
-        metadata={"help": "Address, http or https, that failed runs are posted to as JSON."},
-    )
-    webhook_env: str = field(
-        default="",
-        metadata={
-            "help": "Name of the environment variable of the service that holds that address, "
+    webhook: Annotated[
+        str, Help("Address, http or https, that failed runs are posted to as JSON.")
+    ] = ""
+    webhook_env: Annotated[
+        str,
+        Help(
+            "Name of the environment variable of the service that holds that address, "
             "so that it is in no file of the data root."
-        },
-    )
-    ui: str = field(
-        default="http://127.0.0.1:3000",
-        metadata={"help": "Address of the UI as people reach it, for links to runs."},
+        ),
+    ] = ""
+    ui: Annotated[str, Help("Address of the UI as people reach it, for links to runs.")] = (
+        "http://127.0.0.1:3000"
     )
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.webhook_env and not _VARIABLE.fullmatch(self.webhook_env):
             raise ValueError("webhook_env: must be the name of an environment variable")
         for name in ("webhook", "ui"):

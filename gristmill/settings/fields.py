@@ -1,15 +1,7 @@
 """What the fields of a config may hold: types, ranges and choices, checked before they are stored.
 
-The rules of a frozen config dataclass come from its type hints and the metadata of its fields:
-`choices` (of the value, or of each item of a tuple), `least`, `most` and `above` (of a number).
-A config checks itself with `check_fields`; `tables` checks files with the same rules. For people,
-the metadata has `help`, a sentence, and `unit`, of a number.
-
-More keys of the metadata are for records: `affects_output: False` marks a field that cannot
-change the output of a build, and `counted_before: True` one of these that fingerprints of earlier
-versions count. `added_later: True` marks a field that was added after a release and whose
-default does what was done before: fingerprints leave it out at its default. `in_event: True` marks
-a field that events always show; of the others they show those that are not at their default.
+The rules of a frozen config dataclass come from the types of its fields and their traits, which are
+in `kinds`. A config that is `Checked` holds nothing else; `tables` checks files by the same rules.
 """
 
 from __future__ import annotations
@@ -22,20 +14,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from gristmill.printable import cut, printable
+from gristmill.settings.kinds import IN_EVENT, Ge, Gt, Help, Le, Trait, Unit, declared
 
-MOST_WORKERS: Final = 4096
-"""Largest number of processes or threads that a config may name."""
 LONGEST_TEXT: Final = 100_000
 """Most characters of a text in a config."""
 _MOST_SHOWN: Final = 80
 # Records are JSON, whose readers agree on whole numbers of 64 bits.
 _LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
 _LARGEST = sys.float_info.max
-# Asked for at every construction of a config, while type hints take long to evaluate.
-_RULES: dict[type[Any], Mapping[str, Any]] = {}
+# Asked for at every construction of a config.
+_RULES: dict[type[Any], Mapping[str, FieldRule]] = {}
+# Trait -> what it says of a rule.
+_SAYS: Final = {Ge: "least", Gt: "above", Le: "most", Unit: "unit", Help: "help"}
 
 
 @dataclass(frozen=True)
@@ -176,41 +169,31 @@ def rules_of(config: type[Any]) -> Mapping[str, FieldRule]:
 
     config: a dataclass.
 
-    Raises TypeError for a field whose type hint has no rule.
+    Raises TypeError for a field whose type, or a trait of it, has no rule.
     """
     if config not in _RULES:
-        hints = get_type_hints(config)
-        specs = dataclasses.fields(config)
-        _RULES[config] = {spec.name: _rule(spec, hints[spec.name]) for spec in specs}
+        specs, hints = dataclasses.fields(config), declared(config)
+        _RULES[config] = {spec.name: _rule(spec, *hints[spec.name]) for spec in specs}
     return _RULES[config]
 
 
-def check_fields(config: object) -> None:
-    """Check each field of a config against its type hint and metadata.
+class Checked:
+    """A config that checks its fields against their types when it is made.
 
-    config: an instance of a config dataclass; its `__post_init__` calls this first. A whole number
-        in a field for any number is replaced by the equal float.
+    A whole number in a field for any number is replaced by the equal float. A config with rules of
+    its own calls this `__post_init__` before it checks them.
 
     Raises ValueError, naming the field, for a value of another type, out of its range or none of
     its choices. `True` is no number, 7.0 is no whole number, and NaN is no number.
     """
-    for name, rule in rules_of(type(config)).items():
-        value = getattr(config, name)
-        if reason := rule.refusal(value):
-            raise ValueError(f"{name} = {shown(value)}: {reason}")
-        if rule.kind is float:
-            object.__setattr__(config, name, rule.normal(value))  # the dataclass is frozen
 
-
-def without_effect(config: type[Any]) -> tuple[str, ...]:
-    """Returns the names of a config's fields that cannot change the output of a build.
-
-    config: a dataclass; these fields have `affects_output: False` in their metadata.
-
-    Artifacts that differ in them alone are equal. Source: `docs/publishing.md#provenance`.
-    """
-    specs = dataclasses.fields(config)
-    return tuple(spec.name for spec in specs if not spec.metadata.get("affects_output", True))
+    def __post_init__(self) -> None:
+        for name, rule in rules_of(type(self)).items():
+            value = getattr(self, name)
+            if reason := rule.refusal(value):
+                raise ValueError(f"{name} = {shown(value)}: {reason}")
+            if rule.kind is float:
+                object.__setattr__(self, name, rule.normal(value))  # the dataclass is frozen
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -231,6 +214,16 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     folded = {each.casefold(): each for each in known}
     found = get_close_matches(name[:100].casefold(), folded, n=1)
     return folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Returns the question whether the nearest known name was meant, or an empty text.
+
+    name: the misspelt name.
+    known: the names to choose from.
+    """
+    close = nearest(name, known)
+    return "" if close is None else f": did you mean {close}?"
 
 
 def shown(value: object) -> str:
@@ -272,10 +265,9 @@ def _number(value: float) -> str:
     return "2**63 - 1" if value == _MOST_INT else str(value)
 
 
-def _rule(spec: dataclasses.Field[Any], hint: Any) -> FieldRule:
-    """The rule of one field. Raises TypeError for a type hint without one."""
-    where, optional, many = f"{spec.name}: {hint}", False, False
-    choices = tuple(spec.metadata.get("choices", ()))
+def _rule(spec: dataclasses.Field[Any], hint: Any, *traits: Any) -> FieldRule:
+    """The rule of one field. Raises TypeError for a type or a trait without one."""
+    where, optional, many, choices = f"{spec.name}: {hint}", False, False, ()
     if get_origin(hint) in (Union, UnionType):
         kinds = [item for item in get_args(hint) if item is not NoneType]
         optional = len(kinds) < len(get_args(hint))
@@ -291,17 +283,25 @@ def _rule(spec: dataclasses.Field[Any], hint: Any) -> FieldRule:
         choices, hint = get_args(hint), type(get_args(hint)[0])
     if hint not in (bool, int, float, str, Path) and not dataclasses.is_dataclass(hint):
         raise TypeError(f"{where}: the field rules do not know this type")
-    bounds = {name: spec.metadata.get(name) for name in ("least", "most", "above")}
     return FieldRule(
         spec.name,
         hint,
         many,
         optional,
         None if spec.default is dataclasses.MISSING else spec.default,
-        str(spec.metadata.get("help", "")),
-        choices,
-        unit=str(spec.metadata.get("unit", "")),
-        in_event=bool(spec.metadata.get("in_event")),
+        choices=choices,
+        in_event=IN_EVENT in traits,
         needed=spec.default is dataclasses.MISSING,
-        **bounds,
+        **_said(where, traits),
     )
+
+
+def _said(where: str, traits: Collection[Any]) -> dict[str, Any]:
+    """What the traits of a type say of a rule, by name; the last one of a class counts."""
+    said = {}
+    for trait in traits:
+        if type(trait) in _SAYS:
+            (said[_SAYS[type(trait)]],) = dataclasses.astuple(trait)
+        elif not isinstance(trait, Trait):
+            raise TypeError(f"{where}: the field rules do not know the trait {trait}")
+    return said

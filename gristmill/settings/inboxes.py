@@ -5,55 +5,45 @@ Source: docs/drops.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-from gristmill.settings.fields import check_fields
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import Ge, Help, Le, Unit
 from gristmill.settings.tables import Table
+
+_WEEK: Final = 604_800
+_AS_IN_INBOX: Final = Help("As in [inbox], for this inbox alone; default: what [inbox] has.")
 
 
 @dataclass(frozen=True)
-class InboxSettings:
-    """How files of drops are opened, and when a drop has arrived.
+class InboxSettings(Checked):
+    """How files of drops are opened, and when a drop has arrived."""
 
-    follow_links: whether a link in a drop counts as the file that it leads to; default False.
-    roots: folders that such links may lead into, absolute or relative to the data root;
-        default none.
-    settle_seconds: for how long a drop without marks must stay unchanged; default 60.
-    require_done: whether a drop without `.done` or `SHA256SUMS` waits; default False.
-    """
-
-    follow_links: bool = field(
-        default=False,
-        metadata={"help": "Follow links in drops to files in `roots`; false refuses every link."},
-    )
-    roots: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Folders that links in drops may lead into, or their paths below the data root."
-        },
-    )
-
-    settle_seconds: float = field(
-        default=60.0,
-        metadata={
-            "help": "Seconds for which a drop without `.done` or `SHA256SUMS` must stay unchanged "
+    follow_links: Annotated[
+        bool, Help("Follow links in drops to files in `roots`; false refuses every link.")
+    ] = False
+    roots: Annotated[
+        tuple[str, ...],
+        Help("Folders that links in drops may lead into, or their paths below the data root."),
+    ] = ()
+    settle_seconds: Annotated[
+        float,
+        Ge(0),
+        Le(_WEEK),
+        Unit("seconds"),
+        Help(
+            "Seconds for which a drop without `.done` or `SHA256SUMS` must stay unchanged "
             "before its sensor takes it; 0: two looks, 15 seconds apart, are enough. What "
-            "`gristmill materialize` takes does not wait.",
-            "least": 0,
-            "unit": "seconds",
-            "most": 604_800,
-        },
-    )
-    require_done: bool = field(
-        default=False,
-        metadata={
-            "help": "Take no drop without `.done` or `SHA256SUMS`, whatever its age.",
-        },
-    )
+            "`gristmill materialize` takes does not wait."
+        ),
+    ] = 60.0
+    require_done: Annotated[
+        bool, Help("Take no drop without `.done` or `SHA256SUMS`, whatever its age.")
+    ] = False
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.follow_links and not self.roots:
             raise ValueError("follow_links needs roots: name the folders that links may point into")
         if not all(root.strip() for root in self.roots):
@@ -61,28 +51,11 @@ class InboxSettings:
 
 
 @dataclass(frozen=True)
-class OneInboxSettings:
-    """When the drops of one inbox have arrived, where that differs from `[inbox]`.
+class OneInboxSettings(Checked):
+    """When the drops of one inbox have arrived, where that differs from `[inbox]`."""
 
-    settle_seconds, require_done: as in `[inbox]`, whose values are the defaults.
-    """
-
-    settle_seconds: float | None = field(
-        default=None,
-        metadata={
-            "help": "As in [inbox], for this inbox alone; default: what [inbox] has.",
-            "least": 0,
-            "unit": "seconds",
-            "most": 604_800,
-        },
-    )
-    require_done: bool | None = field(
-        default=None,
-        metadata={"help": "As in [inbox], for this inbox alone; default: what [inbox] has."},
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    settle_seconds: Annotated[float | None, Ge(0), Le(_WEEK), Unit("seconds"), _AS_IN_INBOX] = None
+    require_done: Annotated[bool | None, _AS_IN_INBOX] = None
 
 
 INBOX: Final = Table("inbox", InboxSettings)

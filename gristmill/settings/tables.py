@@ -15,14 +15,8 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.settings.fields import (
-    FieldRule,
-    equal,
-    nearest,
-    rules_of,
-    shown,
-    without_effect,
-)
+from gristmill.settings.fields import FieldRule, did_you_mean, equal, nearest, rules_of, shown
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
@@ -97,7 +91,7 @@ class Table:
         recorded: the config of the record. Keys that it lacks or that change no output are left
             out.
         """
-        skipped = without_effect(self.config)
+        skipped = fields_with(self.config, NO_EFFECT)
         for name, rule in self.rules(in_root=False).items():
             now = given.get(name, rule.default)
             if name in recorded and name not in skipped and not equal(recorded[name], now):
@@ -109,7 +103,7 @@ class Table:
             return f"{where}: is not allowed: {self.not_set[name]}"
         if name in self.rules():
             return f"{where}: is read from the data root's {FILE} only: move it there"
-        return f"{where}: unknown key{_did_you_mean(name, rules)}; the keys are {', '.join(rules)}"
+        return f"{where}: unknown key{did_you_mean(name, rules)}; the keys are {', '.join(rules)}"
 
 
 class Settings(dict[str, Any]):
@@ -259,11 +253,6 @@ def _near_tables(path: _Path, here: Collection[Table]) -> str:
         last = nearest(path[0], {name.rpartition(".")[2] for name in headers})
         near = [headers[name] for name in headers if name.rpartition(".")[2] == last]
     return f": did you mean {' or '.join(near)}?" if near else ""
-
-
-def _did_you_mean(name: str, known: Collection[str]) -> str:
-    close = nearest(name, known)
-    return "" if close is None else f": did you mean {close}?"
 
 
 def _dotted(path: _Path) -> str:

@@ -2,24 +2,32 @@
 
 CODE_VERSION of a config is raised when its builder makes other rows or files from
 the same input and config. The configs are not in the builders' modules, so that
-importing them loads neither NumPy nor Arrow.
-
-The metadata of a field has `help`, a sentence for the user, and `choices` where
-the values are a fixed list, and of a number the bounds `least` and `most` and the `unit`. Fields
-that cannot change a byte have `affects_output: False`.
+importing them loads neither NumPy nor Arrow. The type of a field says what it means
+(`gristmill.settings.kinds`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Final
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal
 
-from gristmill.settings.fields import MOST_WORKERS, check_fields
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import (
+    ADDED_LATER,
+    NO_EFFECT,
+    BadRows,
+    Engine,
+    Help,
+    Positive,
+    Share,
+    Unit,
+    Vocabulary,
+    Workers,
+)
 from gristmill.synth.raw import files
-from gristmill.vocabularies.engine import AUTO, ENGINES
+from gristmill.vocabularies.engine import AUTO
 
-METADATA_FIELDS: Final = (
+METADATA_FIELDS: Final[tuple[files.Column, ...]] = (
     "synth_id",
     "language",
     "exercise",
@@ -29,8 +37,6 @@ METADATA_FIELDS: Final = (
     "query_seed_url",
 )
 """Default columns of a raw file that a Harmony shard keeps."""
-EFFORTS: Final = ("low", "medium", "high")
-"""Allowed values of `reasoning_effort`."""
 COUNT: Final = "count"
 REFUSE: Final = "refuse"
 _DEVELOPER: Final = (
@@ -41,92 +47,60 @@ _DEVELOPER: Final = (
 
 
 @dataclass(frozen=True)
-class HarmonyConfig:
-    """How raw rows become a Harmony shard. Each field has its help text in its metadata.
+class HarmonyConfig(Checked):
+    """How raw rows become a Harmony shard.
 
-    Raises ValueError for a value of another type, or one that a field does not allow.
+    Raises ValueError also for metadata_fields that name a column twice or lack synth_id.
     Source: `docs/formats/synth.md#messages` and `docs/formats/synth.md#harmony-columns`.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    model_identity: str = field(
-        default="You are a helpful large language model.",
-        metadata={"help": "First line of the system message: what the model is."},
+    model_identity: Annotated[str, Help("First line of the system message: what the model is.")] = (
+        "You are a helpful large language model."
     )
-    reasoning_effort: str = field(
-        default="high",
-        metadata={
-            "help": "Reasoning effort in the system message: low, medium or high.",
-            "choices": EFFORTS,
-        },
-    )
-    conversation_start_date: str = field(
-        default="2026-01-01",
-        metadata={"help": "Current date in the system message, as YYYY-MM-DD."},
-    )
-    knowledge_cutoff: str = field(
-        default="2024-06",
-        metadata={"help": "Knowledge cutoff in the system message, as YYYY-MM."},
-    )
-    developer: str | None = field(
-        default=_DEVELOPER,
-        metadata={
-            "help": "Text of the developer message; an empty text in the launchpad or in "
+    reasoning_effort: Annotated[
+        Literal["low", "medium", "high"],
+        Help("Reasoning effort in the system message: low, medium or high."),
+    ] = "high"
+    conversation_start_date: Annotated[
+        str, Help("Current date in the system message, as YYYY-MM-DD.")
+    ] = "2026-01-01"
+    knowledge_cutoff: Annotated[
+        str, Help("Knowledge cutoff in the system message, as YYYY-MM.")
+    ] = "2024-06"
+    developer: Annotated[
+        str | None,
+        Help(
+            "Text of the developer message; an empty text in the launchpad or in "
             "gristmill.toml means no such message."
-        },
-    )
-    metadata_fields: tuple[str, ...] = field(
-        default=METADATA_FIELDS,
-        metadata={
-            "help": "Columns of the raw files to keep, in this order; synth_id must be among them.",
-            "choices": files.COLUMNS,
-        },
-    )
-    num_shards: int = field(
-        default=files.SHARDS,
-        metadata={
-            "help": "Number of shards that the raw files are divided into.",
-            "least": 1,
-            "unit": "shards",
-        },
-    )
-    max_rows: int = field(
-        default=-1,
-        metadata={
-            "help": "Raw rows to read for one shard, the skipped ones included; -1 for all.",
-            "unit": "rows",
-        },
-    )
-    rows_per_group: int = field(
-        default=2000,
-        metadata={
-            "help": "Rows in one row group of the Parquet file.",
-            "least": 1,
-            "unit": "rows",
-        },
-    )
-    workers: int = field(
-        default=1,
-        metadata={
-            "affects_output": False,
-            "least": 0,
-            "most": MOST_WORKERS,
-            "unit": "processes",
-            "help": "Processes that convert the raw files of one shard; 0 or 1 for no further "
-            "process.",
-        },
-    )
-    dataset: str = field(
-        default=files.DATASET,
-        metadata={
-            "affects_output": False,
-            "help": "Name of the raw dataset; only the manifest names it.",
-        },
-    )
+        ),
+    ] = _DEVELOPER
+    metadata_fields: Annotated[
+        tuple[files.Column, ...],
+        Help("Columns of the raw files to keep, in this order; synth_id must be among them."),
+    ] = METADATA_FIELDS
+    num_shards: Annotated[
+        Positive, Unit("shards"), Help("Number of shards that the raw files are divided into.")
+    ] = files.SHARDS
+    max_rows: Annotated[
+        int,
+        Unit("rows"),
+        Help("Raw rows to read for one shard, the skipped ones included; -1 for all."),
+    ] = -1
+    rows_per_group: Annotated[
+        Positive, Unit("rows"), Help("Rows in one row group of the Parquet file.")
+    ] = 2000
+    workers: Annotated[
+        Workers,
+        Help("Processes that convert the raw files of one shard; 0 or 1 for no further process."),
+    ] = 1
+    dataset: Annotated[
+        str, NO_EFFECT, Help("Name of the raw dataset; only the manifest names it.")
+    ] = files.DATASET
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if len(set(self.metadata_fields)) < len(self.metadata_fields):
             raise ValueError("metadata_fields: a column is named twice")
         if "synth_id" not in self.metadata_fields:
@@ -134,90 +108,60 @@ class HarmonyConfig:
 
 
 @dataclass(frozen=True)
-class KDConfig:
-    """How a Harmony shard becomes Megatron datasets. Each field has its help text in its metadata.
+class KDConfig(Checked):
+    """How a Harmony shard becomes Megatron datasets.
 
-    Raises ValueError for a value of another type, or one that a field does not allow.
     Source: `docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps` and
     `docs/formats/synth.md#quarantine`.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    vocabulary: Path = field(
-        metadata={
-            "affects_output": False,
-            "help": "File of the o200k_base ranks, under any name; its sha256 is checked.",
-        }
-    )
-    valid_fraction: float = field(
-        default=0.001,
-        metadata={
-            "help": "Fraction of the conversations in the valid split.",
-            "unit": "fraction of the conversations",
-            "least": 0,
-            "most": 1,
-        },
-    )
-    max_rows: int = field(
-        default=-1,
-        metadata={
-            "help": "Documents of one shard, over both splits, at most; a negative value for "
-            "no cap. A capped shard is built in one process.",
-            "unit": "rows",
-        },
-    )
-    max_tokens: int = field(
-        default=-1,
-        metadata={
-            "help": "Tokens of one shard, over both splits; a negative value for no cap. "
-            "The last document may pass the cap.",
-            "unit": "tokens",
-        },
-    )
-    bad_rows: int = field(
-        default=0,
-        metadata={
-            # It decides whether there is an output, not which one.
-            "affects_output": False,
-            "counted_before": True,
-            "least": 0,
-            "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
-            "fails the build.",
-            "unit": "rows",
-        },
-    )
-    unknown_keys: str = field(
-        default=COUNT,
-        metadata={
-            "added_later": True,
-            "choices": (COUNT, REFUSE),
-            "help": "Keys of messages that are not rendered, as thinking or tool_calls: count "
-            "counts them by name, refuse refuses the rows that have one.",
-        },
-    )
-    workers: int = field(
-        default=1,
-        metadata={
-            "affects_output": False,
-            "least": 0,
-            "most": MOST_WORKERS,
-            "unit": "processes",
-            "help": "Processes that build one shard; 0 or 1 for no further process.",
-        },
-    )
-    engine: str = field(
-        default=AUTO,
-        metadata={
-            "affects_output": False,
-            "choices": ENGINES,
-            "help": "What encodes texts: auto for gigatoken where it is proven equal to "
-            "tiktoken, or tiktoken for all texts. The tokens are the same.",
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    vocabulary: Annotated[
+        Vocabulary,
+        Help("File of the o200k_base ranks, under any name; its sha256 is checked."),
+    ]
+    valid_fraction: Annotated[
+        Share,
+        Unit("fraction of the conversations"),
+        Help("Fraction of the conversations in the valid split."),
+    ] = 0.001
+    max_rows: Annotated[
+        int,
+        Unit("rows"),
+        Help(
+            "Documents of one shard, over both splits, at most; a negative value for "
+            "no cap. A capped shard is built in one process."
+        ),
+    ] = -1
+    max_tokens: Annotated[
+        int,
+        Unit("tokens"),
+        Help(
+            "Tokens of one shard, over both splits; a negative value for no cap. "
+            "The last document may pass the cap."
+        ),
+    ] = -1
+    bad_rows: Annotated[
+        BadRows,
+        Unit("rows"),
+        Help(
+            "Refused rows of one shard to set aside in quarantine/, at most; one more "
+            "fails the build."
+        ),
+    ] = 0
+    unknown_keys: Annotated[
+        Literal["count", "refuse"],
+        ADDED_LATER,
+        Help(
+            "Keys of messages that are not rendered, as thinking or tool_calls: count "
+            "counts them by name, refuse refuses the rows that have one."
+        ),
+    ] = COUNT
+    workers: Annotated[
+        Workers, Help("Processes that build one shard; 0 or 1 for no further process.")
+    ] = 1
+    engine: Engine = AUTO
 
     @property
     def capped(self) -> bool:
@@ -226,39 +170,22 @@ class KDConfig:
 
 
 @dataclass(frozen=True)
-class RawSettings:
-    """The table `[synth.raw]`: when a drop of raw files is complete.
+class RawSettings(Checked):
+    """The table `[synth.raw]`: when a drop of raw files is complete."""
 
-    Raises ValueError for a value of another type, or one that a field does not allow.
-    """
-
-    files: int = field(
-        default=files.FILES,
-        metadata={
-            "help": "Number of Parquet files that make a drop complete.",
-            "least": 1,
-            "unit": "files",
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    files: Annotated[
+        Positive, Unit("files"), Help("Number of Parquet files that make a drop complete.")
+    ] = files.FILES
 
 
 @dataclass(frozen=True)
-class SourceSettings:
-    """The key of `[synth.harmony]` that only the data root's file has.
+class SourceSettings(Checked):
+    """The key of `[synth.harmony]` that only the data root's file has."""
 
-    Raises ValueError for a value of another type.
-    """
-
-    drop: str | None = field(
-        default=None,
-        metadata={
-            "help": "The drop that the dataset is built from, where several are complete, as "
+    drop: Annotated[
+        str | None,
+        Help(
+            "The drop that the dataset is built from, where several are complete, as "
             "synth/first or synth_harmony/mine."
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+        ),
+    ] = None

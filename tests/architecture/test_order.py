@@ -39,7 +39,7 @@ BELOW = {
     "inbox": BASE | {"untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
     "vocabularies": BASE | {"run", "untrusted"},
-    "provenance": BASE | {"run", "families", "inbox", "untrusted"},
+    "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},

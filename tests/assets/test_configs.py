@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import dagster as dg
 import pytest
@@ -17,6 +17,7 @@ from gristmill import families
 from gristmill.macroxue.config import PackConfig
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.settings.fields import rules_of
+from gristmill.settings.kinds import Help, Unit
 from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings
 from gristmill.synth.config import KDConfig
@@ -24,8 +25,8 @@ from gristmill.synth.config import KDConfig
 
 @dataclass(frozen=True)
 class Example:
-    layout: Literal["wide", "narrow"] = field(default="wide", metadata={"help": "The rows' form."})
-    rows: int = field(default=3, metadata={"unit": "rows"})
+    layout: Annotated[Literal["wide", "narrow"], Help("The rows' form.")] = "wide"
+    rows: Annotated[int, Unit("rows")] = 3
 
 
 def _described(config: type[Any], name: str, **options: Any) -> str:

@@ -1,7 +1,7 @@
 """One set of choices for all configs of a month."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, get_origin
 
 import pytest
 
@@ -10,7 +10,10 @@ from gristmill.chess import (
     MonthConfig,
     SpliceConfig,
     ValidateConfig,
+    code,
 )
+from gristmill.chess import config as configs
+from gristmill.code.digest import definitions_of
 from gristmill.provenance.canonical import config_fields
 
 
@@ -68,3 +71,10 @@ def test_fingerprints_of_decisive_games_are_those_before_the_setting() -> None:
         assert [(item["allow_draws"], item.get("games")) for item in fields] == [
             (False, None), (True, "finished"), (None, "all"),
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("builder", [code.GAMES, code.SPLICES, code.CACHE, code.VALID])
+def test_the_help_of_a_field_is_no_code_of_a_builder(builder: code.Code) -> None:
+    reached = {p.name for p in definitions_of(builder.entries) if p.module == configs.__name__}
+    assert reached and "MonthConfig" not in reached
+    assert not [name for name in reached if get_origin(getattr(configs, name)) is Annotated]

@@ -320,12 +320,13 @@ def test_what_takes_the_place_of_a_missing_import_is_code(write: Write) -> None:
 
 
 CONFIG = """
-    from dataclasses import dataclass, field
-    def help(text): return field(default=3, metadata={"help": text})
+    from dataclasses import dataclass
+    from typing import Annotated
+    Rows = Annotated[int, "Rows at most."]
     @dataclass
     class Config:
         CODE_VERSION = "1"
-        rows: int = help("Rows at most.")
+        rows: Rows = 3
         def bytes(self): return self.rows * 8
     def entry(config: Config): return config.bytes()
 """
@@ -335,7 +336,7 @@ CONFIG = """
     ("old", "new", "changes"),
     [
         ("Rows at most.", "At most so many rows.", False),
-        ("default=3", "default=4", False),
+        ("Rows = 3", "Rows = 4", False),
         ("self.rows * 8", "self.rows * 9", True),
         ("@dataclass", "@dataclass(eq=False)", True),
         ('CODE_VERSION = "1"', "VERSION = 1", True),

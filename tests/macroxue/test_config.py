@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pytest
 
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
+from gristmill.settings.fields import rules_of
+from gristmill.settings.kinds import NO_EFFECT, fields_with
 
 CONFIGS = (PackConfig, MergeConfig, ValueConfig)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_each_field_has_a_help_text_that_names_its_choices(config: type[Any]) -> None:
-    hints = get_type_hints(config)
-    for spec in fields(config):
-        text = spec.metadata["help"]
-        assert text.endswith(".")
-        if get_origin(hints[spec.name]) is Literal:
-            for choice in get_args(hints[spec.name]):
-                assert f"{choice}:" in text, f"{config.__name__}.{spec.name}: {choice}"
+    for rule in rules_of(config).values():
+        assert rule.help.endswith(".")
+        for choice in rule.choices:
+            assert f"{choice}:" in rule.help, f"{config.__name__}.{rule.name}: {choice}"
 
 
 def test_only_workers_leave_the_output_as_it_is() -> None:
     unused = {
-        (config.__name__, spec.name)
-        for config in CONFIGS
-        for spec in fields(config)
-        if not spec.metadata.get("affects_output", True)
+        (config.__name__, name) for config in CONFIGS for name in fields_with(config, NO_EFFECT)
     }
     assert unused == {("PackConfig", "workers"), ("MergeConfig", "workers")}
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 from gristmill import provenance
+from gristmill.settings.kinds import NO_EFFECT
 
 
 @dataclass(frozen=True)
 class Config:
     seed: int = 1
     place: Path = Path("a/b")
-    workers: int = field(default=1, metadata={"affects_output": False})
+    workers: Annotated[int, NO_EFFECT] = 1
 
 
 def test_a_config_is_a_dataclass_of_plain_values() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
 from gristmill import provenance
 from gristmill.provenance import Input, Tokenizer
+from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT
 from tests.paths import CHECKOUT
 
 SHA = "ab" * 32
@@ -21,7 +23,7 @@ class Config:
     names: frozenset[str] = frozenset({"a", "b", "c", "d", "e"})
     place: Path = Path("a/b")
     day: date = date(2026, 1, 2)
-    workers: int = field(default=1, metadata={"affects_output": False})
+    workers: Annotated[int, NO_EFFECT] = 1
 
 
 BASE = [
@@ -49,7 +51,7 @@ def test_what_the_recipe_leaves_out() -> None:
 def test_a_field_that_was_added_later_leaves_the_recipe_alone_at_its_default() -> None:
     @dataclass(frozen=True)
     class Later(Config):
-        keys: str = field(default="count", metadata={"added_later": True})
+        keys: Annotated[str, ADDED_LATER] = "count"
 
     assert _recipe(config=Later()) == _recipe()
     assert _recipe(config=Later(keys="refuse")) != _recipe()

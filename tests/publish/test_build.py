@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
@@ -12,6 +13,7 @@ from gristmill.code.digest import Code
 from gristmill.provenance import Input, Record, Tokenizer, environment, recorded_values
 from gristmill.publish.publish import publish, reason_to_build
 from gristmill.publish.slot import Slot
+from gristmill.settings.kinds import COUNTED_BEFORE, NO_EFFECT
 from tests.publish.tiny import TinyConfig, tiny_build
 
 ENTRIES = ("gristmill.macroxue.builders.pool.merge",)
@@ -143,7 +145,7 @@ def test_what_stands_and_is_not_whole_is_named(tmp_path: Path) -> None:
 class _Counted(TinyConfig):
     """A config with a field that counted, and a number that was an int."""
 
-    bound: int = field(default=3, metadata={"affects_output": True})
+    bound: int = 3
     fraction: float = 1
 
 
@@ -151,7 +153,7 @@ class _Counted(TinyConfig):
 class _NotCounted(TinyConfig):
     """The same config since the field does not count and the number is a float."""
 
-    bound: int = field(default=0, metadata={"affects_output": False, "counted_before": True})
+    bound: Annotated[int, NO_EFFECT, COUNTED_BEFORE] = 0
     fraction: float = 1.0
 
 

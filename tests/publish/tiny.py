@@ -10,8 +10,9 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from gristmill import provenance
 from gristmill.contract import FileNote, Summary
@@ -19,6 +20,7 @@ from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
+from gristmill.settings.kinds import NO_EFFECT
 from tests.run import tiny_work
 
 PARTS = 3
@@ -31,8 +33,8 @@ class TinyConfig:
     seed: int = 1
     label: str = ""
     rows: int = 2
-    workers: int = field(default=1, metadata={"affects_output": False})
-    seconds: float = field(default=0.0, metadata={"affects_output": False})
+    workers: Annotated[int, NO_EFFECT] = 1
+    seconds: Annotated[float, NO_EFFECT] = 0.0
 
 
 @dataclass(frozen=True)

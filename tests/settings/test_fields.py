@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
+from annotated_types import Lt
 
 from gristmill import families
 from gristmill.provenance.canonical import canonical, config_fields
 from gristmill.settings.fields import (
     LONGEST_TEXT,
-    check_fields,
+    Checked,
     nearest,
     rules_of,
     shown,
-    without_effect,
 )
+from gristmill.settings.kinds import Ge, Gt, Help, Le, Unit
 
 
 @dataclass(frozen=True)
@@ -27,25 +28,22 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Everything:
+class Everything(Checked):
     flag: bool = False
     count: int = 0
-    some: int = field(default=5, metadata={"least": 2, "most": 9})
-    share: float = field(default=0.5, metadata={"least": 0, "most": 1})
-    factor: float = field(default=1.0, metadata={"above": 0})
-    wait: float = field(default=1.0, metadata={"above": 0, "most": 60})
+    some: Annotated[int, Ge(2), Le(9)] = 5
+    share: Annotated[float, Ge(0), Le(1)] = 0.5
+    factor: Annotated[float, Gt(0)] = 1.0
+    wait: Annotated[float, Gt(0), Le(60)] = 1.0
     free: float = 0.0
     text: str = ""
     word: Literal["one", "two"] = "one"
-    mode: str = field(default="a", metadata={"choices": ("a", "b")})
+    mode: Annotated[Literal["a", "b"], Help("Which.")] = "a"
     names: tuple[str, ...] = ()
-    picks: tuple[str, ...] = field(default=(), metadata={"choices": ("x", "y")})
+    picks: tuple[Literal["x", "y"], ...] = ()
     maybe: str | None = None
     place: Path = Path()
     part: Part = field(default_factory=Part)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 HUGE = 10**400
@@ -120,14 +118,11 @@ def test_a_list_becomes_a_tuple_and_nothing_else_is_converted() -> None:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Checked):
     one: float = 0.5
     maybe: float | None = None
     many: tuple[float, ...] = ()
     count: int = 0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed() -> None:
@@ -143,17 +138,17 @@ def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed() -> None
             Numbers(**wrong)  # type: ignore[arg-type]
 
 
-def test_fields_without_effect_are_those_that_their_metadata_name() -> None:
-    off = field(default=0, metadata={"affects_output": False})
-    on = field(default=0, metadata={"affects_output": True})
-    config = dataclasses.make_dataclass("Some", [("a", int, off), ("b", int, on), ("c", int, 0)])
-    assert without_effect(config) == ("a",)
-
-
-@pytest.mark.parametrize("hint", ["dict[str, int]", "tuple[int, int]", "int | str", "set[str]"])
-def test_a_type_without_a_rule_is_refused_at_once(hint: str) -> None:
+@pytest.mark.parametrize(
+    "hint",
+    [
+        *(dict[str, int], tuple[int, int], int | str, set[str], Annotated[int, Ge(0)] | None),
+        *(Annotated[int, Lt(3)], Annotated[int, Unit("rows"), "rows"]),
+    ],
+    ids=str,
+)
+def test_a_type_or_a_trait_without_a_rule_is_refused_at_once(hint: object) -> None:
     config = dataclasses.make_dataclass("Unknown", [("field_of_it", hint)])
-    with pytest.raises(TypeError, match="field_of_it"):
+    with pytest.raises(TypeError, match=r"^field_of_it: "):
         rules_of(config)
 
 
@@ -198,12 +193,9 @@ def test_the_configs_of_all_tables_check_themselves(config: type[Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Counted:
-    many: int = field(default=0, metadata={"least": 0})
-    some: int = field(default=0, metadata={"most": 9})
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+class Counted(Checked):
+    many: Annotated[int, Ge(0)] = 0
+    some: Annotated[int, Le(9)] = 0
 
 
 def test_a_whole_number_of_more_than_64_bits_is_refused_with_the_limit() -> None:

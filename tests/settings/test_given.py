@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.settings.given import given_values
+from gristmill.settings.kinds import Positive
 from gristmill.settings.tables import Table
 
 
 @dataclass(frozen=True)
 class Oven:
-    loaves: int = field(default=2, metadata={"least": 1})
+    loaves: Positive = 2
     heat: float = 200.5
     steam: bool = False
-    bread: str = field(default="rye", metadata={"choices": ("rye", "oat-8")})
+    bread: Literal["rye", "oat-8"] = "rye"
     day: str | None = None
     seeds: tuple[str, ...] = ()
 

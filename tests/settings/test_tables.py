@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gristmill import families
 from gristmill.contract import BadInput
+from gristmill.settings.kinds import Positive
 from gristmill.settings.tables import FILE, Table, drop_refusal, read_drop, read_root
 from tests.settings.page import on_the_page, rendered
 
 
 @dataclass(frozen=True)
 class Mill:
-    stones: int = field(default=2, metadata={"least": 1})
+    stones: Positive = 2
     grains: tuple[str, ...] = ()
     place: str = ""
 

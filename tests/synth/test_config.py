@@ -1,13 +1,13 @@
 """The configs: values that they refuse, and the help text of each field."""
 
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gristmill.provenance import config_fields, recipe
-from gristmill.settings.fields import without_effect
+from gristmill.settings.fields import rules_of
+from gristmill.settings.kinds import COUNTED_BEFORE, NO_EFFECT, fields_with
 from gristmill.synth.config import HarmonyConfig, KDConfig
 
 
@@ -51,11 +51,9 @@ def test_a_cap_of_0_is_a_cap_and_a_negative_one_is_none(caps: dict[str, int], ca
 
 @pytest.mark.parametrize("config", [HarmonyConfig, KDConfig])
 def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any) -> None:
-    for field in fields(config):
-        assert field.metadata["help"].endswith(".")
-        if "choices" in field.metadata and field.default is not MISSING:
-            default = field.default if isinstance(field.default, tuple) else (field.default,)
-            assert set(default) <= set(field.metadata["choices"])
+    for rule in rules_of(config).values():
+        assert rule.help.endswith(".")
+        assert rule.needed or rule.refusal(rule.default) is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +61,7 @@ def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any
     [(HarmonyConfig, {"dataset"}), (KDConfig, {"vocabulary", "bad_rows", "engine"})],
 )
 def test_the_fields_that_change_no_byte(config: Any, names: set[str]) -> None:
-    assert set(without_effect(config)) - {"workers"} == names
+    assert set(fields_with(config, NO_EFFECT)) - {"workers"} == names
 
 
 def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
@@ -76,8 +74,7 @@ def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
 
 
 def test_fingerprints_of_earlier_records_count_bad_rows() -> None:
-    counted = [spec.name for spec in fields(KDConfig) if spec.metadata.get("counted_before")]
-    assert counted == ["bad_rows"]
+    assert fields_with(KDConfig, COUNTED_BEFORE) == ("bad_rows",)
 
 
 @pytest.mark.parametrize("fraction", [0, 1])

@@ -3,70 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from gristmill.chess.format.config_help import choice, machine
-from gristmill.settings.fields import check_fields
+from gristmill.settings.fields import Checked
+from gristmill.settings.kinds import NO_EFFECT, Ge, Gt, Help, Positive
 
 # Where the Lichess elite database is.
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
 
 
 @dataclass(frozen=True)
-class FetchConfig:
-    """Timeouts and limits of a download (docs/formats/chess.md#download).
+class FetchConfig(Checked):
+    """Timeouts and limits of a download (docs/formats/chess.md#download)."""
 
-    timeout: seconds for one read; 30 by default.
-    attempts: attempts in a row without a new byte; 5 by default.
-    backoff: seconds to wait after the first failure, doubled each time up to a minute;
-        1 by default.
-    total_seconds: seconds for the whole download; 6 hours by default.
-    max_bytes: bytes of the archive at most; 16 GiB by default.
-    user_agent: the header `User-Agent`.
-
-    Raises ValueError for a value of another type or a number out of its range.
-    """
-
-    timeout: float = choice(30.0, "Seconds for one read.", above=0)
-    attempts: int = choice(5, "Attempts in a row without a new byte.", least=1)
-    backoff: float = choice(1.0, "Seconds to wait after a failure, doubled each time.", least=0)
-    total_seconds: float = choice(6 * 3600.0, "Seconds for the whole download.", above=0)
-    max_bytes: int = choice(16 << 30, "Bytes of the archive at most.", least=1)
-    user_agent: str = choice("gristmill-archive/1.0", "The header User-Agent.")
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    timeout: Annotated[float, Gt(0), Help("Seconds for one read.")] = 30.0
+    attempts: Annotated[Positive, Help("Attempts in a row without a new byte.")] = 5
+    backoff: Annotated[
+        float, Ge(0), Help("Seconds to wait after a failure, doubled each time.")
+    ] = 1.0
+    total_seconds: Annotated[float, Gt(0), Help("Seconds for the whole download.")] = 6 * 3600.0
+    max_bytes: Annotated[Positive, Help("Bytes of the archive at most.")] = 16 << 30
+    user_agent: Annotated[str, Help("The header User-Agent.")] = "gristmill-archive/1.0"
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How large the PGN of an archive may be (docs/formats/chess.md#zip-rules).
+class Limits(Checked):
+    """How large the PGN of an archive may be (docs/formats/chess.md#zip-rules)."""
 
-    pgn_bytes: bytes of the PGN at most; 64 GiB by default.
-    ratio: bytes of the PGN for each packed byte at most; 100 by default.
-
-    Raises ValueError for a value of another type or a number below 1.
-    """
-
-    pgn_bytes: int = choice(64 << 30, "Bytes of the PGN at most.", least=1)
-    ratio: int = choice(100, "Bytes of the PGN for each packed byte at most.", least=1)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    pgn_bytes: Annotated[Positive, Help("Bytes of the PGN at most.")] = 64 << 30
+    ratio: Annotated[Positive, Help("Bytes of the PGN for each packed byte at most.")] = 100
 
 
 _FETCH, _LIMITS = FetchConfig(), Limits()
 
 
 @dataclass(frozen=True)
-class ArchiveConfig:
+class ArchiveConfig(Checked):
     """The address of the archives and the limits for them (docs/formats/chess.md#archive).
 
-    url_template: the address, with `{month}` in it.
-    fetch: timeouts and limits of a download.
-    limits: how large a PGN may be.
-
-    Raises ValueError for an address without `{month}`.
+    Raises ValueError also for an address without `{month}`.
     """
 
     # No field counts for the fingerprint: timeouts and limits cannot change the bytes of
@@ -75,11 +50,13 @@ class ArchiveConfig:
 
     CODE_VERSION: ClassVar = "1"
 
-    url_template: str = machine(URL_TEMPLATE, "Address of an archive, with {month} in it.")
-    fetch: FetchConfig = machine(_FETCH, "Timeouts and limits of a download.")
-    limits: Limits = machine(_LIMITS, "How large a PGN may be.")
+    url_template: Annotated[str, NO_EFFECT, Help("Address of an archive, with {month} in it.")] = (
+        URL_TEMPLATE
+    )
+    fetch: Annotated[FetchConfig, NO_EFFECT, Help("Timeouts and limits of a download.")] = _FETCH
+    limits: Annotated[Limits, NO_EFFECT, Help("How large a PGN may be.")] = _LIMITS
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if "{month}" not in self.url_template:
             raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")

@@ -20,7 +20,7 @@ from gristmill import keys
 from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig
 from gristmill.printable import command
-from gristmill.settings.fields import nearest, shown
+from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
@@ -90,6 +90,5 @@ def _settings(path: Path, tables: object) -> dict[str, Any]:
 
 
 def _unknown_key(name: str) -> str:
-    close = nearest(name, _KNOWN)
-    guess = f": did you mean {close}?" if close else ""
-    return f"unknown key {shown(name)}{guess}; the known keys are {', '.join(_KNOWN)}"
+    known = f"the known keys are {', '.join(_KNOWN)}"
+    return f"unknown key {shown(name)}{did_you_mean(name, _KNOWN)}; {known}"

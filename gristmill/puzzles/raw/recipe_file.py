@@ -18,7 +18,7 @@ from gristmill import keys
 from gristmill.contract import BadInput
 from gristmill.printable import command
 from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe
-from gristmill.settings.fields import nearest, shown
+from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
@@ -119,6 +119,5 @@ def _settings(path: Path, values: object, kind: str) -> dict[str, Any]:
 def _unknown_key(name: str, kind: object) -> str:
     if isinstance(kind, str) and kind in KINDS and name in Table("", CONFIGS[kind]).rules():
         return f"{name} is a setting: write it below a line [settings]"
-    close = nearest(name, _KNOWN)
-    guess = f": did you mean {close}?" if close else ""
-    return f"unknown key {shown(name)}{guess}; the known keys are {', '.join(_KNOWN)}"
+    known = f"the known keys are {', '.join(_KNOWN)}"
+    return f"unknown key {shown(name)}{did_you_mean(name, _KNOWN)}; {known}"

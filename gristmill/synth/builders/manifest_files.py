@@ -5,7 +5,6 @@ Source: `docs/formats/synth.md#harmony-manifest`.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Violation
-from gristmill.settings.fields import without_effect
+from gristmill.settings.fields import rules_of
+from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
@@ -113,12 +113,8 @@ def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any])
     """
     if not records:
         raise GristmillError("no shard has a record yet: materialize the shards first")
-    ignored = without_effect(config)
-    added = {
-        field.name: field.default
-        for field in dataclasses.fields(config)
-        if field.metadata.get("added_later")
-    }
+    ignored = fields_with(config, NO_EFFECT)
+    added = {name: rules_of(config)[name].default for name in fields_with(config, ADDED_LATER)}
     first, *others = [
         {key: value for key, value in (added | record["config"]).items() if key not in ignored}
         | {"code_version": record.get("code_version")}

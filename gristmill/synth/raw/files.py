@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.lists import listed_sums
@@ -32,7 +32,7 @@ DONE: Final = ".done"
 TEXTS: Final = ("query", "synthetic_reasoning", "synthetic_answer")
 """The columns that become messages. A row is skipped if one of them is null or empty."""
 
-COLUMNS: Final = (
+Column = Literal[
     "synth_id",
     "language",
     "exercise",
@@ -47,7 +47,8 @@ COLUMNS: Final = (
     "synthetic_reasoning",
     "synthetic_answer",
     "words",
-)
+]
+COLUMNS: Final = get_args(Column)
 """All columns of a raw file: nullable strings, except `words`, which is int64."""
 
 
