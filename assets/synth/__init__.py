@@ -1,19 +1,15 @@
 """SYNTH in Dagster: raw Parquet, Harmony shards and Megatron datasets."""
 
-from assets.family import Family
-from assets.synth.assets import ASSETS, CHECKS
-from assets.synth.choices import CHOICES
-from assets.synth.default_builds import BUILDS
-from assets.synth.drops import available
-from assets.synth.inbox import INBOXES
+import dagster as dg
+
+from assets.family import family_of
+from gristmill.synth.builders.drop_in_use import available
+from gristmill.synth.builders.source import NUMBERS
 from resources import CorporaHub
 
-FAMILY = Family(
-    assets=ASSETS,
-    checks=CHECKS,
-    inboxes=INBOXES,
+FAMILY = family_of(
+    "synth",
+    {"synth_shards": dg.StaticPartitionsDefinition(list(NUMBERS))},
     hubs={"synth": CorporaHub()},
     available=available,
-    builds=BUILDS,
-    choices=CHOICES,
 )

@@ -1,206 +1,183 @@
-"""SYNTH: which laws, views, traces and sample drops belong to which asset."""
+"""SYNTH: its assets, the drops that they are built from, and what it says of their artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.asset import Asset
+from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind
-from gristmill.inbox.account import Account
-from gristmill.inbox.kind import IsThere
+from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
 from gristmill.synth import code
 from gristmill.synth.config import HarmonyConfig, KDConfig, RawSettings, SourceSettings
-from gristmill.untrusted.files import LinkRule
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-
-def _facts(asset: str, folder: Path) -> Iterable[str]:
-    from gristmill.synth.show.facts import facts
-
-    return facts(asset, folder)
-
-
-def _columns(asset: str) -> Sequence[Column]:
-    from gristmill.synth.show.columns import columns
-
-    return columns(asset)
-
-
-def _harmony_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.harmony import harmony_laws
-
-    subject.leaves("manifest.json", "synth/harmony_manifest")
-    return harmony_laws(subject.folder, subject.partition)
-
-
-def _harmony_manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.harmony_manifest import harmony_manifest_laws
-
-    return harmony_manifest_laws(subject.folder, subject.partition)
-
-
-def _kd_shard_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.kd_shard import kd_shard_laws
-
-    missing = subject.missing({"trace": "trace, split by synth_id"})
-    subject.leaves("manifest.json", "synth/kd_manifest")
-    return kd_shard_laws(subject.folder, subject.partition, has_traces=not missing)
-
-
-def _kd_manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.kd_manifest import kd_manifest_laws
-
-    return kd_manifest_laws(subject.folder, subject.partition)
-
-
-def _show_row(request: Request) -> Iterable[RenderableType]:
-    from gristmill.synth.show.terminal import row_text
-
-    yield row_text(request.path, _shard(request), request.number, _vocabulary(request.path))
-
-
-def _show_document(request: Request) -> Iterable[RenderableType]:
-    from gristmill.synth.show.terminal import document_text
-
-    number, split = _shard(request), request.options.get("split") or "train"
-    vocabulary = _vocabulary(request.path)
-    yield document_text(request.path, number, split, request.number, vocabulary)
-
-
-def _trace_row(request: Request) -> Iterable[Trace]:
-    from gristmill.synth.read.origins import row_origins
-
-    return row_origins(request.path, _shard(request), request.number)
-
-
-def _trace_document(request: Request) -> Iterable[Trace]:
-    from gristmill.synth.read.origins import document_origins
-
-    split = request.options.get("split") or "train"
-    return document_origins(request.path, _shard(request), split, request.number)
-
-
-def _trace_manifest(request: Request) -> Iterable[Trace]:
-    from gristmill.provenance.trace_inputs import inputs_of
-
-    return inputs_of(request.path, _MANIFEST, request.sample)
-
-
-def _shard(request: Request) -> str:
-    return str(request.options.get("shard") or _FIRST_SHARD)
-
-
-def _vocabulary(path: Path) -> Path:
-    """Return the vocabulary in the data root above an artifact. Raises what `find` raises."""
-    from gristmill.vocabularies.find import find
-    from gristmill.vocabularies.pinned import O200K
-
-    above = path.absolute().parents
-    root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
-    return find(O200K, root)
-
-
-def _asset_of(folder: Path) -> str | None:
-    from gristmill.synth.format.kind_of import kind_of
-
-    kind = kind_of(folder)
-    if kind is None and any(folder.glob("*/shard_*_tokens.idx")):
-        kind = "megatron"  # of another program, which writes no trace
-    return {"megatron": "synth/kd_shards", "harmony": "synth/harmony", None: None}[kind]
-
-
-def _write_conversations(path: Path) -> None:
-    from gristmill.synth.samples import write_drop
-
-    write_drop(path)
-    # The default fraction of so few conversations would leave no valid ones.
-    (path / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
-
-
-_FIRST_SHARD = "00"
-_MANIFEST = "manifest"
+_SHARDS = "synth_shards"
+_GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
-SMOKE_TABLE = Table(
-    "synth_smoke/kd_shards",
-    KDConfig,
-    _INBOXES,
-    not_set=_NOT_SET,
-    defaults={"valid_fraction": 0.1, "max_rows": 250},
+_MANIFEST_VERSION = "2"
+
+
+def _source(asset: str, inbox: str, labels: Sequence[str], text: str) -> Source:
+    return Source(
+        asset=asset,
+        inbox=inbox,
+        drop=DropKind(
+            call("gristmill.synth.builders.drop_in_use:account", inbox),
+            needs=call("gristmill.synth.builders.drop_in_use:needs"),
+        ),
+        text=text,
+        group=_GROUP,
+        labels=labels,
+        partitions=_SHARDS,
+        targets=["synth/harmony", "synth_smoke/kd_shards", "synth/kd_shards"],
+    )
+
+
+_SOURCES = [
+    _source(
+        "synth/raw",
+        "synth",
+        ["parquet", "huggingface"],
+        "A folder of raw SYNTH files under `drops/synth/`. It is complete with 500 files (or as "
+        "many as `[synth.raw] files` says), or with a file `.done`; before that nothing is built, "
+        "since every shard is built from consecutive files of the complete drop. "
+        "`gristmill fetch synth` downloads the files from the hub.",
+    ),
+    _source(
+        "synth/ready_harmony",
+        "synth_harmony",
+        ["parquet"],
+        "A ready Harmony folder under `drops/synth_harmony/`: four shards with `manifest.json` and "
+        "`metadata.json`, which are imported unchanged instead of a conversion.",
+    ),
+]
+
+_HARMONY = Asset(
+    "synth/harmony",
+    laws=[Law("harmony", call("gristmill.synth.laws.harmony:law"))],
+    show=call("gristmill.synth.show.terminal:show_row"),
+    trace=call("gristmill.synth.read.origins:of_row"),
+    code=code.HARMONY,
+    table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
+    text="Conversations of a drop as `synth_harmony_v1` Parquet: system, developer, user, and the "
+    "assistant's analysis and final messages. Rows without a query, reasoning or answer are "
+    "omitted and counted.",
+    group=_GROUP,
+    labels=["parquet"],
+    place="synth_harmony",
+    partitions=_SHARDS,
+    inputs=["synth/raw", "synth/ready_harmony"],
+    build=call("gristmill.synth.builds:harmony_build"),
+    given=call("gristmill.synth.builds:settings_of_shard", "synth/harmony"),
+    filled_in=["num_shards"],
+    left_out=["num_shards"],
+    available=call("gristmill.synth.builders.drop_in_use:available"),
+    in_parts=True,
+)
+
+_HARMONY_MANIFEST = Asset(
+    "synth/harmony_manifest",
+    laws=[Law("harmony_manifest", call("gristmill.synth.laws.harmony_manifest:law"))],
+    trace=call("gristmill.synth.read.origins:of_manifest"),
+    code=code.HARMONY_MANIFEST,
+    version=_MANIFEST_VERSION,
+    text="`metadata.json` and `manifest.json` of the four shards, written from their records; from "
+    "an imported folder its own files, byte for byte. Rebuilt automatically after the shards.",
+    group=_GROUP,
+    labels=["json"],
+    place="synth_harmony",
+    all_of=["synth/harmony"],
+    build=call("gristmill.synth.builds:harmony_manifest_build"),
+    follows="all",
 )
 
 
-def _account(inbox: str, drop: Path, links: LinkRule) -> Account:
-    from gristmill.synth.builders.drop_in_use import account
-
-    return account(inbox)(drop, links)
-
-
-def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
-    from gristmill.synth.builders.drop_in_use import needs
-
-    needs(drop, root, is_there)
+def _dataset(place: str, table: Table, group: str, label: str, content: str) -> list[Asset]:
+    """The shards and the manifest of one Megatron dataset."""
+    shards = table.name
+    labels = [label] if label else []
+    return [
+        Asset(
+            shards,
+            laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
+            show=call("gristmill.synth.show.terminal:show_document"),
+            trace=call("gristmill.synth.read.origins:of_document"),
+            code=code.KD_SHARDS,
+            table=table,
+            text=f"{content} as Megatron IndexedDatasets: tokens, loss mask and span for train and "
+            "valid, aligned to labels, and a trace from every document to its row and synth_id.",
+            group=group,
+            labels=["megatron", "tiktoken", *labels],
+            place=place,
+            partitions=_SHARDS,
+            inputs=["synth/harmony", "tokenizers/o200k_harmony"],
+            build=call("gristmill.synth.builds:kd_build"),
+            given=call("gristmill.synth.builds:settings_of_shard", shards),
+            filled_in=["vocabulary"],
+            preview=call("gristmill.synth.show.preview:of_shard"),
+            counted=call("gristmill.synth.laws.kd_shard:notes"),
+            in_parts=True,
+        ),
+        Asset(
+            shards.replace("kd_shards", "kd_manifest"),
+            laws=[
+                Law("kd_manifest", call("gristmill.synth.laws.kd_manifest:law"), needs_record=True)
+            ],
+            trace=call("gristmill.synth.read.origins:of_manifest"),
+            code=code.KD_MANIFEST,
+            version=_MANIFEST_VERSION,
+            text=f"`{place}/manifest.json`: config, tokenizer, input and the files of all "
+            "shards, written from their records. The shards must have equal configs. Rebuilt "
+            "automatically after the shards.",
+            group=group,
+            labels=["json", *labels],
+            place=place,
+            inputs=["synth/harmony_manifest"],
+            all_of=[shards],
+            build=call("gristmill.synth.builds:kd_manifest_build"),
+            preview=call("gristmill.synth.show.preview:of_manifest"),
+            follows="all",
+        ),
+    ]
 
 
 CATALOG = Catalog(
-    columns=_columns,
-    facts=_facts,
     kinds=[
-        Kind(
-            "synth/harmony",
-            [Law("harmony", _harmony_laws)],
-            _show_row,
-            _trace_row,
-            code=code.HARMONY,
+        _HARMONY,
+        _HARMONY_MANIFEST,
+        *_dataset(
+            "megatron/synth_kd_v1",
+            Table("synth/kd_shards", KDConfig, _INBOXES, not_set=_NOT_SET),
+            "synth/full",
+            "",
+            "The conversations of a Harmony shard",
         ),
-        Kind(
-            "synth/harmony_manifest",
-            [Law("harmony_manifest", _harmony_manifest_laws)],
-            trace=_trace_manifest,
-            code=code.HARMONY_MANIFEST,
-            partitions=False,
-        ),
-        *(
-            kind
-            for prefix in ("synth", "synth_smoke")
-            for kind in (
-                Kind(
-                    f"{prefix}/kd_shards",
-                    [Law("kd_shards", _kd_shard_laws)],
-                    _show_document,
-                    _trace_document,
-                    code=code.KD_SHARDS,
-                ),
-                Kind(
-                    f"{prefix}/kd_manifest",
-                    [Law("kd_manifest", _kd_manifest_laws, needs_record=True)],
-                    trace=_trace_manifest,
-                    code=code.KD_MANIFEST,
-                    partitions=False,
-                ),
-            )
+        *_dataset(
+            "megatron/synth_kd_v1_smoke",
+            Table(
+                "synth_smoke/kd_shards",
+                KDConfig,
+                _INBOXES,
+                not_set=_NOT_SET,
+                defaults={"valid_fraction": 0.1, "max_rows": 250},
+            ),
+            "synth/smoke",
+            "smoke",
+            "The first 250 conversations of a Harmony shard, a tenth of them valid,",
         ),
     ],
-    asset_of=_asset_of,
+    sources=_SOURCES,
+    asset_of=call("gristmill.synth.format.kind_of:asset_of"),
+    columns=call("gristmill.synth.show.columns:columns"),
+    facts=call("gristmill.synth.show.facts:facts"),
     options=[
-        Option("shard", str, "SYNTH: the number of the shard.", _FIRST_SHARD),
+        Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),
     ],
-    inboxes={inbox: DropKind(partial(_account, inbox), needs=_needs) for inbox in _INBOXES},
-    samples={"synth/samples": _write_conversations},
+    samples={"synth/samples": call("gristmill.synth.samples:write_samples")},
     # There is one dataset. A file beside the drops, as a README, is none.
     place_of=lambda path: str(path) if path.is_file() else "synth",
-    settings=[
-        Table("synth/raw", RawSettings, _INBOXES),
-        Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
-        Table("synth/kd_shards", KDConfig, _INBOXES, not_set=_NOT_SET),
-        SMOKE_TABLE,
-    ],
+    settings=[Table("synth/raw", RawSettings, _INBOXES)],
 )

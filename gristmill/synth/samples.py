@@ -70,6 +70,16 @@ def write_drop(
     return paths
 
 
+def write_samples(folder: Path) -> None:
+    """Write the sample drop of a data root, with its settings.
+
+    folder: the drop.
+    """
+    write_drop(folder)
+    # The default fraction of so few conversations would leave no valid ones.
+    (folder / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
+
+
 def _row(chance: random.Random, number: int, index: int) -> dict[str, Any]:
     language, exercise = chance.choice(_LANGUAGES), chance.choice(_EXERCISES)
     row: dict[str, Any] = dict.fromkeys(COLUMNS)

@@ -10,6 +10,8 @@ from tests.paths import CHECKOUT
 
 ACROSS = {
     "assets/macroxue/test_assets.py": "the assets of 2048 in runs",
+    "assets/synth/test_assets.py": "the assets of SYNTH in runs",
+    "assets/synth/test_inbox.py": "what the sensors ask for after drops of SYNTH",
     "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
     "assets/test_progress.py": "what the builders of all samples report",
     "assets/test_pictures.py": "the pictures of all assets, as the UI shows them",

@@ -25,3 +25,14 @@ def kind_of(path: Path) -> Kind | None:
     if any(path.glob("synth_harmony_shard_*.parquet")):
         return "harmony"
     return None
+
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path. Another program writes Megatron datasets without a trace.
+    """
+    kind = kind_of(folder)
+    if kind == "megatron" or (kind is None and any(folder.glob("*/shard_*_tokens.idx"))):
+        return "synth/kd_shards"
+    return "synth/harmony" if kind == "harmony" else None

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from gristmill.contract import Violation
+from gristmill.families import Subject
 from gristmill.synth.builders import harmony_shard
 
 
-def harmony_laws(root: Path, partition: str | None = None) -> Iterator[Violation]:
-    """Yield the violations of Harmony shards.
-
-    root: the folder with the shards.
-    partition: number of one shard ("00"); default all shards.
-
-    Source: `docs/formats/synth.md#harmony-laws`.
-    """
-    shards = harmony_shard.shards(root)
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of Harmony shards: of one, or of all in a folder without record."""
+    subject.leaves("manifest.json", "synth/harmony_manifest")
+    partition, shards = subject.partition, harmony_shard.shards(subject.folder)
     if partition is not None:
         shards = {partition: shards[partition]} if partition in shards else {}
     if not shards:

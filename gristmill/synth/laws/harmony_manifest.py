@@ -6,20 +6,16 @@ Source: `docs/formats/synth.md#harmony-laws`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from gristmill.contract import Violation
+from gristmill.families import Subject
 from gristmill.synth.builders.manifest_files import MANIFEST, METADATA, json_violations
 
 
-def harmony_manifest_laws(root: Path, partition: str | None) -> Iterator[Violation]:
+def law(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for each of both files that is not a JSON object.
 
-    root: the folder with `manifest.json` and `metadata.json`.
-    partition: name of the manifest's own record. It is not read.
-
-    Sizes and rows are not compared: an imported manifest may describe a larger
-    folder. Source: `docs/formats/synth.md#harmony-laws`.
+    Sizes and rows are not compared: an imported manifest may describe a larger folder.
     """
     for name in (MANIFEST, METADATA):
-        yield from json_violations(root / name)
+        yield from json_violations(subject.folder / name)

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.families import Subject
 from gristmill.provenance import Record
 from gristmill.synth.builders import kd_manifest
 from gristmill.synth.builders.manifest_files import MANIFEST, check_equal_configs, json_violations
@@ -22,25 +24,20 @@ from gristmill.synth.laws.shards import SPLITS, shard_records
 _BATCH_ROWS = 1 << 14
 
 
-def kd_manifest_laws(
-    root: Path, partition: str | None, shards: Path | None = None
-) -> Iterator[Violation]:
+def law(subject: Subject) -> Iterator[Violation]:
     """Yield the violations of a manifest: the shards' records, and no id in both splits.
 
-    root: the folder with `manifest.json`.
-    partition: name of the manifest's own record, as "manifest".
-    shards: the folder with the shards and their records, default `root`. Before
-        publishing the manifest is in another folder.
-
     Raises GristmillError if a record cannot be read.
-    Source: `docs/formats/synth.md#manifest-laws`.
     """
-    if broken := list(json_violations(root / MANIFEST)):
+    path = subject.folder / MANIFEST
+    if broken := list(json_violations(path)):
         yield from broken
         return
-    shards = shards or root
-    manifest = json.loads((root / MANIFEST).read_bytes())
-    records = shard_records(shards, skip=partition)
+    # Before it is published, the manifest is alone in its folder, and its inputs are the shards.
+    is_published = (subject.folder / provenance.SHARED_RECORDS).is_dir()
+    shards = subject.folder if is_published else subject.inputs[0]
+    manifest = json.loads(path.read_bytes())
+    records = shard_records(shards, skip=subject.partition)
     try:
         dumped = [record.model_dump(mode="json") for record in records]
         check_equal_configs(dumped, KDConfig)

@@ -6,11 +6,12 @@ Source: `docs/formats/synth.md#shard-laws`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
-from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
+from gristmill.families import Subject
+from gristmill.provenance import Record
 from gristmill.run.progress import current_progress
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.indexed import Indexed
@@ -19,21 +20,37 @@ from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import Values
 
 
-def kd_shard_laws(
-    root: Path, partition: str | None, has_traces: bool = True
-) -> Iterator[Violation]:
-    """Yield the violations of a published shard. The valid fraction is that of its record.
+def law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of a shard; another program writes no trace."""
+    missing = subject.missing({"trace": "trace, split by synth_id"})
+    subject.leaves("manifest.json", "synth/kd_manifest")
+    fraction = subject.config.get("valid_fraction")
+    return kd_laws(subject.folder, subject.partition, fraction, has_traces=not missing)
 
-    root: the dataset.
-    partition: number of the shard ("00"); None for all shards.
-    has_traces: as for `kd_laws`.
 
-    Raises GristmillError if the record cannot be read.
-    Source: `docs/formats/synth.md#shard-laws`.
+def notes(record: Record) -> Iterator[Violation]:
+    """Yield the keys of messages that a shard does not have, since they are not rendered.
+
+    record: of the shard.
     """
-    path = provenance.record_path(root, partition, shared=True)
-    fraction = provenance.read_record(path).config["valid_fraction"] if path.exists() else None
-    yield from kd_laws(root, partition, fraction, has_traces)
+    if found := unknown_keys(record.counts):
+        yield Violation("unknown_keys", f"{record.artifact} [{record.partition}]", found)
+
+
+def unknown_keys(counts: Mapping[str, int | float]) -> str:
+    """Return which keys of messages are not rendered, and how often; empty if there are none.
+
+    counts: of the shard's record.
+
+    Source: `docs/formats/synth.md#unknown-keys`.
+    """
+    kind = "unknown_keys/"
+    names = [
+        f"{name.removeprefix(kind)} ({int(count):,})"
+        for name, count in counts.items()
+        if name.startswith(kind)
+    ]
+    return f"keys of messages that are not rendered: {', '.join(names)}" if names else ""
 
 
 def kd_laws(

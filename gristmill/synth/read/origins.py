@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import contract
 from gristmill.contract import BadInput
+from gristmill.families import Request
 from gristmill.provenance.record import Input
-from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
+from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, inputs_of, notes, source
 from gristmill.synth.format import parquet
 from gristmill.synth.raw import files as raw
 from gristmill.synth.read.raw_row import Wanted, by_counting, by_ids, by_reading, ids_of, one_row
@@ -154,3 +155,24 @@ def _place(harmony: Source, item: Input, row: int, columns: list[str]) -> Origin
 def _begin(column: pq.ColumnChunkMetaData) -> int:
     offsets = [column.dictionary_page_offset, column.data_page_offset]
     return int(min(offset for offset in offsets if offset))
+
+
+def shard_and_split(request: Request) -> tuple[str, str]:
+    """The shard and the split that a person asks for: 00 and train where nothing is given."""
+    return request.options.get("shard") or "00", request.options.get("split") or "train"
+
+
+def of_row(request: Request) -> Iterator[contract.Trace]:
+    """Trace the row of a Harmony shard that a person asks for."""
+    shard, _ = shard_and_split(request)
+    return row_origins(request.path, shard, request.number)
+
+
+def of_document(request: Request) -> Iterator[contract.Trace]:
+    """Trace the document of a Megatron dataset that a person asks for."""
+    return document_origins(request.path, *shard_and_split(request), request.number)
+
+
+def of_manifest(request: Request) -> Iterator[contract.Trace]:
+    """Yield what a manifest was made from."""
+    return inputs_of(request.path, "manifest", request.sample)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill import markdown
+from gristmill.publish.build import Published
 from gristmill.svg import small_shares
 from gristmill.synth.format import harmony_tokens, indexed
+from gristmill.synth.laws.kd_shard import unknown_keys
 from gristmill.synth.show import drawing, tokens
 from gristmill.synth.show.lengths import document_lengths, histogram
+from gristmill.vocabularies.pinned import O200K
 
 LIMIT: Final = 95_000
 """Bytes of a preview at most: it is in an event of Dagster."""
@@ -91,22 +94,6 @@ def _remarks(counts: Mapping[str, int | float]) -> Iterator[str]:
         yield markdown.escape(f"{found[0].upper()}{found[1:]}.")
 
 
-def unknown_keys(counts: Mapping[str, int | float]) -> str:
-    """Return which keys of messages are not rendered, and how often; empty if there are none.
-
-    counts: of the shard's record.
-
-    Source: `docs/formats/synth.md#unknown-keys`.
-    """
-    kind = "unknown_keys/"
-    names = [
-        f"{name.removeprefix(kind)} ({int(count):,})"
-        for name, count in counts.items()
-        if name.startswith(kind)
-    ]
-    return f"keys of messages that are not rendered: {', '.join(names)}" if names else ""
-
-
 def _splits(counts: Mapping[str, int | float]) -> str:
     rows = []
     for split in ("train", "valid"):
@@ -169,3 +156,20 @@ def manifest_table(root: Path) -> str:
         for shard in inventory["shards"]
     ]
     return markdown.table(("shard", "documents", "tokens", "bytes"), rows, "lrrr") + "\n"
+
+
+def of_shard(published: Published) -> dict[str, str]:
+    """Markdown documents that show counts, lengths and some conversations of a published shard."""
+    record = published.record
+    root = published.folder.parents[len(PurePosixPath(record.artifact).parts) - 1]
+    vocabulary = root / "tokenizer" / O200K.relative
+    number = str(record.partition)
+    return {
+        "picture": picture(record.counts),
+        "preview": preview(published.folder, number, vocabulary, record.counts),
+    }
+
+
+def of_manifest(published: Published) -> dict[str, str]:
+    """Markdown documents that show a published manifest, by title."""
+    return {"inventory": manifest_table(published.folder)}

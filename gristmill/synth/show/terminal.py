@@ -5,7 +5,7 @@ See also `drawing.py`: conversations in SVG.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.families import Request
 from gristmill.printable import printable
 from gristmill.synth.builders.harmony_shard import OPTIONAL, REQUIRED, open_shard, shard_name
 from gristmill.synth.format import harmony_tokens, indexed, parquet
+from gristmill.synth.read.origins import shard_and_split
 from gristmill.synth.render import documents, strict
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.synth.show import tokens
 from gristmill.synth.show.tokens import Line
 from gristmill.vocabularies.engine import TIKTOKEN
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,3 +132,22 @@ def _text(title: str, lines: Sequence[Line]) -> Text:
                 text.append("\n")
         text.append("\n")
     return text
+
+
+def show_row(request: Request) -> Iterator[Text]:
+    """Yield the row of a Harmony shard that a person asks for."""
+    shard, _ = shard_and_split(request)
+    yield row_text(request.path, shard, request.number, _vocabulary(request.path))
+
+
+def show_document(request: Request) -> Iterator[Text]:
+    """Yield the document of a Megatron dataset that a person asks for."""
+    vocabulary = _vocabulary(request.path)
+    yield document_text(request.path, *shard_and_split(request), request.number, vocabulary)
+
+
+def _vocabulary(path: Path) -> Path:
+    """The vocabulary in the data root above an artifact. Raises what `find` raises."""
+    above = path.absolute().parents
+    root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
+    return find(O200K, root)

@@ -15,27 +15,29 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import BaseModel
 
 from assets import tokenizers
 from assets.checking.results import THIS_RUN
-from assets.synth import assets
-from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shards
-from assets.synth.harmony_builds import harmony_build
-from gristmill import provenance
+from assets.synth import FAMILY
+from gristmill import families, provenance
+from gristmill.asset import Asset, Wanted
 from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard
 from gristmill.synth.builders.source import NUMBERS
+from gristmill.synth.builds import harmony_build
 from gristmill.synth.format import holdout
 from gristmill.synth.samples import write_drop
 from resources import Lake
-from tests.assets.helpers import failure, not_built, sha256
+from tests.assets.helpers import built_by, failure, not_built, sha256
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.publish.killing import wait_for_end
 
+harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest = built_by(
+    "synth"
+).values()
 pytestmark = pytest.mark.sampled(0.4)
 
 REAL = REAL_DATA / "synth"
@@ -48,7 +50,7 @@ KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def materialize(asset: dg.AssetsDefinition, key: str | None = None, **config: Any) -> Any:
         return dg.materialize(
-            [*tokenizers.ASSETS, *assets.ASSETS],
+            [*tokenizers.ASSETS, *FAMILY.assets],
             selection=[asset],
             instance=instance,
             resources={"lake": lake},
@@ -241,8 +243,8 @@ def test_a_shard_shows_its_counts_and_its_conversations(build):
 
 @pytest.mark.usefixtures("converted")
 def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake):
-    all_of(assets.smoke_shards, max_rows=5)
-    assert build(assets.smoke_manifest).success
+    all_of(smoke_shards, max_rows=5)
+    assert build(smoke_manifest).success
     manifest = json.loads((lake.root / SMOKE / "manifest.json").read_text())
     assert sum(inventory["rows"] for inventory in manifest["splits"].values()) == 20
     assert manifest["config"]["valid_fraction"] == 0.1
@@ -256,7 +258,7 @@ def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake)
 def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, vocabulary):
     write_drop(lake.inbox("synth") / "long", files=4, rows=300)
     assert build(harmony, "00").success
-    assert build(assets.smoke_shards, "00").success
+    assert build(smoke_shards, "00").success
     counts = provenance.read_record(lake.root / SMOKE / "provenance/00.json").counts
     assert counts["train_rows"] + counts["valid_rows"] == 250
     assert counts["valid_rows"] > 0
@@ -333,10 +335,6 @@ def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, dr
     assert build(harmony, "00").success
 
 
-class NoChoices(BaseModel):
-    """The launchpad's config of a run that chooses nothing."""
-
-
 def test_a_shard_of_the_samples_whose_record_is_damaged_is_built_again(build, lake):
     write_drop(lake.inbox("synth") / "samples", files=4, rows=3)
     assert build(harmony, "00").success
@@ -344,7 +342,9 @@ def test_a_shard_of_the_samples_whose_record_is_damaged_is_built_again(build, la
     record.write_bytes(b"{")
     assert "00.json: not a provenance record" in failure(build(harmony, "00"))
     assert build(harmony, "01").success
-    assert publish(harmony_build(lake, NoChoices(), "00"), rebuild=True).rebuilt
+    asset = families.kind_of_asset("synth/harmony")
+    assert isinstance(asset, Asset)
+    assert publish(harmony_build(Wanted(asset, lake, "00")), rebuild=True).rebuilt
     assert provenance.read_record(record).partition == "00"
 
 
@@ -528,21 +528,22 @@ _CHILD = """
 import sys
 import dagster as dg
 from assets import tokenizers
-from assets.synth import assets as synth
+from assets.synth import FAMILY
 from gristmill.synth.builders import kd_shard as kd
 from resources import Lake
+from tests.assets.helpers import built
 
 def main():
     kd._PART_ROWS = 20
     root, key = sys.argv[1:]
     with dg.DagsterInstance.ephemeral() as instance:
         dg.materialize(
-            [*tokenizers.ASSETS, *synth.ASSETS],
-            selection=[synth.kd_shards],
+            [*tokenizers.ASSETS, *FAMILY.assets],
+            selection=[built("synth/kd_shards")],
             instance=instance,
             resources={"lake": Lake(data_root=root)},
             partition_key=key,
-            run_config={"ops": {synth.kd_shards.op.name: {"config": {"workers": 2}}}},
+            run_config={"ops": {built("synth/kd_shards").op.name: {"config": {"workers": 2}}}},
         )
 
 if __name__ == "__main__":
@@ -612,11 +613,11 @@ def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
 @pytest.fixture
 def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(*assets.CHECKS))
+        job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(*FAMILY.checks))
         result = (
             dg.Definitions(
-                assets=[*tokenizers.ASSETS, *assets.ASSETS],
-                asset_checks=assets.CHECKS,
+                assets=[*tokenizers.ASSETS, *FAMILY.assets],
+                asset_checks=FAMILY.checks,
                 resources={"lake": lake},
                 jobs=[job],
             )

@@ -10,17 +10,17 @@ import pytest
 
 import definitions
 from assets import tokenizers
-from assets.synth import assets
-from assets.synth.inbox import INBOXES
+from assets.synth import FAMILY
 from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from sensors.followers import followers_sensor
 from sensors.raw_drops import raw_drop_sensor
+from tests.assets.helpers import built
 
 pytestmark = pytest.mark.sampled(0.4)
 
-inboxes = {inbox.folder: inbox for inbox in INBOXES}
+inboxes = {inbox.folder: inbox for inbox in FAMILY.inboxes}
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_settled_drop_starts_one_run_a_shard(tick, lake):
     }
     kinds = ("AssetObservation", "AssetMaterialization")
     assert reported == {(kind, number) for kind in kinds for number in NUMBERS}
-    assert {event.asset_key for event in result.asset_events} == {assets.raw.key}
+    assert {event.asset_key for event in result.asset_events} == {dg.AssetKey(["synth", "raw"])}
     assert tick("synth").run_requests == []
 
 
@@ -124,7 +124,7 @@ def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
 
     def run(asset: dg.AssetsDefinition, key: str | None = None) -> None:
         assert dg.materialize(
-            [*tokenizers.ASSETS, *assets.ASSETS],
+            [*tokenizers.ASSETS, *FAMILY.assets],
             selection=[asset],
             instance=instance,
             resources={"lake": lake},
@@ -135,20 +135,20 @@ def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
         nonlocal cursor
         result = dg.evaluate_automation_conditions(defs=defs, instance=instance, cursor=cursor)
         cursor = result.cursor
-        keys = [asset.key for asset in (*assets.ASSETS,)]
+        keys = [asset.key for asset in FAMILY.assets]
         return {key.to_user_string() for key in keys if result.get_num_requested(key)}
 
     assert asked() == set()
     run(tokenizers.o200k_harmony)
     for number in NUMBERS[:3]:
-        run(assets.harmony, number)
+        run(built("synth/harmony"), number)
     assert asked() == set()
-    run(assets.harmony, NUMBERS[3])
+    run(built("synth/harmony"), NUMBERS[3])
     assert asked() == {"synth/harmony_manifest"}
-    run(assets.harmony_manifest)
+    run(built("synth/harmony_manifest"))
     assert asked() == set()
     for number in NUMBERS:
-        run(assets.kd_shards, number)
+        run(built("synth/kd_shards"), number)
     assert asked() == {"synth/kd_manifest"}
-    run(assets.kd_manifest)
+    run(built("synth/kd_manifest"))
     assert asked() == set()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.synth.laws.harmony_manifest import harmony_manifest_laws
+from gristmill.families import Subject
+from gristmill.synth.laws.harmony_manifest import law
 
 
 @pytest.mark.parametrize(
@@ -22,5 +23,5 @@ def test_both_files_must_be_json_objects(
     if manifest is not None:
         (tmp_path / "manifest.json").write_text(manifest)
     (tmp_path / "metadata.json").write_text(metadata)
-    violations = list(harmony_manifest_laws(tmp_path, "manifest"))
+    violations = list(law(Subject(tmp_path, "manifest")))
     assert [(v.law, v.where) for v in violations] == [("readable", file) for file in files]

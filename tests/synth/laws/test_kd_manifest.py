@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill import families
 from gristmill.contract import Summary, Violation
+from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.provenance.verification import verify
@@ -24,8 +26,7 @@ from gristmill.synth.builders.kd_manifest import write_kd_manifest
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import aligned, trace
-from gristmill.synth.laws.harmony import harmony_laws
-from gristmill.synth.laws.kd_manifest import kd_manifest_laws
+from gristmill.synth.laws.kd_manifest import law
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.laws.shards import shard_numbers, shard_records
 from gristmill.synth.raw import files as raw
@@ -81,7 +82,7 @@ def everything(root: Path, vocabulary: Path, fraction: float) -> dict[str, Recor
         records[f"h{number}"] = published(
             root, HARMONY, "synth/harmony", number, conversion, drop,
             lambda attempt, i=index: to_harmony(files, attempt.out, i, conversion),  # type: ignore[misc]
-            partial(harmony_laws, partition=number),
+            lambda folder, n=number: families.check("synth/harmony", Subject(folder, n)),  # type: ignore[misc]
         )  # fmt: skip
 
     def dumped(letter: str) -> list[dict[str, Any]]:
@@ -181,13 +182,14 @@ def dataset(kd_dataset: Path, tmp_path: Path) -> Path:
 
 
 def violations(root: Path) -> list[tuple[str, str]]:
-    return [(v.law, v.found) for v in kd_manifest_laws(root, "manifest")]
+    return [(v.law, v.found) for v in law(Subject(root, "manifest"))]
 
 
 def test_a_published_manifest_breaks_no_law(kd_dataset: Path, tmp_path: Path) -> None:
     assert violations(kd_dataset) == []
     shutil.copy(kd_dataset / "manifest.json", tmp_path)
-    assert list(kd_manifest_laws(tmp_path, "manifest", shards=kd_dataset)) == []
+    staged = Subject(tmp_path, "manifest", [kd_dataset, kd_dataset.parent])
+    assert list(law(staged)) == []
     assert shard_numbers(kd_dataset) == list(NUMBERS)
     assert [r.partition for r in shard_records(kd_dataset, skip="manifest")] == list(NUMBERS)
 

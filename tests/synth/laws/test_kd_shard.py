@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 
 from gristmill.contract import Violation
+from gristmill.families import Subject
 from gristmill.synth.format import indexed
-from gristmill.synth.laws.kd_shard import kd_laws, kd_shard_laws
+from gristmill.synth.laws.kd_shard import kd_laws, law
 from tests.synth.damage import broken_laws, train_tokens
 
 
 def test_a_built_shard_breaks_no_law(kd_root: Path) -> None:
     assert list(kd_laws(kd_root, "00", 0.3)) == []
     assert list(kd_laws(kd_root)) == []
-    assert list(kd_shard_laws(kd_root, "00")) == []
+    assert list(law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
+
+
+def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root: Path) -> None:
+    subject = Subject(kd_root, "00", config={"valid_fraction": 0.001})
+    assert {violation.law for violation in law(subject)} == {"split rule", "split share"}
 
 
 def test_other_lengths_break_equal_boundaries(kd_copy: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, Trace
+from gristmill.families import Request
 from gristmill.provenance import Input, trace_inputs
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
@@ -22,7 +23,7 @@ from gristmill.synth.builders.import_harmony import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet as format_parquet
 from gristmill.synth.raw.files import TEXTS
-from gristmill.synth.read.origins import document_origins, row_origins
+from gristmill.synth.read.origins import document_origins, of_row, row_origins
 from tests.paths import REAL_DATA
 from tests.sample_root import SampleRoot
 
@@ -171,6 +172,15 @@ def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
         list(row_origins(root / "synth_harmony", "00", 23))
     with pytest.raises(BadInput, match="there is no shard 07"):
         list(row_origins(root / "synth_harmony", "07", 0))
+
+
+def test_a_person_who_names_no_shard_asks_for_the_first_one(root: Path) -> None:
+    folder = root / "synth_harmony"
+    named, unnamed = (of_row(Request(folder, "5", {"shard": shard})) for shard in ("00", None))
+    wanted = [step.facts() for step in row_origins(folder, "00", 5)]
+    assert [step.facts() for step in named] == [step.facts() for step in unnamed] == wanted
+    with pytest.raises(BadInput, match="there is no shard 03"):
+        list(of_row(Request(folder, "5", {"shard": "03"})))
 
 
 @pytest.mark.skipif(not (REAL_DATA / "synth").is_dir(), reason="no real data")

@@ -11,10 +11,12 @@ from click.testing import CliRunner
 
 from gristmill.cli import main
 from gristmill.contract import BadInput
+from gristmill.families import Request
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import trace
 from gristmill.synth.show import drawing, terminal, tokens
+from gristmill.vocabularies.pinned import O200K
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, set_value
 
@@ -77,6 +79,19 @@ def test_a_document_that_is_not_there_is_refused(kd_root: Path, vocabulary: Path
         terminal.document_text(kd_root, "00", "train", -1, vocabulary)
     with pytest.raises(BadInput, match="shard 01 has no documents in valid"):
         terminal.document_text(kd_root, "01", "valid", 0, vocabulary)
+
+
+def test_a_person_who_names_neither_sees_shard_00_and_train(
+    kd_root: Path, harmony: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(O200K.variable, str(vocabulary))
+    (row,) = terminal.show_row(Request(harmony.parent, "1"))
+    assert row == terminal.row_text(harmony.parent, "00", 1, vocabulary)
+    for split, given in (("train", {}), ("valid", {"shard": "00", "split": "valid"})):
+        (document,) = terminal.show_document(Request(kd_root, "1", given))
+        assert document == terminal.document_text(kd_root, "00", split, 1, vocabulary)
+    with pytest.raises(BadInput, match="shard 01 has no documents in train"):
+        list(terminal.show_document(Request(kd_root, "0", {"shard": "01"})))
 
 
 @pytest.mark.parametrize("kind", ["bin", "idx"])

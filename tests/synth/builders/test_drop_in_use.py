@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from assets.synth.drops import drop_inputs
 from commands.drop import drop as command
 from gristmill.contract import BadInput
 from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox import REFUSED
+from gristmill.synth.builders.drop_in_use import drop_inputs
 from gristmill.synth.builders.source import RAW, READY, Source
 from gristmill.synth.samples import write_drop
 from resources import Lake
