@@ -24,6 +24,8 @@ SPLIT_RULES = ("moves", "opening", "shuffle")
 WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
+# Fields that a game dataset gives its cache, since both must have them alike.
+SHARED = ("min_context", "min_target", "seed")
 # The time classes of Lichess (docs/formats/chess.md#filters).
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 

@@ -9,6 +9,8 @@ from tests.architecture.graph import modules
 from tests.paths import CHECKOUT
 
 ACROSS = {
+    "assets/chess/test_assets.py": "the assets of chess in runs",
+    "assets/chess/test_inbox.py": "the drops of chess and the runs that they start",
     "assets/macroxue/test_assets.py": "the assets of 2048 in runs",
     "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
     "assets/test_progress.py": "what the builders of all samples report",

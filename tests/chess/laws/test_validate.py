@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gristmill.chess.laws.validate import validated_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip
 
 
@@ -56,7 +57,7 @@ def test_damage_to_validated_games_breaks_its_law(
     copy: Path, law: str, damage: Callable[[Path], object]
 ) -> None:
     damage(copy / "valid")
-    violations = list(validated_laws(copy / "valid"))
+    violations = list(validated_laws(Subject(copy / "valid")))
     assert law in {violation.law for violation in violations}
     assert not any(str(copy) in violation.where for violation in violations)
 
@@ -75,5 +76,5 @@ def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) 
         )
 
     edit_json(path / "summary.json", count_it)
-    assert list(validated_laws(path)) == []
+    assert list(validated_laws(Subject(path))) == []
     assert csv.field_size_limit() == limit
