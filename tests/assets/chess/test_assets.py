@@ -179,6 +179,8 @@ def test_a_dropped_month_becomes_all_five_and_is_then_left_alone(build, lake, se
     assert first.success
     assert server.asked == []
     assert provenance.verify(lake.root) == []
+    record = provenance.read_record(lake.root / "chess/validated/elite_2024-01/provenance.json")
+    assert record.config["source_names"] == ["lichess_elite_2024-01.pgn"]
     before = hashes(lake.root)
     again = build("2024-01")
     assert again.success

@@ -46,3 +46,11 @@ def test_damage_to_a_month_breaks_one_law(
     [violation] = archive_laws(Subject(month))
     assert violation.law == law
     assert violation.where in (where, str(month), month.name)
+
+
+def test_a_month_of_another_program_needs_no_source_json(month: Path) -> None:
+    (month / "source.json").unlink()
+    subject = Subject(month, has_record=False)
+    assert list(archive_laws(subject)) == []
+    assert subject.left_out == ["pgn_as_recorded: there is no source.json"]
+    assert [violation.law for violation in archive_laws(Subject(month))] == ["readable_json"]

@@ -1,6 +1,7 @@
 """Laws of game datasets: each one finds the damage that it is there for."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +121,13 @@ def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy: Path) -> None
         )
         broken = [v.law for v in dataset_laws(Subject(copy / "game")) if v.where == "val.jsonl"]
         assert broken == laws
+
+
+def test_a_dataset_of_another_program_needs_no_sidecar(copy: Path) -> None:
+    shutil.rmtree(copy / "game" / "sidecar")
+    assert {v.law for v in dataset_laws(Subject(copy / "game"))} == {"has_sidecar"}
+    subject = Subject(copy / "game", has_record=False)
+    assert list(dataset_laws(subject)) == []
+    assert subject.left_out == [
+        "phases_rederived, rows_as_sidecar, rows_noted: there is no sidecar"
+    ]

@@ -115,6 +115,15 @@ def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
     assert list(cache_laws(Subject(cache, inputs=[tmp_path / "moved"]))) == []
 
 
+def test_the_manifest_of_another_program_need_not_name_its_source(copy: Path) -> None:
+    path = copy / "game" / "runtime_splice_cache"
+    manifest(path, lambda m: [entry.pop("source") for entry in m["splits"].values()])
+    assert {violation.law for violation in cache_laws(Subject(path))} == {"source_unchanged"}
+    subject = Subject(path, has_record=False)
+    assert list(cache_laws(subject)) == []
+    assert subject.left_out == ["source_unchanged: where the manifest does not name the source"]
+
+
 def test_samples_after_the_last_row_break_a_law(copy: Path) -> None:
     path = copy / "game" / "runtime_splice_cache"
     for name, dtype in LAYOUT.items():

@@ -1,6 +1,7 @@
 """Laws of validated games: each one finds the damage that it is there for."""
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,16 @@ def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) 
     edit_json(path / "summary.json", count_it)
     assert list(validated_laws(Subject(path))) == []
     assert csv.field_size_limit() == limit
+
+
+def test_games_of_another_program_need_no_sidecar_and_no_profile(copy: Path) -> None:
+    valid = copy / "valid"
+    shutil.rmtree(valid / "sidecar")
+    (valid / "profile.json").unlink()
+    assert {v.law for v in validated_laws(Subject(valid))} == {"readable_json", "has_sidecar"}
+    subject = Subject(valid, has_record=False)
+    assert list(validated_laws(subject)) == []
+    assert subject.left_out == [
+        "plies_profiled: there is no profile.json",
+        "phases_rederived, rows_as_sidecar: there is no sidecar",
+    ]
