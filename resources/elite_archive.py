@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from gristmill.chess.raw.archive_config import URL_TEMPLATE, ArchiveConfig, FetchConfig
+from gristmill.chess.raw.archive_config import URL_TEMPLATE, VARIABLE
 
-VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
 _FILE = URL_TEMPLATE.rpartition("/")[2]
 
 
@@ -45,11 +43,3 @@ class EliteArchive(dg.ConfigurableResource[Any]):
         le=3600,
         description="Pause after a failure, which doubles; 0 to 3,600.",
     )
-
-    def config(self) -> ArchiveConfig:
-        """Returns the library's config for a download; each call reads the variable."""
-        base = self.base_address or os.environ.get(VARIABLE) or URL_TEMPLATE.rpartition("/")[0]
-        fetch = FetchConfig(
-            timeout=self.timeout_seconds, attempts=self.attempts, backoff=self.backoff_seconds
-        )
-        return ArchiveConfig(url_template=f"{base.rstrip('/')}/{_FILE}", fetch=fetch)

@@ -130,17 +130,17 @@ def test_a_file_with_the_name_of_a_sample_s_is_real(root: Path, name: str) -> No
 
 
 def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> None:
-    from assets.chess.drops import available, drop_of
+    from gristmill.chess.raw.drops import available, drop_of
     from gristmill.chess.raw.months import month_in
     from gristmill.inbox.sample_mark import samples_beside
 
     inbox, lake = root / "drops/chess", Lake(data_root=str(root))
     assert drop_of(lake, "2024-01") == inbox / "sample_2024-01.zip"
-    assert available(lake) == {"2024-01", "2024-02"}
+    assert available(lake) == ["2024-01", "2024-02"]
     real = inbox / "lichess_elite_2024-01.pgn"
     real.write_text('[Event "real"]\n\n1. e4 *\n')
     assert drop_of(lake, "2024-01") == real
-    assert available(lake) == {"2024-01", "2024-02"}
+    assert available(lake) == ["2024-01", "2024-02"]
     assert samples_beside(real, month_in) == {"sample_2024-01.zip": LEFT_OUT}
     assert samples_beside(inbox / "sample_2024-01.zip", month_in) == {}
     run(root, "--remove")

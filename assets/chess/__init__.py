@@ -1,21 +1,24 @@
 """Chess in Dagster: elite months, validated games, datasets, splices and caches."""
 
-from assets.chess.assets import ASSETS, CHECKS, RESOURCES, chess_month
-from assets.chess.choices import CHOICES
-from assets.chess.default_builds import BUILDS
-from assets.chess.drops import available
-from assets.chess.inbox import INBOXES
-from assets.chess.schedules import chess_elite_months
-from assets.family import Family
+import dagster as dg
 
-FAMILY = Family(
-    assets=ASSETS,
-    checks=CHECKS,
+from assets import configs
+from assets.chess.partitions import chess_months
+from assets.chess.schedules import chess_elite_months, chess_month
+from assets.family import family_of
+from gristmill.chess.config import MonthConfig
+from gristmill.lazy_exports import call
+from resources import EliteArchive
+
+# One config for all assets of a run, so that they agree about the month.
+ChessMonth = configs.launchpad(MonthConfig, dg.ConfigurableResource)
+
+FAMILY = family_of(
+    "chess",
+    {"chess_months": chess_months},
+    inboxes=lambda _: {"chess": {"job": chess_month}},
     jobs=[chess_month],
-    inboxes=INBOXES,
     schedules=[chess_elite_months],
-    resources=RESOURCES,
-    available=available,
-    builds=BUILDS,
-    choices=CHOICES,
+    resources={"elite_archive": EliteArchive(), "chess_month": ChessMonth()},
+    available=call("gristmill.chess.raw.drops:available"),
 )

@@ -1,19 +1,28 @@
-"""The schedule of chess: download the months that the archive has published since."""
+"""The job of a chess month, and the schedule that downloads the months published since."""
 
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from assets.chess import assets
 from gristmill.chess.raw.months import due_months
 
 # A month is complete once all of these have it; legacy splices are optional.
-_COMPLETE = [assets.elite_pgn, assets.valid_games, assets.game_dataset, assets.splice_cache]
+_NAMES = ("elite_pgn", "valid_games", "game_dataset", "splice_cache")
+_COMPLETE = [dg.AssetKey(["chess", name]) for name in _NAMES]
+
+chess_month = dg.define_asset_job(
+    "chess_month",
+    selection=[*_COMPLETE, dg.AssetKey(["chess", "splice_dataset"])],
+    description=(
+        "One month from the archive to training data. All choices for it are in one place: "
+        "`resources: chess_month: config:` in the launchpad, or `[chess.month]` in gristmill.toml."
+    ),
+)
 
 
 @dg.schedule(
     name="chess_elite_months",
-    job=assets.chess_month,
+    job=chess_month,
     cron_schedule="0 4 * * 1",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.STOPPED,
@@ -28,7 +37,7 @@ def chess_elite_months(
 ) -> list[dg.RunRequest] | dg.SkipReason:
     """Returns one run for each month that is due."""
     tick = (context.scheduled_execution_time or datetime.now(UTC)).date()
-    materialized = [context.instance.get_materialized_partitions(asset.key) for asset in _COMPLETE]
+    materialized = [context.instance.get_materialized_partitions(asset) for asset in _COMPLETE]
     months = due_months(tick, set.intersection(*materialized))
     if not months:
         return dg.SkipReason("the last twelve months are built")

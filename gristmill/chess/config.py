@@ -29,6 +29,8 @@ from gristmill.settings.kinds import (
 WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
+# Fields that a game dataset gives its cache, since both must have them alike.
+SHARED = ("min_context", "min_target", "seed")
 
 Plies = Annotated[Positive, Unit("plies")]
 MinContext = Annotated[Plies, Help("Plies of a sample's context at least, from 1.")]

@@ -1,212 +1,212 @@
-"""Chess: which laws, views, traces and sample drops belong to which asset."""
+"""Chess: its assets, the drops that they are built from, and what it says of their artifacts.
+
+A month is a drop or a download. The legacy splices are built only if the config asks for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+from gristmill.asset import Asset
 from gristmill.chess import code
-from gristmill.chess.config import MonthConfig
-from gristmill.chess.raw.drops import ENDINGS
-from gristmill.chess.raw.months import month_in
-from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.chess.config import (
+    SHARED,
+    CacheConfig,
+    GameConfig,
+    MonthConfig,
+    SpliceConfig,
+    ValidateConfig,
+)
+from gristmill.chess.raw.archive_config import ArchiveConfig
+from gristmill.chess.raw.months import ENDINGS, month_in
+from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
-from gristmill.inbox.account import Account
+from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
-from gristmill.untrusted.files import LinkRule
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_ASSETS = {
-    "validated": "chess/valid_games",
-    "dataset": "chess/game_dataset",
-    "cache": "chess/splice_cache",
-    "splices": "chess/splice_dataset",
-}
-
-
-def _facts(asset: str, folder: Path) -> Iterable[str]:
-    from gristmill.chess.show.facts import facts
-
-    return facts(asset, folder)
-
-
-def _columns(asset: str) -> Sequence[Column]:
-    from gristmill.chess.show.columns import columns
-
-    return columns(asset)
-
-
-def _archive_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.format.names import SOURCE
-    from gristmill.chess.laws.archive import archive_laws
-
-    has_source = not subject.missing({SOURCE: "pgn_as_recorded"})
-    return archive_laws(subject.folder, has_source=has_source)
-
-
-def _validated_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.format.names import PROFILE
-    from gristmill.chess.format.sidecar import FOLDER
-    from gristmill.chess.laws.validate import validated_laws
-
-    without = subject.missing({PROFILE: "plies_profiled", FOLDER: _SIDECAR_LAWS})
-    return validated_laws(subject.folder, sampled=subject.sampled, without=without)
-
-
-def _event_line_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.event_lines import event_line_laws
-
-    return event_line_laws(subject.folder, *subject.inputs)
-
-
-def _dataset_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.format.sidecar import FOLDER
-    from gristmill.chess.laws.game_dataset import dataset_laws
-
-    has_sidecar = not subject.missing({FOLDER: f"{_SIDECAR_LAWS}, rows_noted"})
-    return dataset_laws(subject.folder, sampled=subject.sampled, has_sidecar=has_sidecar)
-
-
-def _cache_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.splice_cache import cache_laws
-
-    dataset = subject.inputs if all(path.exists() for path in subject.inputs) else ()
-    if not subject.has_record:
-        subject.left_out.append("source_unchanged: where the manifest does not name the source")
-    return cache_laws(subject.folder, *dataset, sampled=subject.sampled, is_ours=subject.has_record)
-
-
-def _splice_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.splice_dataset import splice_laws
-
-    return splice_laws(subject.folder)
-
-
-def _show(request: Request) -> Iterable[RenderableType]:
-    from gristmill.chess.show.terminal import render
-
-    split = request.options.get("split") or "train"
-    yield render(request.path, request.number, split, request.options.get("ply"))
-
-
-def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.read.origins import game_origins
-
-    return game_origins(request.path, request.sample, request.options.get("split"))
-
-
-def _trace_cache(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.read.origins import cache_origins
-
-    return cache_origins(request.path, request.number, request.options.get("split"))
-
-
-def _trace_splice(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.read.origins import splice_origins
-
-    return splice_origins(request.path, request.number, request.options.get("split"))
-
-
-def _trace_pgn(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.read.origins import pgn_origins
-
-    return pgn_origins(request.path)
-
-
-def _asset_of(folder: Path) -> str | None:
-    from gristmill.chess.format.kind_of import kind_of
-    from gristmill.chess.format.names import SOURCE
-
-    if (folder / SOURCE).is_file() and any(folder.glob("*.pgn")):
-        return "chess/elite_pgn"
-    return _ASSETS.get(kind_of(folder) or "")
-
-
-def _account(drop: Path, links: LinkRule) -> Account:
-    from gristmill.chess.raw.drops import account
-
-    return account(drop, links)
-
-
-def _place_of(drop: Path) -> str:
-    return month_in(drop.name) or str(drop)
-
-
-def _write_month(month: str, games: int, path: Path) -> None:
-    from gristmill.chess.samples import write_month
-
-    write_month(path, month, games=games, seed=1)
-
-
-_SIDECAR_LAWS = "phases_rederived, rows_as_sidecar"
-_GAME_COUNTS = ("games/train", "games/val", "games/test")
+_MONTHS, _GROUP = "chess_months", "chess/monthly"
+_MONTH = Table("chess/month", MonthConfig)
+_SHOW = call("gristmill.chess.show.terminal:show")
+_TRACE = call("gristmill.chess.read.origins:game_origins")
+_SETTINGS = call("gristmill.chess.builds:month_settings")
+# A person who wants the files of the original code leaves these to the readers.
+_EXCUSE = ("compat", "reference")
+# Another name of `games`, which says the same.
+_OLDER = ["allow_draws"]
 _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
-_VALIDATED = Law(
-    "validated",
-    _validated_laws,
-    rules_excused_by={"moves_legal": ("compat", "reference")},
+# Assets with different sizes of a batch get separate runs, and Dagster requests the assets
+# downstream only for the months that were built. So a month that is bad or not published yet does
+# not delay the others.
+_ELITE = Asset(
+    "chess/elite_pgn",
+    laws=[Law("archive", call("gristmill.chess.laws.archive:archive_laws"))],
+    trace=call("gristmill.chess.read.origins:pgn_origins"),
+    code=code.ELITE,
+    text="A month's PGN and `source.json`: from the drop if there is one, else downloaded from the "
+    "elite database (resumed, checked). A month that the database has not published yet is "
+    "reported as an observation, and the run does not fail.",
+    group=_GROUP,
+    labels=["pgn"],
+    place="chess/raw/elite",
+    partitions=_MONTHS,
+    inputs=["chess/raw_drop"],
+    version=ArchiveConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:elite_build"),
+    resource="elite_archive",
+    preview=call("gristmill.chess.show.metrics:archive_figures"),
+    across=True,
+    batch=6,
+    pool="chess_archive",
+    available=call("gristmill.chess.raw.drops:available"),
 )
-_EVENT_LINES = Law(
-    "event_lines", _event_line_laws, needs_inputs=True, excused_by=("compat", "reference")
+
+_VALID = Asset(
+    "chess/valid_games",
+    laws=[
+        Law(
+            "validated",
+            call("gristmill.chess.laws.validate:validated_laws"),
+            rules_excused_by={"moves_legal": _EXCUSE},
+        ),
+        Law(
+            "event_lines",
+            call("gristmill.chess.laws.event_lines:event_line_laws"),
+            needs_inputs=True,
+            excused_by=_EXCUSE,
+        ),
+    ],
+    show=_SHOW,
+    trace=_TRACE,
+    rows=("valid_games",),
+    set_aside={"reasons": "rejected"},
+    code=code.VALID,
+    table=_MONTH,
+    text="The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
+    "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "
+    "`sidecar/` the phase of every position and each game's place in the PGN.",
+    group=_GROUP,
+    labels=["json"],
+    place="chess/validated",
+    partitions=_MONTHS,
+    inputs=["chess/elite_pgn"],
+    version=ValidateConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:valid_build"),
+    given=_SETTINGS,
+    resource="chess_month",
+    preview=call("gristmill.chess.show.metrics:validated_figures"),
+    notes=call("gristmill.chess.laws.notes:validated_notes"),
+    batch=12,
+    in_parts=True,
+)
+
+_GAMES = Asset(
+    "chess/game_dataset",
+    laws=[Law("dataset", call("gristmill.chess.laws.game_dataset:dataset_laws"))],
+    show=_SHOW,
+    trace=_TRACE,
+    rows=("games/train", "games/val", "games/test"),
+    code=code.GAMES,
+    table=_MONTH,
+    text="One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "
+    "depends on its moves alone, so that the same game is never in two splits, in any month.",
+    group=_GROUP,
+    labels=["json"],
+    place="chess/dataset",
+    partitions=_MONTHS,
+    inputs=["chess/valid_games"],
+    version=GameConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:dataset_build"),
+    given=_SETTINGS,
+    left_out=_OLDER,
+    resource="chess_month",
+    preview=call("gristmill.chess.show.metrics:dataset_figures"),
+    notes=call("gristmill.chess.laws.notes:dataset_notes"),
+    batch=24,
+    in_parts=True,
+)
+
+_CACHE = Asset(
+    "chess/splice_cache",
+    laws=[Law("cache", call("gristmill.chess.laws.splice_cache:cache_laws"))],
+    show=_SHOW,
+    trace=call("gristmill.chess.read.origins:cache_origins"),
+    rows=_SAMPLE_COUNTS,
+    code=code.CACHE,
+    table=_MONTH,
+    text="`runtime_splice_cache/` in the game dataset's folder: for every sample the byte offset "
+    "of its game, the splice index and the phase, as flat binary files that training maps.",
+    group=_GROUP,
+    labels=["numpy"],
+    place="chess/dataset",
+    partitions=_MONTHS,
+    inputs=["chess/game_dataset"],
+    version=CacheConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:cache_build"),
+    given=_SETTINGS,
+    left_out=SHARED,
+    recorded={"cache_cap": "max_samples_per_game"},
+    resource="chess_month",
+    preview=call("gristmill.chess.show.metrics:cache_figures"),
+    batch=48,
+    in_parts=True,
+)
+
+_SPLICES = Asset(
+    "chess/splice_dataset",
+    laws=[Law("splices", call("gristmill.chess.laws.splice_dataset:splice_laws"))],
+    show=_SHOW,
+    trace=call("gristmill.chess.read.origins:splice_origins"),
+    rows=_SAMPLE_COUNTS,
+    code=code.SPLICES,
+    table=_MONTH,
+    text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
+    "of a game. Not built if `legacy` is false. The cap is in the folder's name: if you change "
+    "it, the folder of the other cap stays until you remove it.",
+    group=_GROUP,
+    labels=["json"],
+    place="chess/dataset",
+    partitions=_MONTHS,
+    inputs=["chess/valid_games"],
+    version=SpliceConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:splice_build"),
+    given=_SETTINGS,
+    left_out=_OLDER,
+    recorded={"legacy_cap": "max_samples_per_game", "legacy_k": "k"},
+    resource="chess_month",
+    preview=call("gristmill.chess.show.metrics:splice_figures"),
+    batch=48,
+    in_parts=True,
+)
+
+_DROP = Source(
+    asset="chess/raw_drop",
+    inbox="chess",
+    drop=DropKind(
+        call("gristmill.chess.raw.drops:account"), Shape(ENDINGS, key_in=month_in, any_case=True)
+    ),
+    text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
+    "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "
+    "the month. A month without a drop is downloaded when someone materializes it.",
+    group=_GROUP,
+    labels=["pgn"],
+    partitions=_MONTHS,
+    targets=[each.asset for each in (_ELITE, _VALID, _GAMES, _CACHE, _SPLICES)],
 )
 
 CATALOG = Catalog(
-    columns=_columns,
-    facts=_facts,
-    kinds=[
-        Kind("chess/elite_pgn", [Law("archive", _archive_laws)], trace=_trace_pgn, code=code.ELITE),
-        Kind(
-            "chess/valid_games",
-            [_VALIDATED, _EVENT_LINES],
-            _show,
-            _trace,
-            rows=("valid_games",),
-            set_aside={"reasons": "rejected"},
-            code=code.VALID,
-        ),
-        Kind(
-            "chess/game_dataset",
-            [Law("dataset", _dataset_laws)],
-            _show,
-            _trace,
-            rows=_GAME_COUNTS,
-            code=code.GAMES,
-        ),
-        Kind(
-            "chess/splice_cache",
-            [Law("cache", _cache_laws)],
-            _show,
-            _trace_cache,
-            rows=_SAMPLE_COUNTS,
-            code=code.CACHE,
-        ),
-        Kind(
-            "chess/splice_dataset",
-            [Law("splices", _splice_laws)],
-            _show,
-            _trace_splice,
-            rows=_SAMPLE_COUNTS,
-            code=code.SPLICES,
-        ),
-    ],
-    asset_of=_asset_of,
+    kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES],
+    sources=[_DROP],
+    asset_of=call("gristmill.chess.format.kind_of:asset_of"),
+    columns=call("gristmill.chess.show.columns:columns"),
+    facts=call("gristmill.chess.show.facts:facts"),
     options=[
         Option(
             "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)
         ),
         Option("split", str, "The split; train by default.", choices=("train", "val", "test")),
     ],
-    inboxes={"chess": DropKind(_account, Shape(ENDINGS, key_in=month_in, any_case=True))},
     samples={
-        "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
-        "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),
+        "chess/sample_2024-01.zip": call("gristmill.chess.samples:write_sample", "2024-01", 600),
+        "chess/sample_2024-02.pgn": call("gristmill.chess.samples:write_sample", "2024-02", 700),
     },
-    place_of=_place_of,
-    settings=[Table("chess/month", MonthConfig)],
+    place_of=lambda drop: month_in(drop.name) or str(drop),
 )

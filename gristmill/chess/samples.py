@@ -161,6 +161,11 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     return made
 
 
+def write_sample(month: str, games: int, path: Path) -> None:
+    """Write a sample drop; month, games, path: as `write_month` takes them."""
+    write_month(path, month, games=games, seed=1)
+
+
 def write_month(path: Path, month: str, games: int, seed: int) -> int:
     """Write a sample month.
 

@@ -9,6 +9,8 @@ from tests.architecture.graph import modules
 from tests.paths import CHECKOUT
 
 ACROSS = {
+    "assets/chess/test_assets.py": "the assets of chess in runs",
+    "assets/chess/test_inbox.py": "the drops of chess and the runs that they start",
     "assets/macroxue/test_assets.py": "the assets of 2048 in runs",
     "assets/synth/test_assets.py": "the assets of SYNTH in runs",
     "assets/synth/test_inbox.py": "what the sensors ask for after drops of SYNTH",

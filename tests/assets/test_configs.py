@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import dagster as dg
 import pytest
 
-from assets.chess.assets import ChessMonth
+from assets.chess import ChessMonth
 from assets.configs import chosen_values, launchpad
 from definitions import build_defs
 from gristmill import families

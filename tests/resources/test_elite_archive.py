@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assets.configs import chosen_values
+from gristmill.chess.raw.archive_config import archive_config
 from resources import EliteArchive
 
 
@@ -11,7 +13,9 @@ def test_the_numbers_reach_the_download() -> None:
     archive = EliteArchive(
         base_address="http://127.0.0.1:1/", timeout_seconds=86_400, attempts=1000, backoff_seconds=0
     )
-    fetch = archive.config().fetch
+    config = archive_config(**chosen_values(archive))
+    fetch = config.fetch
+    assert config.url_template == "http://127.0.0.1:1/lichess_elite_{month}.zip"
     assert (fetch.timeout, fetch.attempts, fetch.backoff) == (86_400, 1000, 0)
 
 

@@ -6,8 +6,15 @@ import json
 from pathlib import Path
 
 from gristmill.chess.format.cache_arrays import SPLICE_INDICES
-from gristmill.chess.format.names import STATS, VALID, split_file
+from gristmill.chess.format.names import SOURCE, STATS, VALID, split_file
 from gristmill.contract import BadInput
+
+_ASSETS = {
+    "validated": "chess/valid_games",
+    "dataset": "chess/game_dataset",
+    "cache": "chess/splice_cache",
+    "splices": "chess/splice_dataset",
+}
 
 
 def kind_of(path: Path) -> str | None:
@@ -33,3 +40,13 @@ def kind_of(path: Path) -> str | None:
             raise BadInput(path / STATS, "not a JSON object; build the folder again")
         return "dataset" if "dataset_format" in stats else "splices"
     return None
+
+
+def asset_of(folder: Path) -> str | None:
+    """The asset whose laws and views a folder without a record takes, None where it has none.
+
+    folder: any path.
+    """
+    if (folder / SOURCE).is_file() and any(folder.glob("*.pgn")):
+        return "chess/elite_pgn"
+    return _ASSETS.get(kind_of(folder) or "")

@@ -6,24 +6,19 @@ Source: docs/formats/chess.md#archive-laws
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from gristmill.chess.format.names import SOURCE
 from gristmill.chess.laws.files import difference, law, read_json
 from gristmill.contract import Violation
+from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 
 
 @law
-def archive_laws(path: Path, has_source: bool = True) -> Iterator[Violation]:
-    """Check a month's folder: it has one PGN, and source.json names its size and SHA-256.
-
-    path: folder of the artifact `chess/elite_pgn`.
-    has_source: False where another program wrote no source.json; True by default.
-
-    Yields the violations.
-    Source: docs/formats/chess.md#archive-laws
-    """
+def archive_laws(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of an archived month; another program writes no source.json."""
+    path = subject.folder
+    has_source = not subject.missing({SOURCE: "pgn_as_recorded"})
     source, faults = read_json(path / SOURCE) if has_source else ({}, [])
     yield from faults
     pgns = sorted(path.glob("*.pgn"))

@@ -22,6 +22,7 @@ from gristmill.chess.format import sidecar
 from gristmill.chess.format.names import INVALID
 from gristmill.chess.laws.files import law, open_csv, read_json
 from gristmill.contract import Violation
+from gristmill.families import Subject
 
 _EVENT, _MARK = b"[Event ", b"\xef\xbb\xbf"
 _WINDOW = 4 << 20
@@ -33,19 +34,19 @@ _MARKUP = re.compile(rb"\{|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*")
 
 
 @law
-def event_line_laws(path: Path, pgn_folder: Path) -> Iterator[Violation]:
+def event_line_laws(subject: Subject) -> Iterator[Violation]:
     """Check that every line of the PGN that begins with `[Event ` belongs to a game.
 
     The line starts a game that was read or rejected, is one of its tags, lies in a closed
     comment of it, or follows no blank line in its movetext. Memory does not grow with the PGN.
 
-    path: folder of the artifact `chess/valid_games`, in the mode `current`.
-    pgn_folder: folder of the artifact `chess/elite_pgn`, from which it was made. A PGN of
-        another size than `sources.json` records is not compared.
+    subject: validated in the mode `current`; its input is the folder of the PGN, which is not
+        compared where it has another size than `sources.json` records.
 
     Yields the violation `event_line_accounted` for the first 20 lines without a game.
     Source: docs/formats/chess.md#event-line-law
     """
+    path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(sidecar.sources_file(path))
     yield from faults
     pgns = sorted(pgn_folder.glob("*.pgn"))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 
 Law = Callable[..., Iterator[Violation]]
 # Errors that a damaged file can cause.
@@ -25,23 +26,24 @@ _MALFORMED = (
 def law(check: Law) -> Law:
     """Decorate a law: its violations name paths relative to the artifact, and it raises nothing.
 
-    check: generator of violations; its first argument is the artifact's folder.
+    check: generator of violations; takes a subject, or the artifact's folder.
 
     Returns the law. Where a file lacks a key or has a value of the wrong type, the law
     ends with the violation `artifact_complete`.
     """
 
-    def without_errors(path: Path, *arguments: Any, **options: Any) -> Iterator[Violation]:
+    def without_errors(of: Subject | Path, path: Path) -> Iterator[Violation]:
         try:
-            yield from check(path, *arguments, **options)
+            yield from check(of)
         except KeyError as error:
             yield Violation("artifact_complete", path.name, f"a file has no {error}")
         except _MALFORMED as error:
             yield Violation("artifact_complete", path.name, f"{type(error).__name__}: {error}")
 
     @wraps(check)
-    def with_relative_paths(path: Path, *arguments: Any, **options: Any) -> Iterator[Violation]:
-        for violation in without_errors(path, *arguments, **options):
+    def with_relative_paths(of: Subject | Path) -> Iterator[Violation]:
+        path = of.folder if isinstance(of, Subject) else of
+        for violation in without_errors(of, path):
             where = violation.where.replace(f"{path}/", "")
             yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
 

@@ -14,9 +14,10 @@ from gristmill.chess.config import SPLITS, WINNERS_OF
 from gristmill.chess.format import move_keys, sidecar
 from gristmill.chess.format.names import STATS, split_file
 from gristmill.chess.laws.files import difference, law, missing_keys, read_json
-from gristmill.chess.laws.rows import check_rows
+from gristmill.chess.laws.rows import SIDECAR_LAWS, check_rows
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import Violation
+from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 
 _STATS = (
@@ -49,18 +50,10 @@ class _Dataset:
 
 
 @law
-def dataset_laws(
-    path: Path, *, sampled: bool = False, has_sidecar: bool = True
-) -> Iterator[Violation]:
-    """Check a game dataset: rows, sidecar, phases, splits and stats agree, and nothing leaks.
-
-    path: folder of the artifact `chess/game_dataset`.
-    sampled: replay a sample of the games, not all; False by default.
-    has_sidecar: False where another program wrote the rows, and no sidecar; True by default.
-
-    Yields the violations.
-    Source: docs/formats/chess.md#dataset-laws
-    """
+def dataset_laws(subject: Subject) -> Iterator[Violation]:
+    """Find where rows, sidecar, phases, splits and stats do not agree, and what leaks."""
+    path = subject.folder
+    has_sidecar = not subject.missing({sidecar.FOLDER: f"{SIDECAR_LAWS}, rows_noted"})
     stats, faults = read_json(path / STATS)
     yield from faults
     missing = missing_keys(stats, path / STATS, *_STATS) if stats else []
@@ -69,7 +62,7 @@ def dataset_laws(
         return
     dataset = _Dataset(path, stats, sidecar.read_rows(path), has_sidecar)
     for number in range(len(SPLITS)):
-        yield from _check_split(dataset, number, sampled)
+        yield from _check_split(dataset, number, subject.sampled)
     files = [sidecar.games_file(path, split) for split in SPLITS]
     if dataset.by_moves and all(file.exists() for file in files):
         shared = move_keys.count_shared(files)

@@ -16,6 +16,8 @@ from gristmill.chess.read.phases import replay_phases
 from gristmill.chess.read.row_batches import RowBatch, read_batch, row_ranges
 from gristmill.contract import BadInput, Violation
 
+SIDECAR_LAWS = "phases_rederived, rows_as_sidecar"
+"""The laws that need the sidecar."""
 _RANGE_BYTES = 4 << 20
 # With `sampled`: games replayed in each byte range, and the seed that draws them.
 _REPLAYED, _SEED = 64, 20200601

@@ -22,6 +22,7 @@ from gristmill.chess.laws.rows import check_rows
 from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 
 _LAW_OF_ARRAY = {
@@ -69,21 +70,17 @@ class _Cache:
 
 
 @law
-def cache_laws(
-    path: Path, dataset: Path | None = None, *, sampled: bool = False, is_ours: bool = True
-) -> Iterator[Violation]:
+def cache_laws(subject: Subject) -> Iterator[Violation]:
     """Check a cache: its structure, its manifest, its source, and every element of its arrays.
 
-    path: folder of the artifact `chess/splice_cache`.
-    dataset: folder of the rows. By default the folder around the cache; for a cache that
-        is still being built, the folder that its manifest names.
-    sampled: replay a sample of the games, not all; False by default.
-    is_ours: False where another program may have made it, whose manifest need not name the
-        source, and whose rows need no sidecar; True by default.
-
-    Yields the violations.
-    Source: docs/formats/chess.md#cache-laws
+    subject: its input is the folder of the rows. By default the folder around the cache; for a
+        cache that is still being built, the folder that its manifest names. The manifest of
+        another program need not name the source, and its rows need no sidecar.
     """
+    path, is_ours = subject.folder, subject.has_record
+    dataset = next((each for each in subject.inputs if each.exists()), None)
+    if not is_ours:
+        subject.left_out.append("source_unchanged: where the manifest does not name the source")
     file = path / CACHE_MANIFEST
     if not file.is_file():
         yield Violation("missing_manifest", str(file), "missing")
@@ -95,7 +92,8 @@ def cache_laws(
     if manifest.get("kind") != rows.CACHE_KIND:
         yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
         return
-    cache = _Cache(path, dataset or _dataset_of(path, manifest), manifest, sampled, is_ours)
+    dataset = dataset or _dataset_of(path, manifest)
+    cache = _Cache(path, dataset, manifest, subject.sampled, is_ours)
     try:
         config, entries = cache.config(), cache.entries()
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -26,6 +26,7 @@ from gristmill.chess.format.sidecar import GAME
 from gristmill.chess.laws.files import law, missing_keys, read_json
 from gristmill.chess.read.phases import phase_codes
 from gristmill.contract import Violation
+from gristmill.families import Subject
 
 _SAMPLE = 200
 _STATS = ("split_samples", "split_phase_counts", "params")
@@ -36,14 +37,9 @@ _HEAD = re.compile(
 
 
 @law
-def splice_laws(path: Path) -> Iterator[Violation]:
-    """Check a legacy splice dataset: rows counted, a sample of rows, no leakage.
-
-    path: folder of the artifact `chess/splice_dataset`.
-
-    Yields the violations.
-    Source: docs/formats/chess.md#splice-laws
-    """
+def splice_laws(subject: Subject) -> Iterator[Violation]:
+    """Find rows that are not counted, what is wrong in a sample of rows, and what leaks."""
+    path = subject.folder
     stats, faults = read_json(path / STATS)
     yield from faults
     missing = missing_keys(stats, path / STATS, *_STATS) if stats else []

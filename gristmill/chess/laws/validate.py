@@ -5,7 +5,7 @@ Source: docs/formats/chess.md#validated-laws
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +15,26 @@ from gristmill.chess.format import rows
 from gristmill.chess.format.names import INVALID, PROFILE, SUMMARY, VALID
 from gristmill.chess.format.sidecar import FOLDER as SIDECAR
 from gristmill.chess.laws.files import count_csv_rows, difference, law, missing_keys, read_json
-from gristmill.chess.laws.rows import check_rows
+from gristmill.chess.laws.rows import SIDECAR_LAWS, check_rows
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import Violation
+from gristmill.families import Subject
 
 _COUNTS = ("total_games", "valid_games", "invalid_games", "invalid_reason_counts")
 
 
 @law
-def validated_laws(
-    path: Path, *, sampled: bool = False, without: Collection[str] = ()
-) -> Iterator[Violation]:
-    """Check a validated folder: rows, sidecar, phases, winners and counts agree.
-
-    path: folder of the artifact `chess/valid_games`.
-    sampled: replay a sample of the games, not all; False by default.
-    without: those of PROFILE and SIDECAR that another program did not write. Default: none.
-
-    Yields the violations.
-    Source: docs/formats/chess.md#validated-laws
-    """
+def validated_laws(subject: Subject) -> Iterator[Violation]:
+    """Find where rows, sidecar, phases, winners and counts of validated games do not agree."""
     from gristmill.chess.kernels import rowshape
 
+    path = subject.folder
+    without = subject.missing({PROFILE: "plies_profiled", SIDECAR: SIDECAR_LAWS})
     summary, summary_faults = read_json(path / SUMMARY)
     profile, profile_faults = ({}, []) if PROFILE in without else read_json(path / PROFILE)
     yield from summary_faults + profile_faults
     games = plies = 0
-    for item in check_rows(path / VALID, path, "games", sampled, SIDECAR not in without):
+    for item in check_rows(path / VALID, path, "games", subject.sampled, SIDECAR not in without):
         if isinstance(item, Violation):
             yield item
             continue

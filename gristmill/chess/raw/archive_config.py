@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -10,6 +11,8 @@ from gristmill.settings.kinds import NO_EFFECT, Ge, Gt, Help, Positive
 
 # Where the Lichess elite database is.
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
+VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
+"""The environment variable with the folder of another server."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +63,20 @@ class ArchiveConfig(Checked):
         super().__post_init__()
         if "{month}" not in self.url_template:
             raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")
+
+
+def archive_config(
+    base_address: str = "",
+    timeout_seconds: float = _FETCH.timeout,
+    attempts: int = _FETCH.attempts,
+    backoff_seconds: float = _FETCH.backoff,
+) -> ArchiveConfig:
+    """The config of a download; each call reads the variable.
+
+    base_address: folder with the archives; default: that of the variable, else the database.
+    timeout_seconds, attempts, backoff_seconds: see `FetchConfig`.
+    """
+    folder, _, name = URL_TEMPLATE.rpartition("/")
+    base = base_address or os.environ.get(VARIABLE) or folder
+    fetch = FetchConfig(timeout=timeout_seconds, attempts=attempts, backoff=backoff_seconds)
+    return ArchiveConfig(url_template=f"{base.rstrip('/')}/{name}", fetch=fetch)

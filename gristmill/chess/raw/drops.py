@@ -1,6 +1,5 @@
-"""A drop of chess, one file: what it is by its ending, and the account of it.
+"""A drop of chess, one file of a month: what it is by its ending, and the account of it.
 
-See also `assets/chess/drops.py`: the month in its name.
 Source: docs/formats/chess.md#drops
 """
 
@@ -10,17 +9,19 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gristmill import provenance
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.months import has_ended, month_in
+from gristmill.chess.raw.months import ENDINGS, has_ended, month_in
 from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head
 from gristmill.chess.raw.unpack import check_zstd_signature
 from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
+from gristmill.data_root import DataRoot
+from gristmill.inbox import READY
 from gristmill.inbox.account import Account
-from gristmill.inbox.sample_mark import samples_beside
+from gristmill.inbox.sample_mark import real_paths, samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
-ENDINGS = (".zip", ".pgn", ".pgn.zst")
 # Archives of other kinds, and what unpacks them.
 _OTHER = {
     ".gz": "gunzip",
@@ -83,3 +84,46 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
         else:
             raise BadInput(drop, "holds an empty PGN; download it again")
     return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))
+
+
+def drop_of(root: DataRoot, month: str) -> Path | None:
+    """The drop of a month, None where there is none.
+
+    root: the data root.
+    month: as `2024-01`.
+
+    Raises BadInput if several files have the month in their names.
+    """
+    files = [path for path in _drops(root) if month_in(path.name) == month]
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        raise BadInput(
+            files[0].parent, f"{len(files)} files have the month {month}: {names}: keep one"
+        )
+    return files[0] if files else None
+
+
+def available(root: DataRoot) -> list[str]:
+    """The months that need no download, sorted: those with a drop, and those with a built PGN.
+
+    root: the data root.
+
+    A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
+    why of the others.
+    """
+    dropped = {
+        str(month_in(path.name))
+        for path in _drops(root)
+        if root.judged("chess", path).state == READY
+    }
+    built = root.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
+    return sorted(dropped | {path.parent.name for path in built})
+
+
+def _drops(root: DataRoot) -> list[Path]:
+    inbox = root.inbox("chess")
+    by_month: dict[str | None, list[Path]] = {}
+    for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
+        if path.name.lower().endswith(ENDINGS) and not path.name.startswith("."):
+            by_month.setdefault(month_in(path.name), []).append(path)
+    return sorted(path for files in by_month.values() for path in real_paths(files))

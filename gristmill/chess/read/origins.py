@@ -21,6 +21,7 @@ from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
 from gristmill.chess.format.names import split_file, valid_file
 from gristmill.chess.read.trace import Trace, trace, traces
 from gristmill.contract import BadInput
+from gristmill.families import Request
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 
 PGN: Final = "chess/elite_pgn"
@@ -29,29 +30,24 @@ DATASET: Final = "chess/game_dataset"
 _READ_BYTES: Final = 1 << 20
 
 
-def game_origins(path: Path, which: str, split: str | None) -> Iterator[contract.Trace]:
+def game_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace a game to its bytes in the PGN and in the drop that the PGN came from.
-
-    path, which, split: as `trace.traces` takes them.
 
     Yields for each row its trace, then its origin. Raises BadInput as `trace.traces`.
     """
-    for found in traces(path, which, split):
+    for found in traces(request.path, request.sample, request.options.get("split")):
         yield found
-        yield from notes(_raw(path, found))
+        yield from notes(_raw(request.path, found))
 
 
-def cache_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
+def cache_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace a sample of a splice cache: its splice index, then its game in the dataset.
-
-    path: a splice cache.
-    sample: number from 0, in its split.
-    split: train by default.
 
     Raises BadInput where there is no such sample, and NotTraced where the dataset is gone or was
     built again.
     """
-    split = split or "train"
+    path, sample = request.path, request.number
+    split = request.options.get("split") or "train"
     dataset = source(path).made_from(DATASET).folder
     offset, index = (_value(path / split / name, sample) for name in (OFFSETS, SPLICE_INDICES))
     row = _row_at(dataset, split, offset)
@@ -61,17 +57,14 @@ def cache_origins(path: Path, sample: int, split: str | None) -> Iterator[contra
     yield from notes(_raw(dataset, found))
 
 
-def splice_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
+def splice_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace a sample of a splice dataset: its splice index, then its game among the valid ones.
-
-    path: a splice dataset.
-    sample: number of the line from 0, in its split.
-    split: train by default.
 
     Several games where their ids and moves are equal. Raises BadInput where there is no such
     sample, and NotTraced where the valid games are gone or were built again.
     """
-    split = split or "train"
+    path, sample = request.path, request.number
+    split = request.options.get("split") or "train"
     games = source(path).made_from(GAMES).folder
     line = _line(split_file(path, split), sample)
     yield _sample(sample, split, int(line["splice_index"]))
@@ -85,9 +78,9 @@ def splice_origins(path: Path, sample: int, split: str | None) -> Iterator[contr
         yield from notes(_raw(games, found))
 
 
-def pgn_origins(path: Path) -> Iterator[contract.Trace]:
+def pgn_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace the PGN of a month to the drop that it came from."""
-    made = source(path)
+    made = source(request.path)
     for output in made.record.outputs:
         if output.path.endswith(".pgn"):
             yield Origin(_pgn(made, output.path, output.sha256) | {"bytes": f"0-{output.bytes}"})

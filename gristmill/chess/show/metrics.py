@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.names import SOURCE
+from gristmill.chess.raw.months import month_before
 from gristmill.chess.show.preview import (
     dataset_preview,
     drift,
@@ -19,18 +19,17 @@ from gristmill.chess.show.preview import (
     validated_preview,
 )
 from gristmill.markdown import Markdown, code, escape, table
+from gristmill.provenance import RECORD
+from gristmill.publish.build import Published
 
 _BIN, _LAST_BIN = 40, 200
 
 Figures = dict[str, str | int | float]
 
 
-def archive_figures(path: Path) -> Figures:
-    """A table that says where a month came from.
-
-    path: folder of the artifact `chess/elite_pgn`.
-    """
-    source = json.loads((path / SOURCE).read_bytes())
+def archive_figures(published: Published) -> Figures:
+    """A table that says where a month came from."""
+    source = json.loads((published.folder / SOURCE).read_bytes())
     rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
         file = source[kind]
@@ -42,14 +41,15 @@ def archive_figures(path: Path) -> Figures:
     return {"source": table(("", ""), rows, "ll")}
 
 
-def validated_figures(path: Path, before: Path | None = None) -> Figures:
-    """Documents and numbers of a validated month: lengths, valid games, openings, drift.
+def validated_figures(published: Published) -> Figures:
+    """Documents and numbers of a validated month: lengths, valid games, openings.
 
-    path: folder of the artifact `chess/valid_games`.
-    before: folder of the month before, for the drift; None for no drift.
+    Also the drift since the month before, where that one is published.
     """
+    path = published.folder
+    before = path.with_name(f"elite_{month_before(str(published.record.partition))}")
     profile = read_profile(path)
-    earlier = read_profile(before) if before is not None else None
+    earlier = read_profile(before) if (before / RECORD).exists() else None
     games = profile["games"]
     numbers: Figures = {"rows": games, "mean_plies": _ratio(profile["plies"], games)}
     numbers["valid_percent"] = round(
@@ -63,21 +63,15 @@ def validated_figures(path: Path, before: Path | None = None) -> Figures:
     return {**validated_preview(path, earlier), **numbers}
 
 
-def dataset_figures(path: Path) -> Figures:
-    """Documents of a game dataset, and its rows: games.
-
-    path: folder of the artifact `chess/game_dataset`.
-    """
-    stats = json.loads((path / "stats.json").read_bytes())
-    return {**dataset_preview(path), "rows": sum(stats["split_games"].values())}
+def dataset_figures(published: Published) -> Figures:
+    """Documents of a game dataset, and its rows: games."""
+    stats = json.loads((published.folder / "stats.json").read_bytes())
+    return {**dataset_preview(published.folder), "rows": sum(stats["split_games"].values())}
 
 
-def cache_figures(path: Path) -> Figures:
-    """A table of games, samples and bytes by split, and the rows of a cache: samples.
-
-    path: folder of the artifact `chess/splice_cache`.
-    """
-    manifest = json.loads((path / "manifest.json").read_bytes())
+def cache_figures(published: Published) -> Figures:
+    """A table of games, samples and bytes by split, and the rows of a cache: samples."""
+    manifest = json.loads((published.folder / "manifest.json").read_bytes())
     names = ("game_rows_total", "sample_rows_total", "total_cache_bytes")
     rows = [
         (split, *(f"{manifest['splits'][split][name]:,}" for name in names)) for split in SPLITS
@@ -88,12 +82,9 @@ def cache_figures(path: Path) -> Figures:
     }
 
 
-def splice_figures(path: Path) -> Figures:
-    """A table of samples by split and phase, and the rows of a splice dataset: samples.
-
-    path: folder of the artifact `chess/splice_dataset`.
-    """
-    stats = json.loads((path / "stats.json").read_bytes())
+def splice_figures(published: Published) -> Figures:
+    """A table of samples by split and phase, and the rows of a splice dataset: samples."""
+    stats = json.loads((published.folder / "stats.json").read_bytes())
     phases = sorted({name for counts in stats["split_phase_counts"].values() for name in counts})
     rows = []
     for split in SPLITS:

@@ -6,7 +6,7 @@ See also `preview.py`: the pictures for a browser.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from gristmill.chess.read.phases import phase_codes
 from gristmill.chess.read.trace import trace
 from gristmill.chess.show.board import squares_after
 from gristmill.contract import BadInput
+from gristmill.families import Request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,24 +31,22 @@ _INK = "#1c1612"
 _MOVES_SHOWN = 24
 
 
-def render(path: Path, number: int, split: str = "train", ply: int | None = None) -> RenderableType:
-    """A game or sample of a chess folder as text and a board.
-
-    path: folder of validated games, a game dataset, a splice cache or a splice dataset.
-    number: of the game or sample, from 0.
-    split: `train` (default), `val` or `test`; validated games have no splits.
-    ply: for a game: show the position after so many plies; None for the last one.
+def show(request: Request) -> Iterator[RenderableType]:
+    """Yield the game or sample that a person asks to see, as text and a board.
 
     Raises BadInput where there is no such split, game, sample or position.
     """
-    kind = kind_of(path)
+    path, number, kind = request.path, request.number, kind_of(request.path)
+    split = request.options.get("split") or "train"
     if kind in ("validated", "dataset"):
-        return _game(path, number, None if kind == "validated" else split, ply)
-    if split not in SPLITS or number < 0:
+        ply = request.options.get("ply")
+        yield _game(path, number, None if kind == "validated" else split, ply)
+    elif split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, and samples count from 0")
-    if kind == "cache":
-        return _cached_sample(path, number, split)
-    return _legacy_sample(path, number, split)
+    elif kind == "cache":
+        yield _cached_sample(path, number, split)
+    else:
+        yield _legacy_sample(path, number, split)
 
 
 def _game(path: Path, number: int, split: str | None, ply: int | None) -> RenderableType:

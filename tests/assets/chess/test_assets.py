@@ -13,18 +13,21 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from assets.chess import assets as chess
-from assets.chess.drops import available
+from assets.chess import FAMILY, ChessMonth
 from definitions import build_defs
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.format import sidecar
+from gristmill.chess.raw.drops import available
 from gristmill.chess.samples import write_month
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
-from tests.assets.helpers import failure, sha256
+from tests.assets.helpers import built_by, failure, sha256
 from tests.paths import REAL_DATA
 
+elite_pgn, valid_games, game_dataset, splice_cache, splice_dataset = MONTH = [
+    *built_by("chess").values()
+]
 pytestmark = pytest.mark.sampled(0.4)
 
 REAL = REAL_DATA / "chess"
@@ -45,19 +48,19 @@ def server() -> Iterator[ArchiveServer]:
 def build(lake: Lake, instance: dg.DagsterInstance, server: ArchiveServer) -> Any:
     """Materialize assets of a month, or of a range of months in one run."""
 
-    def materialize(*months: str, assets: Any = chess.MONTH, **config: Any) -> Any:
+    def materialize(*months: str, assets: Any = MONTH, **config: Any) -> Any:
         archive = EliteArchive(
             base_address=server.address, timeout_seconds=5, attempts=1, backoff_seconds=0
         )
         many = len(months) > 1
         return dg.materialize(
-            chess.ASSETS,
+            [*FAMILY.assets],
             selection=list(assets),
             instance=instance,
             resources={
                 "lake": lake,
                 "elite_archive": archive,
-                "chess_month": chess.ChessMonth(**config),
+                "chess_month": ChessMonth(**config),
             },
             partition_key=None if many else months[0],
             tags=dict(zip(RANGE, (months[0], months[-1]), strict=True)) if many else {},
@@ -82,7 +85,7 @@ def archive(tmp_path: Path, games: int = 60, seed: int = 5) -> bytes:
 def built(instance: dg.DagsterInstance, month: str) -> set[str]:
     return {
         asset.key.path[-1]
-        for asset in chess.MONTH
+        for asset in MONTH
         if month in instance.get_materialized_partitions(asset.key)
     }
 
@@ -176,10 +179,12 @@ def test_a_dropped_month_becomes_all_five_and_is_then_left_alone(build, lake, se
     assert first.success
     assert server.asked == []
     assert provenance.verify(lake.root) == []
+    record = provenance.read_record(lake.root / "chess/validated/elite_2024-01/provenance.json")
+    assert record.config["source_names"] == ["lichess_elite_2024-01.pgn"]
     before = hashes(lake.root)
     again = build("2024-01")
     assert again.success
-    assert {metadata(again, asset)["status"] for asset in chess.MONTH} == {"unchanged"}
+    assert {metadata(again, asset)["status"] for asset in MONTH} == {"unchanged"}
     assert hashes(lake.root) == before
     assert len(GameSpliceDataset(lake.root / GAMES, require_cache=True)) > 1000
 
@@ -189,7 +194,7 @@ def test_what_a_month_shows(build, lake):
     drop(lake, "b_2024-02.pgn", games=80, seed=4)
     build("2024-01")
     result = build("2024-02")
-    shown = metadata(result, chess.valid_games)
+    shown = metadata(result, valid_games)
     assert shown["rows"] == shown["dagster/partition_row_count"]
     assert "valid_games" not in shown  # they are the rows
     assert shown["white_wins"] + shown["black_wins"] + shown["draws"] == shown["rows"]
@@ -200,8 +205,8 @@ def test_what_a_month_shows(build, lake):
     for title in ("distributions", "openings", "reasons", "positions", "drift"):
         assert isinstance(shown[title], str), title
     assert sum(len(value) for value in shown.values() if isinstance(value, str)) < 100_000
-    assert "2024-01" in metadata(build("2024-01"), chess.elite_pgn)["source"]
-    assert metadata(result, chess.splice_cache)["rows"] > 1000
+    assert "2024-01" in metadata(build("2024-01"), elite_pgn)["source"]
+    assert metadata(result, splice_cache)["rows"] > 1000
 
 
 def test_drops_of_every_ending_give_the_same_games(build, lake):
@@ -212,7 +217,7 @@ def test_drops_of_every_ending_give_the_same_games(build, lake):
         (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
     )
     (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
-    assert build("2024-01", "2024-02", "2024-03", assets=[chess.elite_pgn]).success
+    assert build("2024-01", "2024-02", "2024-03", assets=[elite_pgn]).success
     found = hashes(lake.root / "chess/raw/elite", "*.pgn")
     assert len(found) == 3
     assert len(set(found.values())) == 1
@@ -239,12 +244,12 @@ def test_a_download_that_broke_off_goes_on_in_the_next_run(build, lake, server, 
 
 def test_a_month_on_disk_stays_when_the_server_moves(build, lake, server, tmp_path):
     server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
-    assert build("2024-02", assets=[chess.elite_pgn]).success
+    assert build("2024-02", assets=[elite_pgn]).success
     folder, first = lake.root / "chess/raw/elite/2024-02", server.address
     before = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
     asked = len(server.asked)
     server.address = f"{first}/moved"
-    result = build("2024-02", assets=[chess.elite_pgn])
+    result = build("2024-02", assets=[elite_pgn])
     assert result.success
     assert len(server.asked) == asked
     after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
@@ -323,10 +328,10 @@ def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     (lake.inbox("chess") / "x_2024-02.zip").write_bytes(b"<html>sign in</html>")
     server.files["lichess_elite_2024-04.zip"] = archive(tmp_path)
     months = ("2024-01", "2024-02", "2024-03", "2024-04")
-    result = build(*months, assets=[chess.elite_pgn])
+    result = build(*months, assets=[elite_pgn])
     assert "1 of 4 partitions failed" in failure(result)
     assert "x_2024-02.zip: not a ZIP" in failure(result)
-    assert instance.get_materialized_partitions(chess.elite_pgn.key) == {"2024-01", "2024-04"}
+    assert instance.get_materialized_partitions(elite_pgn.key) == {"2024-01", "2024-04"}
     observed = [
         event.asset_observation_data.asset_observation
         for event in result.get_asset_observation_events()
@@ -342,13 +347,13 @@ def test_in_one_run_of_the_chain_an_unpublished_month_does_not_count_as_built(
     assert build("2024-01", "2024-02").success
     assert built(instance, "2024-01") == {"elite_pgn"}
     assert built(instance, "2024-02") == set()
-    assert build("2024-01", assets=chess.MONTH[1:]).success
+    assert build("2024-01", assets=MONTH[1:]).success
     assert len(built(instance, "2024-01")) == 5
 
 
 def test_each_step_of_a_backfill_goes_on_with_the_months_that_came_through():
-    for asset in chess.MONTH:
-        parents = {parent for parent in chess.MONTH if parent.key in asset.asset_deps[asset.key]}
+    for asset in MONTH:
+        parents = {parent for parent in MONTH if parent.key in asset.asset_deps[asset.key]}
         assert all(parent.backfill_policy != asset.backfill_policy for parent in parents)
         assert asset.backfill_policy.max_partitions_per_run > 1
 
@@ -363,7 +368,7 @@ def test_legacy_splices_only_where_they_are_asked_for(build, lake, instance):
         "game_dataset",
         "splice_cache",
     }
-    assert build("2024-01", assets=[chess.splice_dataset], legacy=True, legacy_cap=2).success
+    assert build("2024-01", assets=[splice_dataset], legacy=True, legacy_cap=2).success
     assert (lake.root / "chess/dataset/elite_2024-01_cap2/train.jsonl").stat().st_size > 0
 
 
@@ -383,10 +388,10 @@ def test_a_cache_cannot_differ_from_its_dataset(build, lake):
     drop(lake, "x_2024-01.pgn")
     assert build("2024-01", min_context=10).success
     # Nothing said: as the dataset was built. Something else said: refused.
-    assert build("2024-01", assets=[chess.splice_cache], cache_cap=2).success
+    assert build("2024-01", assets=[splice_cache], cache_cap=2).success
     manifest = json.loads((lake.root / CACHE / "manifest.json").read_text())
     assert manifest["config"]["min_context"] == 10
-    text = failure(build("2024-01", assets=[chess.splice_cache], min_context=12))
+    text = failure(build("2024-01", assets=[splice_cache], min_context=12))
     assert "built with min_context = 10" in text
 
 
@@ -394,13 +399,13 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     drop(lake, "x_2024-01.pgn")
     assert build("2024-01").success
     os.utime(lake.root / GAMES / "train.jsonl")
-    result = build("2024-01", assets=[chess.game_dataset])
-    assert r"kept runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
-    assert metadata(build("2024-01"), chess.splice_cache)["status"] == "unchanged"
-    result = build("2024-01", assets=[chess.game_dataset], seed=8)
-    assert r"removed runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
+    result = build("2024-01", assets=[game_dataset])
+    assert r"kept runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
+    assert metadata(build("2024-01"), splice_cache)["status"] == "unchanged"
+    result = build("2024-01", assets=[game_dataset], seed=8)
+    assert r"removed runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
     assert not (lake.root / CACHE).exists()
-    assert build("2024-01", assets=[chess.splice_cache]).success
+    assert build("2024-01", assets=[splice_cache]).success
     assert provenance.verify(lake.root) == []
 
 
@@ -408,7 +413,7 @@ def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake
     from gristmill.chess.builders import validate
 
     drop(lake, "x_2024-01.pgn", games=6000)
-    assert build("2024-01", assets=[chess.elite_pgn]).success
+    assert build("2024-01", assets=[elite_pgn]).success
     real, asked = validate.validate_range, []
 
     def stopping(task: Any) -> Any:
@@ -419,17 +424,17 @@ def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake
 
     monkeypatch.setattr(validate, "validate_range", stopping)
     with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-        build("2024-01", assets=[chess.valid_games])
+        build("2024-01", assets=[valid_games])
     assert len(asked) == 2
     assert not (lake.root / "chess/validated/elite_2024-01").exists()
-    assert build("2024-01", assets=[chess.valid_games]).success
+    assert build("2024-01", assets=[valid_games]).success
     # The first part was finished before the stop, and not again.
     assert asked.count(0) == 1
     assert len(asked) > 2
     resumed = hashes(lake.root / "chess/validated/elite_2024-01", "*games*")
     monkeypatch.setattr(validate, "validate_range", real)
     shutil.rmtree(lake.root / "chess/validated")
-    assert build("2024-01", assets=[chess.valid_games]).success
+    assert build("2024-01", assets=[valid_games]).success
     assert hashes(lake.root / "chess/validated/elite_2024-01", "*games*") == resumed
 
 
@@ -438,7 +443,7 @@ def test_a_drop_may_go_once_it_was_taken(build, lake, server):
     assert build("2024-01").success
     path.unlink()
     result = build("2024-01")
-    assert metadata(result, chess.elite_pgn)["status"] == "unchanged"
+    assert metadata(result, elite_pgn)["status"] == "unchanged"
     assert server.asked == []
     (lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn").unlink()
     assert "the drop is gone: bring it back" in failure(build("2024-01"))
@@ -453,13 +458,13 @@ def test_two_files_of_one_month_are_refused(build, lake):
 
 
 def test_a_validation_needs_its_month(build):
-    assert "chess/raw/elite/2024-01" in failure(build("2024-01", assets=[chess.valid_games]))
+    assert "chess/raw/elite/2024-01" in failure(build("2024-01", assets=[valid_games]))
 
 
 def test_known_months_are_those_dropped_and_those_taken_before(build, lake, server, tmp_path):
-    assert available(lake) == set()
+    assert available(lake) == []
     drop(lake, "x_2024-01.pgn")
     drop(lake, "nonsense.pgn")
     server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
-    assert build("2024-02", assets=[chess.elite_pgn]).success
-    assert available(lake) == {"2024-01", "2024-02"}
+    assert build("2024-02", assets=[elite_pgn]).success
+    assert available(lake) == ["2024-01", "2024-02"]

@@ -8,14 +8,14 @@ import dagster as dg
 import pytest
 import zstandard
 
-from assets.chess.inbox import INBOXES
+from assets.chess import FAMILY
 from definitions import build_defs
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.chess.raw.archives import GAME, zipped
 
-(INBOX,) = INBOXES
+(INBOX,) = FAMILY.inboxes
 
 
 def games(name: str) -> bytes:

@@ -7,11 +7,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.chess import assets as chess
 from assets.chess.schedules import chess_elite_months
 from definitions import build_defs
+from tests.assets.helpers import built_by
 
-WHOLE = [chess.elite_pgn, chess.valid_games, chess.game_dataset, chess.splice_cache]
+WHOLE = [*built_by("chess").values()][:4]
 
 
 @pytest.fixture

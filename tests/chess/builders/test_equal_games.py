@@ -20,6 +20,7 @@ from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.chess.laws.notes import validated_notes
 from gristmill.chess.laws.validate import validated_laws
 from gristmill.contract import BadInput
+from gristmill.families import Subject
 from gristmill.provenance.canonical import config_fields
 from tests.chess.both_readers import both_ways
 from tests.chess.builders.chain import digests, rows
@@ -40,7 +41,7 @@ def month(tmp_path: Path, text: str) -> tuple[Path, dict[str, Any]]:
     pgn = tmp_path / "lichess_elite_2024-02.pgn"
     pgn.write_text(text)
     validate([pgn], tmp_path / "valid", ValidateConfig(share_bytes=400))
-    assert list(validated_laws(tmp_path / "valid")) == []
+    assert list(validated_laws(Subject(tmp_path / "valid"))) == []
     both_ways(pgn, ValidateConfig())
     both_ways(pgn, ValidateConfig(compat="reference"))
     return tmp_path / "valid", json.loads((tmp_path / "valid/summary.json").read_text())
@@ -120,7 +121,7 @@ def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path: Path) -> N
             "game_id,row,first_row", f"{ids[3]},3,1", f"{ids[4]},4,2", f"{ids[5]},5,1", "",
         ]  # fmt: skip
         assert json.loads((out / "stats.json").read_text())["dropped_duplicates"] == 3
-        assert list(dataset_laws(out)) == []
+        assert list(dataset_laws(Subject(out))) == []
     assert digests(tmp_path / "1_game") == digests(tmp_path / f"{1 << 20}_game")
     shuffled = GameConfig(drop_duplicates=True, split="shuffle")
     assert build_game_dataset(valid, tmp_path / "s_game", shuffled).spliceable_games == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.chess.laws.archive import archive_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit_json
 
 NAME = "lichess_elite_2024-01.pgn"
@@ -23,7 +24,7 @@ def month(tmp_path: Path) -> Path:
 
 
 def test_a_good_month_breaks_no_law(month: Path) -> None:
-    assert list(archive_laws(month)) == []
+    assert list(archive_laws(Subject(month))) == []
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,14 @@ def test_damage_to_a_month_breaks_one_law(
     month: Path, law: str, where: str, damage: Callable[[Path], object]
 ) -> None:
     damage(month)
-    [violation] = archive_laws(month)
+    [violation] = archive_laws(Subject(month))
     assert violation.law == law
     assert violation.where in (where, str(month), month.name)
+
+
+def test_a_month_of_another_program_needs_no_source_json(month: Path) -> None:
+    (month / "source.json").unlink()
+    subject = Subject(month, has_record=False)
+    assert list(archive_laws(subject)) == []
+    assert subject.left_out == ["pgn_as_recorded: there is no source.json"]
+    assert [violation.law for violation in archive_laws(Subject(month))] == ["readable_json"]

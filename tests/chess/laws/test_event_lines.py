@@ -47,7 +47,7 @@ def drop_reject(valid: Path) -> None:
 
 
 def test_a_sample_month_obeys_the_law(valid: Path, month: Path) -> None:
-    assert list(event_line_laws(valid, month.parent)) == []
+    assert list(event_line_laws(Subject(valid, inputs=[month.parent]))) == []
 
 
 @pytest.mark.parametrize("window", [64, 1_001, 4 << 20])
@@ -60,9 +60,9 @@ def test_generated_games_obey_the_law(
     monkeypatch.setattr("gristmill.chess.laws.event_lines._RECORDS", records)
     write_games(tmp_path / "made.pgn", 7, 40, 0.2)
     validate([tmp_path / "made.pgn"], tmp_path / "valid")
-    assert list(event_line_laws(tmp_path / "valid", tmp_path)) == []
+    assert list(event_line_laws(Subject(tmp_path / "valid", inputs=[tmp_path]))) == []
     drop_record(tmp_path / "valid", 9)
-    assert len(list(event_line_laws(tmp_path / "valid", tmp_path))) == 1
+    assert len(list(event_line_laws(Subject(tmp_path / "valid", inputs=[tmp_path])))) == 1
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_a_game_that_is_passed_over_is_found(
 ) -> None:
     games = [text.replace("\n", newline) for text in games]
     valid, folder = validated(tmp_path, "".join(games))
-    assert list(event_line_laws(valid, folder)) == []
+    assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
     damage(valid)
-    (violation,) = event_line_laws(valid, folder)
+    (violation,) = event_line_laws(Subject(valid, inputs=[folder]))
     assert violation.law == "event_line_accounted"
     assert violation.where == f"x.pgn: byte {len(''.join(games[:place]))}"
     if newline == "\n":
@@ -120,14 +120,14 @@ def test_a_game_that_is_passed_over_is_found(
 )
 def test_event_lines_that_belong_to_a_game(tmp_path: Path, text: str) -> None:
     valid, folder = validated(tmp_path, GAME + text + GAME)
-    assert list(event_line_laws(valid, folder)) == []
+    assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
 
 
 def test_an_event_line_in_an_unclosed_comment_is_named(tmp_path: Path) -> None:
     """It follows no blank line, so that no game begins there."""
     lead = GAME.replace("1-0\n\n", "{ x\n")
     valid, folder = validated(tmp_path, GAME + lead + GAME)
-    (violation,) = event_line_laws(valid, folder)
+    (violation,) = event_line_laws(Subject(valid, inputs=[folder]))
     assert violation.where == f"x.pgn: byte {len(GAME + lead)}"
     assert f"unclosed comment of the game at byte {len(GAME)}" in violation.found
 
@@ -142,7 +142,7 @@ def test_a_comment_that_swallows_games_breaks_the_law(tmp_path: Path) -> None:
     summary = validate([folder / "x.pgn"], valid, ValidateConfig(compat="reference"))
     assert summary.valid_games == 2
     edit(valid / "invalid_games.csv", b"result\r\n", b"result,error,pgn_offset\r\n")
-    *listed, rest = event_line_laws(valid, folder)
+    *listed, rest = event_line_laws(Subject(valid, inputs=[folder]))
     assert len(listed) == 20
     assert rest.found == "11 more lines belong to no game"
 
@@ -153,23 +153,25 @@ def test_a_window_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         drop_record(valid, number)
         for window in range(40, len(GAME) * 3 + 4):
             monkeypatch.setattr("gristmill.chess.laws.event_lines._WINDOW", window)
-            assert len(list(event_line_laws(valid, folder))) == 3 - number
+            assert len(list(event_line_laws(Subject(valid, inputs=[folder])))) == 3 - number
 
 
 def test_a_pgn_of_another_size_is_not_compared(tmp_path: Path) -> None:
     valid, folder = validated(tmp_path, GAME)
     drop_record(valid, 0)
     edit_json(sidecar.sources_file(valid), lambda s: s["sources"][0].update(bytes=7))
-    assert list(event_line_laws(valid, folder)) == []
+    assert list(event_line_laws(Subject(valid, inputs=[folder]))) == []
 
 
 def test_damage_is_a_violation_and_no_error(tmp_path: Path) -> None:
     valid, folder = validated(tmp_path, GAME + BAD)
     edit(valid / "invalid_games.csv", b"pgn_offset", b"pgn_offzet")
-    (violation,) = event_line_laws(valid, folder)
+    (violation,) = event_line_laws(Subject(valid, inputs=[folder]))
     assert violation.law == "artifact_complete"
     sidecar.sources_file(valid).unlink()
-    assert "readable_json" in {violation.law for violation in event_line_laws(valid, folder)}
+    assert "readable_json" in {
+        violation.law for violation in event_line_laws(Subject(valid, inputs=[folder]))
+    }
 
 
 def test_the_law_is_asked_with_inputs_in_the_mode_current(tmp_path: Path) -> None:

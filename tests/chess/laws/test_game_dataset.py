@@ -1,6 +1,7 @@
 """Laws of game datasets: each one finds the damage that it is there for."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from gristmill.chess import GameConfig, build_game_dataset
 from gristmill.chess.format.sidecar import GAME, Sidecar, write_rows
 from gristmill.chess.laws.game_dataset import dataset_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip
 
 
@@ -68,35 +70,35 @@ def test_damage_to_a_game_dataset_breaks_its_law(
     copy: Path, law: str, damage: Callable[[Path], object]
 ) -> None:
     damage(copy / "game")
-    assert law in {violation.law for violation in dataset_laws(copy / "game")}
+    assert law in {violation.law for violation in dataset_laws(Subject(copy / "game"))}
 
 
 def test_a_dataset_of_finished_games_has_none_without_a_result(valid: Path, tmp_path: Path) -> None:
     out = tmp_path / "finished"
     build_game_dataset(valid, out, GameConfig(games="finished"))
-    assert list(dataset_laws(out)) == []
+    assert list(dataset_laws(Subject(out))) == []
     edit(out / "val.jsonl", b'"winner_side": "D"', b'"winner_side": "?"')
-    broken = {violation.law: violation.found for violation in dataset_laws(out)}
+    broken = {violation.law: violation.found for violation in dataset_laws(Subject(out))}
     assert broken["games_decisive"] == "winners ['?', 'B', 'W']"
     edit_json(out / "stats.json", lambda stats: stats.pop("games"))
-    assert "games_decisive" not in {violation.law for violation in dataset_laws(out)}
+    assert "games_decisive" not in {violation.law for violation in dataset_laws(Subject(out))}
 
 
 def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid: Path, tmp_path: Path) -> None:
     out = tmp_path / "opening"
     build_game_dataset(valid, out, GameConfig(split="opening", opening_plies=12))
-    assert list(dataset_laws(out)) == []
+    assert list(dataset_laws(Subject(out))) == []
     edit_json(out / "stats.json", lambda stats: stats.update(opening_plies=11))
-    assert {violation.law for violation in dataset_laws(out)} == {"split_of_opening"}
+    assert {violation.law for violation in dataset_laws(Subject(out))} == {"split_of_opening"}
     edit_json(out / "stats.json", lambda stats: stats.update(opening_plies=12))
     copy_game_to_val(out)
-    assert {v.law for v in dataset_laws(out)} == {"split_of_opening", "no_leakage"}
+    assert {v.law for v in dataset_laws(Subject(out))} == {"split_of_opening", "no_leakage"}
 
 
 def test_a_shuffled_dataset_breaks_no_law(valid: Path, tmp_path: Path) -> None:
     config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
-    assert list(dataset_laws(tmp_path / "shuffled")) == []
+    assert list(dataset_laws(Subject(tmp_path / "shuffled"))) == []
 
 
 def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(
@@ -104,7 +106,7 @@ def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(
 ) -> None:
     build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle"))
     copy_game_to_val(tmp_path / "shuffled")
-    [violation] = dataset_laws(tmp_path / "shuffled")
+    [violation] = dataset_laws(Subject(tmp_path / "shuffled"))
     assert (violation.law, violation.where) == ("ids_in_one_split", "val.jsonl")
     assert f'"{violation.found}"' in (tmp_path / "shuffled" / "train.jsonl").read_text()
 
@@ -117,5 +119,15 @@ def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy: Path) -> None
             copy / "game" / "stats.json",
             lambda s, n=min_context: s["runtime_splice_defaults"].update(min_context=n),
         )
-        broken = [v.law for v in dataset_laws(copy / "game") if v.where == "val.jsonl"]
+        broken = [v.law for v in dataset_laws(Subject(copy / "game")) if v.where == "val.jsonl"]
         assert broken == laws
+
+
+def test_a_dataset_of_another_program_needs_no_sidecar(copy: Path) -> None:
+    shutil.rmtree(copy / "game" / "sidecar")
+    assert {v.law for v in dataset_laws(Subject(copy / "game"))} == {"has_sidecar"}
+    subject = Subject(copy / "game", has_record=False)
+    assert list(dataset_laws(subject)) == []
+    assert subject.left_out == [
+        "phases_rederived, rows_as_sidecar, rows_noted: there is no sidecar"
+    ]

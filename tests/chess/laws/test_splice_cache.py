@@ -12,6 +12,7 @@ import pytest
 from gristmill.chess import CacheConfig, GameConfig, build_game_dataset, build_splice_cache
 from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.laws.splice_cache import cache_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip
 
 
@@ -78,7 +79,7 @@ def test_damage_to_a_cache_breaks_its_law(
 ) -> None:
     path = copy / "game" / "runtime_splice_cache"
     damage(path)
-    assert law in {violation.law for violation in cache_laws(path)}
+    assert law in {violation.law for violation in cache_laws(Subject(path))}
 
 
 @pytest.mark.parametrize("name", ["offsets.u64.bin", "splice_indices.u32.bin"])
@@ -88,7 +89,7 @@ def test_every_element_of_a_cache_is_compared_where_few_games_are_replayed(
     monkeypatch.setattr("gristmill.chess.laws.rows._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
     add(path, name, 40, 1, LAYOUT[name])
-    assert [v.where for v in cache_laws(path, sampled=True)] == [f"val/{name}"]
+    assert [v.where for v in cache_laws(Subject(path, sampled=True))] == [f"val/{name}"]
 
 
 def test_a_cache_built_from_a_sidecar_with_wrong_phases_breaks_a_law(copy: Path) -> None:
@@ -98,7 +99,7 @@ def test_a_cache_built_from_a_sidecar_with_wrong_phases_breaks_a_law(copy: Path)
     cache = copy / "game" / "runtime_splice_cache"
     shutil.rmtree(cache)
     build_splice_cache(copy / "game", cache)
-    assert {v.law for v in cache_laws(cache, sampled=True)} == {"phases_rederived"}
+    assert {v.law for v in cache_laws(Subject(cache, sampled=True))} == {"phases_rederived"}
 
 
 def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
@@ -108,10 +109,19 @@ def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
     build_game_dataset(valid, tmp_path / "shuffled", config)
     cache = tmp_path / "elsewhere"
     build_splice_cache(tmp_path / "shuffled", cache, CacheConfig(max_samples_per_game=3))
-    assert list(cache_laws(cache)) == []
+    assert list(cache_laws(Subject(cache))) == []
     (tmp_path / "shuffled").rename(tmp_path / "moved")
-    assert {v.law for v in cache_laws(cache)} >= {"source_path_missing"}
-    assert list(cache_laws(cache, tmp_path / "moved")) == []
+    assert {v.law for v in cache_laws(Subject(cache))} >= {"source_path_missing"}
+    assert list(cache_laws(Subject(cache, inputs=[tmp_path / "moved"]))) == []
+
+
+def test_the_manifest_of_another_program_need_not_name_its_source(copy: Path) -> None:
+    path = copy / "game" / "runtime_splice_cache"
+    manifest(path, lambda m: [entry.pop("source") for entry in m["splits"].values()])
+    assert {violation.law for violation in cache_laws(Subject(path))} == {"source_unchanged"}
+    subject = Subject(path, has_record=False)
+    assert list(cache_laws(subject)) == []
+    assert subject.left_out == ["source_unchanged: where the manifest does not name the source"]
 
 
 def test_samples_after_the_last_row_break_a_law(copy: Path) -> None:
@@ -124,7 +134,7 @@ def test_samples_after_the_last_row_break_a_law(copy: Path) -> None:
         manifest(path, lambda m, n=name, r=recorded: m["splits"]["val"]["files"][n].update(r))
     samples = len(array) + 1
     manifest(path, lambda m: m["splits"]["val"].update(sample_rows_total=samples))
-    assert {(v.law, v.found) for v in cache_laws(path)} == {
+    assert {(v.law, v.found) for v in cache_laws(Subject(path))} == {
         (law, "has samples of no row")
         for law in (
             "path_ids",

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.chess import SpliceConfig, ValidateConfig, build_splice_dataset, validate
 from gristmill.chess.laws.splice_dataset import _key_of, _row_faults, splice_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json
 
 
@@ -40,7 +41,7 @@ def test_damage_to_a_splice_dataset_breaks_its_law(
     copy: Path, law: str, damage: Callable[[Path], object]
 ) -> None:
     damage(copy / "splice")
-    assert law in {violation.law for violation in splice_laws(copy / "splice")}
+    assert law in {violation.law for violation in splice_laws(Subject(copy / "splice"))}
 
 
 def copy_to_val(path: Path, new_id: str = "") -> None:
@@ -64,7 +65,7 @@ def copy_to_val(path: Path, new_id: str = "") -> None:
 @pytest.mark.parametrize("new_id", ["", "f" * 40])
 def test_the_same_moves_in_two_splits_of_splices(copy: Path, new_id: str) -> None:
     copy_to_val(copy / "splice", new_id)
-    violations = splice_laws(copy / "splice")
+    violations = splice_laws(Subject(copy / "splice"))
     assert [(v.law, v.found) for v in violations] == [
         ("no_leakage", "1 move sequences in more than one split")
     ]
@@ -76,11 +77,11 @@ def test_the_same_id_in_two_splits_of_shuffled_splices(
 ) -> None:
     config = SpliceConfig(split="shuffle", max_samples_per_game=cap)
     build_splice_dataset(valid, tmp_path / "splice", config)
-    assert list(splice_laws(tmp_path / "splice")) == []
+    assert list(splice_laws(Subject(tmp_path / "splice"))) == []
     copy_to_val(tmp_path / "splice", "f" * 40)
-    assert list(splice_laws(tmp_path / "splice")) == []
+    assert list(splice_laws(Subject(tmp_path / "splice"))) == []
     copy_to_val(tmp_path / "splice")
-    assert [(v.law, v.found) for v in splice_laws(tmp_path / "splice")] == [
+    assert [(v.law, v.found) for v in splice_laws(Subject(tmp_path / "splice"))] == [
         ("no_leakage", "1 game ids in more than one split")
     ]
 
@@ -98,7 +99,7 @@ def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Pat
     validate([pgn], tmp_path / "valid", ValidateConfig(compat="reference"))
     summary = build_splice_dataset(tmp_path / "valid", tmp_path / "splice")
     assert [summary.games[split] for split in ("train", "val", "test")] == [1, 1, 1]
-    assert list(splice_laws(tmp_path / "splice")) == []
+    assert list(splice_laws(Subject(tmp_path / "splice"))) == []
 
 
 @pytest.mark.parametrize("plies", [6, 12, 11])
@@ -109,7 +110,7 @@ def test_an_opening_in_two_splits_of_splices_is_a_leak(
     """Also where only the target of a row reaches the end of the opening."""
     config = SpliceConfig(split="opening", opening_plies=plies, max_samples_per_game=cap)
     build_splice_dataset(valid, tmp_path / "splice", config)
-    assert list(splice_laws(tmp_path / "splice")) == []
+    assert list(splice_laws(Subject(tmp_path / "splice"))) == []
     train, val = (tmp_path / "splice" / f"{split}.jsonl" for split in ("train", "val"))
     shown = next(
         line
@@ -127,7 +128,7 @@ def test_an_opening_in_two_splits_of_splices_is_a_leak(
             ),
         ),
     )
-    (violation,) = splice_laws(tmp_path / "splice")
+    (violation,) = splice_laws(Subject(tmp_path / "splice"))
     assert (violation.law, violation.found) == ("no_leakage", "1 openings in more than one split")
 
 

@@ -1,6 +1,7 @@
 """Laws of validated games: each one finds the damage that it is there for."""
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill.chess.laws.validate import validated_laws
+from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip
 
 
@@ -56,7 +58,7 @@ def test_damage_to_validated_games_breaks_its_law(
     copy: Path, law: str, damage: Callable[[Path], object]
 ) -> None:
     damage(copy / "valid")
-    violations = list(validated_laws(copy / "valid"))
+    violations = list(validated_laws(Subject(copy / "valid")))
     assert law in {violation.law for violation in violations}
     assert not any(str(copy) in violation.where for violation in violations)
 
@@ -75,5 +77,18 @@ def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) 
         )
 
     edit_json(path / "summary.json", count_it)
-    assert list(validated_laws(path)) == []
+    assert list(validated_laws(Subject(path))) == []
     assert csv.field_size_limit() == limit
+
+
+def test_games_of_another_program_need_no_sidecar_and_no_profile(copy: Path) -> None:
+    valid = copy / "valid"
+    shutil.rmtree(valid / "sidecar")
+    (valid / "profile.json").unlink()
+    assert {v.law for v in validated_laws(Subject(valid))} == {"readable_json", "has_sidecar"}
+    subject = Subject(valid, has_record=False)
+    assert list(validated_laws(subject)) == []
+    assert subject.left_out == [
+        "plies_profiled: there is no profile.json",
+        "phases_rederived, rows_as_sidecar: there is no sidecar",
+    ]

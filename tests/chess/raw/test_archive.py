@@ -15,6 +15,7 @@ from gristmill.chess import (
 )
 from gristmill.chess.laws.archive import archive_laws
 from gristmill.contract import BadInput
+from gristmill.families import Subject
 from gristmill.run.progress import Progress, Report
 from tests.chess.raw.archives import GAME, MONTH, nap, ranged, zipped
 
@@ -35,9 +36,9 @@ def test_a_month_is_fetched_checked_and_recorded(serve, pgn: bytes, tmp_path: Pa
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "lichess_elite_2024-01.pgn", "source.json"
     ]  # fmt: skip
-    assert list(archive_laws(tmp_path / "out")) == []
+    assert list(archive_laws(Subject(tmp_path / "out"))) == []
     (tmp_path / "out" / "lichess_elite_2024-01.pgn").write_bytes(pgn[:-1])
-    assert [v.law for v in archive_laws(tmp_path / "out")] == ["pgn_as_recorded"]
+    assert [v.law for v in archive_laws(Subject(tmp_path / "out"))] == ["pgn_as_recorded"]
 
 
 def test_only_http_is_fetched(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
         summary = take_drop(tmp_path / name, out, MONTH)
         assert (out / "lichess_elite_2024-01.pgn").read_bytes() == pgn
         assert (summary.origin, summary.archive_bytes) == (name, len(data))
-        assert list(archive_laws(out)) == []
+        assert list(archive_laws(Subject(out))) == []
     for data, rule in (
         (kinds["c.pgn.zst"][:-9], "middle of a zstd frame"),
         (b"PK\x03\x04", "not zstd"),

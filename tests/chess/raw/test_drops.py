@@ -12,8 +12,9 @@ import pytest
 import zstandard
 
 from gristmill.chess import take_drop
-from gristmill.chess.raw.drops import account
+from gristmill.chess.raw.drops import account, available
 from gristmill.contract import BadInput
+from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.chess.raw.archives import GAME, MONTH, zipped
@@ -23,7 +24,7 @@ APPLE = b"\x00\x05\x16\x07Mac OS X"
 
 @pytest.fixture(autouse=True)
 def _month(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names here say no month; `tests/assets/chess/test_inbox.py` has names that do."""
+    """Most names here say no month; `tests/assets/chess/test_inbox.py` has names that do."""
     monkeypatch.setattr("gristmill.chess.raw.drops.month_in", lambda _: "2024-01")
 
 
@@ -181,3 +182,17 @@ def test_a_zip_names_the_directory_alone(tmp_path: Path) -> None:
     assert refusal(tmp_path / "a.zip") is None
     with pytest.raises(BadInput, match=r"CRC.*download it again"):
         take_drop(tmp_path / "a.zip", tmp_path / "out", MONTH)
+
+
+def test_a_month_whose_drop_is_refused_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    inbox = tmp_path / "drops/chess"
+    inbox.mkdir(parents=True)
+    (inbox / "lichess_elite_2024-01.pgn").write_bytes(GAME)
+    (inbox / "lichess_elite_2024-03.pgn").symlink_to("/etc/passwd")
+    (inbox / "lichess_elite_2024-04.pgn").write_bytes(GAME)
+    (inbox / "lichess_elite_2024-04.zip").write_bytes(GAME)
+    (inbox / "lichess_elite_2019-04.pgn").write_bytes(GAME)
+    assert available(DataRoot(tmp_path)) == ["2024-01"]

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.laws.event_lines import event_line_laws
+from gristmill.families import Subject
 from tests.chess.both_readers import both_ways, same_as_reference
 from tests.chess.builders.chain import digests
 
@@ -81,7 +82,7 @@ def test_the_games_around_it_are_read(
         out = tmp_path / f"by_{share_bytes}"
         read(pgn, out, share_bytes=share_bytes)
         assert digests(out) == digests(tmp_path / "out")
-    assert not list(event_line_laws(tmp_path / "out", tmp_path))
+    assert not list(event_line_laws(Subject(tmp_path / "out", inputs=[tmp_path])))
 
 
 @pytest.mark.slow
@@ -146,7 +147,7 @@ def test_a_byte_order_mark_before_the_next_game_is_passed_over(tmp_path: Path) -
     pgn.write_bytes((game("b", f"{MOVES} {{ x") + "\ufeff" + game("c") + game("d")).encode())
     assert read(pgn, tmp_path / "out") == (["c", "d"], [COMMENT])
     both_ways(pgn, ValidateConfig())
-    assert not list(event_line_laws(tmp_path / "out", tmp_path))
+    assert not list(event_line_laws(Subject(tmp_path / "out", inputs=[tmp_path])))
     pgn.write_bytes((game("b", f"{MOVES} {{ x") + "\u00bf\n\n}" + game("c") + game("d")).encode())
     assert read(pgn, tmp_path / "closed")[1] == []
 

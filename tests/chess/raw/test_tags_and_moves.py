@@ -12,6 +12,7 @@ import pytest
 
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.laws.event_lines import event_line_laws
+from gristmill.families import Subject
 from tests.chess.both_readers import both_ways, same_as_reference
 from tests.chess.builders.chain import digests, rows
 
@@ -100,7 +101,7 @@ def test_a_game_stays_whole_in_every_layout(tmp_path: Path, newline: str) -> Non
     assert (tmp_path / "out/invalid_games.csv").read_text().count("\n") == 1
     both_ways(pgn, ValidateConfig())
     same_as_reference(pgn, tmp_path)
-    assert not list(event_line_laws(tmp_path / "out", tmp_path))
+    assert not list(event_line_laws(Subject(tmp_path / "out", inputs=[tmp_path])))
     read(pgn, tmp_path / "ranges", share_bytes=301)
     assert digests(tmp_path / "ranges") == digests(tmp_path / "out")
 
@@ -146,7 +147,9 @@ def test_a_file_without_a_blank_line_at_its_end_before_another(tmp_path: Path) -
             pgn.write_bytes(text.replace("b5 1-0", f"b5 {end}").encode())
             assert read(pgn, tmp_path / f"{number}{end}_out") == [(name, 12) for name in "abcd"]
             both_ways(pgn, ValidateConfig())
-            assert not list(event_line_laws(tmp_path / f"{number}{end}_out", tmp_path))
+            assert not list(
+                event_line_laws(Subject(tmp_path / f"{number}{end}_out", inputs=[tmp_path]))
+            )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_what_is_not_one_game_stays_apart(tmp_path: Path, between: str, named: l
     rejected = (tmp_path / "out/invalid_games.csv").read_text().splitlines()[1:]
     assert [line.split(",")[2] for line in rejected] == named
     both_ways(pgn, ValidateConfig())
-    assert not list(event_line_laws(tmp_path / "out", tmp_path))
+    assert not list(event_line_laws(Subject(tmp_path / "out", inputs=[tmp_path])))
 
 
 def test_a_window_may_end_anywhere_between_tags_and_moves(

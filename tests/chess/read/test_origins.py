@@ -21,6 +21,7 @@ from gristmill.chess.read import origins
 from gristmill.chess.read.origins import cache_origins, game_origins, splice_origins
 from gristmill.chess.read.trace import Trace as GameTrace
 from gristmill.contract import BadInput, Trace
+from gristmill.families import Request
 from gristmill.provenance import Input, Record
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.trace_inputs import NotTraced
@@ -66,10 +67,12 @@ def test_a_valid_game_is_the_bytes_that_its_trace_names(
 ) -> None:
     data = sample_root.data
     _is_game_of(
-        *_game(data, list(game_origins(data / f"chess/validated/elite_{month}", which, None)))
+        *_game(data, list(game_origins(Request(data / f"chess/validated/elite_{month}", which))))
     )
     split = "val" if which == "7" else "train"
-    steps = list(game_origins(data / f"chess/dataset/elite_{month}_game", which, split))
+    steps = list(
+        game_origins(Request(data / f"chess/dataset/elite_{month}_game", which, {"split": split}))
+    )
     _is_game_of(*_game(data, steps))
 
 
@@ -79,7 +82,9 @@ def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
     sample_root: SampleRoot, month: str, split: str, sample: int
 ) -> None:
     dataset = sample_root.data / f"chess/dataset/elite_{month}_game"
-    steps = list(cache_origins(dataset / "runtime_splice_cache", sample, split))
+    steps = list(
+        cache_origins(Request(dataset / "runtime_splice_cache", str(sample), {"split": split}))
+    )
     row, data = _game(sample_root.data, steps)
     _is_game_of(row, data)
     read = GameSpliceDataset(dataset, split)[sample]
@@ -94,7 +99,7 @@ def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
     sample_root: SampleRoot, month: str, split: str, sample: int
 ) -> None:
     folder = sample_root.data / f"chess/dataset/elite_{month}_cap8"
-    steps = list(splice_origins(folder, sample, split))
+    steps = list(splice_origins(Request(folder, str(sample), {"split": split})))
     row, data = _game(sample_root.data, steps)
     _is_game_of(row, data)
     line = json.loads((folder / f"{split}.jsonl").read_bytes().splitlines()[sample])
@@ -107,13 +112,15 @@ def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
 def test_samples_that_do_not_exist_are_refused(sample_root: SampleRoot) -> None:
     dataset = sample_root.data / "chess/dataset"
     with pytest.raises(BadInput, match="no sample 10000000"):
-        list(cache_origins(dataset / "elite_2024-01_game/runtime_splice_cache", 10**7, None))
+        list(
+            cache_origins(Request(dataset / "elite_2024-01_game/runtime_splice_cache", str(10**7)))
+        )
     with pytest.raises(BadInput, match="no sample 10000000"):
-        list(splice_origins(dataset / "elite_2024-01_cap8", 10**7, None))
+        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(10**7))))
     lines = (dataset / "elite_2024-01_cap8/train.jsonl").read_bytes().count(b"\n")
-    assert list(splice_origins(dataset / "elite_2024-01_cap8", lines - 1, None))
+    assert list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines - 1))))
     with pytest.raises(BadInput, match=f"no sample {lines}"):
-        list(splice_origins(dataset / "elite_2024-01_cap8", lines, None))
+        list(splice_origins(Request(dataset / "elite_2024-01_cap8", str(lines))))
 
 
 def test_a_line_is_found_in_every_part_of_a_file(
@@ -144,7 +151,11 @@ def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path
     games = data / "chess/validated/elite_2024-01/valid_games.jsonl"
     games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
     with pytest.raises(NotTraced, match="with the moves of this sample"):
-        list(splice_origins(data / "chess/dataset/elite_2024-01_cap8", 3, "train"))
+        list(
+            splice_origins(
+                Request(data / "chess/dataset/elite_2024-01_cap8", "3", {"split": "train"})
+            )
+        )
 
 
 @pytest.mark.skipif(not (REAL_DATA / "chess").is_dir(), reason="no real data")
@@ -181,4 +192,4 @@ def test_a_real_game_is_the_bytes_that_its_trace_names(tmp_path: Path) -> None:
     assert games.counts["valid_games"] > 1000
     for which in ("0", "333", str(int(games.counts["valid_games"]) - 1)):
         folder = tmp_path / "chess/validated/elite_2024-01"
-        _is_game_of(*_game(tmp_path, list(game_origins(folder, which, None))))
+        _is_game_of(*_game(tmp_path, list(game_origins(Request(folder, which)))))

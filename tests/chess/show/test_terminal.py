@@ -10,13 +10,14 @@ from rich.console import Console
 
 from gristmill.chess import SpliceConfig, build_splice_cache, build_splice_dataset
 from gristmill.chess.read.trace import traces
-from gristmill.chess.show.terminal import render
+from gristmill.chess.show.terminal import show
 from gristmill.contract import BadInput
+from gristmill.families import Misuse, Request
 
 
 def text_of(path: Path, number: int, split: str = "train", ply: int | None = None) -> str:
     console = Console(file=io.StringIO(), width=200)
-    console.print(render(path, number, split, ply))
+    console.print(*show(Request(path, str(number), {"split": split, "ply": ply})))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -55,7 +56,7 @@ def test_a_position_outside_the_game_is_refused(valid: Path) -> None:
     text_of(valid, 3, ply=plies)
     for ply in (-1, plies + 1):
         with pytest.raises(BadInput, match=f"there is no position after {ply}"):
-            render(valid, 3, ply=ply)
+            text_of(valid, 3, ply=ply)
 
 
 def test_a_game_of_a_split_is_shown(dataset: Path) -> None:
@@ -80,13 +81,14 @@ def test_a_sample_that_does_not_exist_is_refused(samples: Path) -> None:
     count = json.loads((cache / "manifest.json").read_text())["splits"]["val"]["sample_rows_total"]
     text_of(cache, count - 1, "val")
     with pytest.raises(BadInput, match=f"there is no sample {count}"):
-        render(cache, count, "val")
+        text_of(cache, count, "val")
     with pytest.raises(BadInput, match="there is no sample 1000000"):
-        render(samples / "elite_cap2", 10**6, "val")
-    for number, split in ((-1, "val"), (0, "dev")):
-        for path in (cache, samples / "elite_cap2"):
-            with pytest.raises(BadInput, match="split must be one of"):
-                render(path, number, split)
+        text_of(samples / "elite_cap2", 10**6, "val")
+    for path in (cache, samples / "elite_cap2"):
+        with pytest.raises(BadInput, match="split must be one of"):
+            text_of(path, 0, "dev")
+        with pytest.raises(Misuse, match="'-1' is not a sample number"):
+            text_of(path, -1, "val")
 
 
 def test_a_game_is_traced_by_number_and_by_id(dataset: Path, valid: Path) -> None:

@@ -7,14 +7,7 @@ import json
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
-
 from tests.fuzz.parser import Parser, file, folder, scratch, split
-
-
-class _Nothing(BaseModel):
-    """A launchpad in which every field is left out."""
-
 
 _PROVENANCE = "gristmill.provenance"
 
@@ -52,8 +45,8 @@ def verification(data: bytes) -> None:
 
 def settings(data: bytes) -> None:
     """gristmill.toml: the tables that it names, and the configs that they make."""
-    from assets.configs import resolve
     from gristmill.families import tables
+    from gristmill.settings.resolve import resolve
 
     file("lake/gristmill.toml", data)
     lake = _lake(str(scratch() / "lake"))
@@ -61,7 +54,7 @@ def settings(data: bytes) -> None:
         if name.rpartition("/")[2].encode() in data:
             read = lake.settings(name)
             if dataclasses.is_dataclass(table.config):
-                resolve(table.config, read, _Nothing())
+                resolve(table.config, read, {})
 
 
 @cache

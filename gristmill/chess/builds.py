@@ -1,0 +1,202 @@
+"""Chess: what the artifacts of a month are built from, how, and where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import provenance
+from gristmill.asset import Wanted
+from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, validate
+from gristmill.chess.config import SHARED, MonthConfig
+from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
+from gristmill.chess.raw import archive
+from gristmill.chess.raw.archive_config import ArchiveConfig, Limits, archive_config
+from gristmill.chess.raw.drops import drop_of
+from gristmill.chess.raw.months import check_month
+from gristmill.contract import GristmillError, NothingToBuild, Summary
+from gristmill.data_root import DataRoot, NotRebuilt
+from gristmill.provenance import Input
+from gristmill.publish.build import Attempt, Build
+from gristmill.settings.tables import Settings
+
+_GAMES: Final = "chess/game_dataset"
+
+
+def elite_build(wanted: Wanted) -> Build:
+    """Returns the build of a month's PGN: from its drop, else from the archive.
+
+    Raises BadInput if two drops have the month, NothingToBuild if its drop is not complete,
+    GristmillError if the drop is refused. The builder raises GristmillError if the PGN
+    came from a drop that is gone, and NothingToBuild if the archive has not published the month.
+    """
+    root, month = wanted.root, check_month(wanted.partition)
+    artifact = _elite(root, month)
+    drop = drop_of(root, month)
+    config: ArchiveConfig | Limits = Limits()
+    account = None
+    if drop is not None:
+        _, account = root.ready_drop("chess", drop.name)
+        inputs = root.raw_inputs(artifact, [drop], "chess/raw_drop", month)
+    else:
+        # A PGN that came from a drop stays current after someone moved the drop away.
+        inputs = _inputs_of(root.root / artifact)
+        config = config if inputs else archive_config(**wanted.chosen)
+
+    def make(attempt: Attempt) -> Summary:
+        if isinstance(config, ArchiveConfig):
+            return archive.fetch_month(
+                month, attempt.out, config, parts=attempt.parts, progress=attempt.progress
+            )
+        if drop is None:
+            raise GristmillError(
+                f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away, and "
+                "the month is downloaded"
+            )
+        return archive.take_drop(
+            drop,
+            attempt.out,
+            month,
+            ArchiveConfig(limits=config),
+            links=root.link_rule(),
+            progress=attempt.progress,
+        )
+
+    return wanted.build(artifact, config, inputs, make, account=account)
+
+
+def valid_build(wanted: Wanted) -> Build:
+    """Returns the build of a month's valid games.
+
+    Raises GristmillError if the month's PGN is not published.
+    """
+    root, month = wanted.root, check_month(wanted.partition)
+    source = root.published(_elite(root, month), "chess/elite_pgn", month)
+    pgn = root.root / str(source.path) / pgn_name(month)
+    config = wanted.config(MonthConfig).validate()
+    # The name and not the path: ids of compat="reference" contain it.
+    config = replace(config, source_names=config.source_names or (pgn.name,))
+
+    def make(attempt: Attempt) -> Summary:
+        return validate.validate(
+            [pgn], attempt.out, config, parts=attempt.parts, progress=attempt.progress
+        )
+
+    # Rows contain the moves twice, and the parts take the same once more.
+    space = 6 * pgn.stat().st_size if pgn.is_file() else 0
+    return wanted.build(_valid(root, month), config, [source], make, space=space)
+
+
+def dataset_build(wanted: Wanted) -> Build:
+    """Returns the build of a month's game dataset.
+
+    Raises GristmillError if the month's valid games are not published.
+    """
+    source, folder = _valid_games(wanted)
+    config = wanted.config(MonthConfig).game()
+    make = _made(game_dataset.build_game_dataset, folder, config)
+    artifact = _dataset(wanted.root, wanted.partition)
+    return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
+
+
+def cache_build(wanted: Wanted) -> Build:
+    """Returns the build of the splice cache, which is a folder in the month's game dataset.
+
+    Raises NotBuilt if the game dataset is not published, NotRebuilt if it was built with other
+    values of the fields in `SHARED` than are chosen.
+    """
+    root, month = wanted.root, check_month(wanted.partition)
+    source = root.published(_dataset(root, month), _GAMES, month)
+    folder = root.root / str(source.path)
+    built = provenance.read_record(folder / provenance.RECORD).config
+    for name, value in wanted.chosen.items():
+        if name in SHARED and value != built[name]:
+            raise NotRebuilt(
+                f"{folder}: was built with {name} = {built[name]}, so its cache cannot have "
+                f"{name} = {value}: materialize {_GAMES} with {name} = {value} first"
+            )
+    of_month = wanted.config(MonthConfig)
+    config = replace(of_month, **{name: built[name] for name in SHARED}).cache()
+    return wanted.build(
+        f"{source.path}/{CACHE_FOLDER}",
+        config,
+        [source],
+        _made(splice_cache.build_splice_cache, folder, config),
+        outer=source.path,
+        # A sample takes 17 bytes, a ply of a row about 8; the parts take the same once more.
+        space=5 * _bytes_of(folder),
+    )
+
+
+def splice_build(wanted: Wanted) -> Build:
+    """Returns the build of a month's legacy splices.
+
+    Raises NothingToBuild if the config has `legacy = false`, GristmillError if the month's valid
+    games are not published.
+    """
+    month, of_month = check_month(wanted.partition), wanted.config(MonthConfig)
+    if not of_month.legacy:
+        raise NothingToBuild("legacy splices are switched off (legacy = false)")
+    source, folder = _valid_games(wanted)
+    config = of_month.splice()
+    make = _made(splice_dataset.build_splice_dataset, folder, config)
+    artifact = wanted.root.artifact("chess", "dataset", f"elite_{month}_cap{of_month.legacy_cap}")
+    return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
+
+
+def month_settings(root: DataRoot, _month: str) -> Settings:
+    """Returns `[chess.month]` of gristmill.toml, with `games` in the place of `allow_draws`."""
+    given = root.settings("chess/month")
+    if given.get("allow_draws") is None or "games" in given:
+        return given
+    values = {name: value for name, value in given.items() if name != "allow_draws"}
+    return Settings(
+        {**values, "games": MonthConfig(allow_draws=given["allow_draws"]).games}, given.file
+    )
+
+
+def _elite(root: DataRoot, month: str) -> str:
+    return root.artifact("chess", "raw", "elite", month)
+
+
+def _valid(root: DataRoot, month: str) -> str:
+    return root.artifact("chess", "validated", f"elite_{month}")
+
+
+def _dataset(root: DataRoot, month: str) -> str:
+    return root.artifact("chess", "dataset", f"elite_{month}_game")
+
+
+def _valid_games(wanted: Wanted) -> tuple[Input, Path]:
+    """The valid games of the month as an input, and their folder."""
+    root, month = wanted.root, check_month(wanted.partition)
+    source = root.published(_valid(root, month), "chess/valid_games", month)
+    return source, root.root / str(source.path)
+
+
+def _made(builder: Callable[..., Summary], folder: Path, config: Any) -> Callable[..., Summary]:
+    """What makes an attempt by a builder that takes the games in a folder."""
+
+    def make(attempt: Attempt) -> Summary:
+        return builder(
+            folder,
+            attempt.out,
+            config,
+            parts=attempt.parts,
+            published=attempt.published,
+            progress=attempt.progress,
+        )
+
+    return make
+
+
+def _inputs_of(folder: Path) -> list[Input]:
+    """The inputs in the record of a published artifact; none if there is no artifact."""
+    path = folder / provenance.RECORD
+    return list(provenance.read_inputs(provenance.read_record(path), path)) if path.exists() else []
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
