@@ -23,6 +23,7 @@ BASE = {
     "hashing",
     "keys",
     "layout",
+    "laws",
     "lazy_exports",
     "markdown",
     "printable",

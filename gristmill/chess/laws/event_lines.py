@@ -23,11 +23,11 @@ from gristmill.chess.format.names import INVALID
 from gristmill.chess.laws.files import law, open_csv, read_json
 from gristmill.contract import Violation
 from gristmill.families import Subject
+from gristmill.laws import Few
 
 _EVENT, _MARK = b"[Event ", b"\xef\xbb\xbf"
 _WINDOW = 4 << 20
 _RECORDS = 1 << 16
-_LISTED = 20
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 # Outside a comment: what begins one, and lines and rests of lines that are no movetext.
 _MARKUP = re.compile(rb"\{|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*")
@@ -53,15 +53,11 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
     sizes = [source["bytes"] for source in recorded.get("sources", ())]
     if len(pgns) != 1 or sizes != [pgns[0].stat().st_size]:
         return
-    lost = 0
+    few = Few(pgns[0].name, "{more} more lines belong to no game")
     with pgns[0].open("rb", buffering=0) as file:
         for offset, found in _lines_without_game(file.fileno(), sizes[0], path):
-            lost += 1
-            if lost <= _LISTED:
-                yield Violation("event_line_accounted", f"{pgns[0].name}: byte {offset}", found)
-    if lost > _LISTED:
-        more = f"{lost - _LISTED} more lines belong to no game"
-        yield Violation("event_line_accounted", pgns[0].name, more)
+            yield from few.at("event_line_accounted", f"{pgns[0].name}: byte {offset}", found)
+    yield from few.rest()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput, Violation
+from gristmill.contract import Violation
 from gristmill.families import Subject
+from gristmill.laws import or_unreadable
 from gristmill.macroxue.format.jsonl import read_lines, run_of
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
@@ -50,23 +51,24 @@ def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Viol
     The current progress gets the stage "game laws" in rows.
     Source: docs/formats/macroxue.md#game-laws.
     """
-    try:
-        stream = StepStream(path)
-        excused = _runs_with_count_mismatch(path)
-        finder, table = Finder(), line_table()
-        notes = None if noted is None else Notes(stream, path)
-        with current_progress().stage("game laws", "rows", stream.rows) as stage:
-            for batch in stream.batches(whole_runs=True):
-                facts = played(batch)
-                yield from _batch_laws(stream, batch, facts, excused, finder, table)
-                if notes is not None and noted is not None:
-                    noted += notes.of(batch, facts)
-                stage.advance(len(batch.rows))
-        yield from finder.rest()
-        if notes is not None and noted is not None:
-            noted += notes.rest()
-    except BadInput as error:
-        yield Violation("files_open", error.file, error.rule)
+    return or_unreadable(_game_laws(path, noted), law="files_open")
+
+
+def _game_laws(path: Path, noted: list[Violation] | None) -> Iterator[Violation]:
+    stream = StepStream(path)
+    excused = _runs_with_count_mismatch(path)
+    finder, table = Finder(), line_table()
+    notes = None if noted is None else Notes(stream, path)
+    with current_progress().stage("game laws", "rows", stream.rows) as stage:
+        for batch in stream.batches(whole_runs=True):
+            facts = played(batch)
+            yield from _batch_laws(stream, batch, facts, excused, finder, table)
+            if notes is not None and noted is not None:
+                noted += notes.of(batch, facts)
+            stage.advance(len(batch.rows))
+    yield from finder.rest()
+    if notes is not None and noted is not None:
+        noted += notes.rest()
 
 
 def _runs_with_count_mismatch(path: Path) -> set[int]:

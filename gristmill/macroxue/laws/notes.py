@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.contract import BadInput, Violation
+from gristmill.contract import Violation
+from gristmill.laws import or_unreadable
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.valuation_types import read_valuation_types
@@ -44,16 +45,17 @@ def game_notes(path: Path) -> Iterator[Violation]:
     The current progress gets the stage "game notes" in rows.
     Source: docs/formats/macroxue.md#game-notes.
     """
-    try:
-        stream = StepStream(path)
-        notes = Notes(stream, path)
-        with current_progress().stage("game notes", "rows", stream.rows) as stage:
-            for batch in stream.batches(whole_runs=True):
-                yield from notes.of(batch, played(batch))
-                stage.advance(len(batch.rows))
-        yield from notes.rest()
-    except BadInput as error:
-        yield Violation("files_open", error.file, error.rule)
+    return or_unreadable(_game_notes(path), law="files_open")
+
+
+def _game_notes(path: Path) -> Iterator[Violation]:
+    stream = StepStream(path)
+    notes = Notes(stream, path)
+    with current_progress().stage("game notes", "rows", stream.rows) as stage:
+        for batch in stream.batches(whole_runs=True):
+            yield from notes.of(batch, played(batch))
+            stage.advance(len(batch.rows))
+    yield from notes.rest()
 
 
 class Notes:

@@ -5,7 +5,6 @@ See also `pack.py`, `pool.py`, `values.py` and `games.py`: the laws; `notes.py`:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
+from gristmill.laws import Few
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.read.step_stream import Batch
 from gristmill.macroxue.rules.moves import DIRECTIONS, move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
-
-SHOWN = 5
-"""Violations that are yielded for each law; the others are counted."""
 
 
 def place(row: np.void, number: int) -> str:
@@ -31,14 +28,11 @@ def place(row: np.void, number: int) -> str:
     return f"run {row['run_id']} step {row['step_index']} (row {number})"
 
 
-class Finder:
-    """Yields the first SHOWN violations of each law, and counts the others.
-
-    counts: violations of each law.
-    """
+class Finder(Few):
+    """The first violations of each law, of rows and runs."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        super().__init__("further places", "{more} more")
 
     def rows(
         self, law: str, batch: Batch, wrong: npt.NDArray[np.bool_], found: str
@@ -71,12 +65,9 @@ class Finder:
         for at in self._first(law, wrong):
             yield Violation(law, place(rows[at], start + at), str(rows[at]))
 
-    def _first(self, law: str, wrong: npt.NDArray[np.bool_]) -> Iterator[int]:
-        """The rows that are shown of those that break a law; the others are counted."""
-        numbers = np.flatnonzero(wrong)
-        shown = max(0, SHOWN - self.counts[law])
-        self.counts[law] += len(numbers)
-        yield from numbers[:shown].tolist()
+    def _first(self, law: str, wrong: npt.NDArray[np.bool_]) -> list[int]:
+        numbers: npt.NDArray[np.int64] = np.flatnonzero(wrong)
+        return list(map(int, numbers[: self.take(law, len(numbers))]))
 
     def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
         """A violation of a run.
@@ -86,23 +77,6 @@ class Finder:
         found: what is there instead.
         """
         yield from self.at(law, f"run {run_id}", found)
-
-    def at(self, law: str, where: str, found: str) -> Iterator[Violation]:
-        """A violation at a place that is no row.
-
-        law: its name.
-        where: the place.
-        found: what is there instead.
-        """
-        self.counts[law] += 1
-        if self.counts[law] <= SHOWN:
-            yield Violation(law, where, found)
-
-    def rest(self) -> Iterator[Violation]:
-        """One violation for each law that has more than SHOWN, with the number of the others."""
-        for law, count in self.counts.items():
-            if count > SHOWN:
-                yield Violation(law, "further places", f"{count - SHOWN} more")
 
 
 def playable(rows: Rows) -> npt.NDArray[np.uint8]:

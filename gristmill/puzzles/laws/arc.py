@@ -6,7 +6,7 @@ Source: `docs/formats/puzzles.md#arc`.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.builders.arc import LEFT_OUT, TASK_HASH, TRIES
 from gristmill.puzzles.builders.arc_leaks import is_same_pair
 from gristmill.puzzles.config import MOST_AUGMENTATIONS
@@ -35,8 +36,6 @@ from gristmill.puzzles.laws.arc_identifiers import (
 from gristmill.puzzles.laws.encoding import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-_MOST: Final = 20
-"""Violations of one law that are given in full."""
 _SIDES: Final = names.TOKENS
 _UNKNOWN: Final = -1
 """Row of a place that no seed draws."""
@@ -127,39 +126,20 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     Source: `docs/formats/puzzles.md#arc`.
     """
     dataset = Dataset.of(dataset)
-    try:
-        yield from encoding_laws(dataset, ENCODING)
-        found = parsed(dataset.identifiers)
-        yield from identifier_laws(dataset.identifiers, found)
-        tasks: _Tasks = defaultdict(_Built)
-        offenders = _Offenders()
-        for split, set_name in dataset.sets():
-            _Set(dataset, split, set_name, found, offenders).check(tasks)
-        yield from offenders.violations()
-        yield from split_laws(dataset, found)
-        yield from _source_laws(dataset, tasks)
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
+    return or_unreadable(_arc_laws(dataset), str(dataset.folder))
 
 
-class _Offenders:
-    """Violations, the first of each law, and how many there are."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, list[Violation]] = defaultdict(list)
-        self._counts: Counter[str] = Counter()
-
-    def add(self, law: str, where: str, numbers: Any, found: str) -> None:
-        """Note offenders by their numbers, behind `where`."""
-        self._counts[law] += len(numbers)
-        for number in numbers[: _MOST - len(self._first[law])].tolist():
-            self._first[law].append(Violation(law, f"{where} {number}", found))
-
-    def violations(self) -> Iterator[Violation]:
-        for law, first in self._first.items():
-            yield from first
-            if self._counts[law] > len(first):
-                yield Violation(law, "all", f"{self._counts[law]:,} in all")
+def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
+    yield from encoding_laws(dataset, ENCODING)
+    found = parsed(dataset.identifiers)
+    yield from identifier_laws(dataset.identifiers, found)
+    tasks: _Tasks = defaultdict(_Built)
+    offenders = Few("all", "{count:,} in all")
+    for split, set_name in dataset.sets():
+        _Set(dataset, split, set_name, found, offenders).check(tasks)
+    yield from offenders.added()
+    yield from split_laws(dataset, found)
+    yield from _source_laws(dataset, tasks)
 
 
 class _Originals(NamedTuple):
@@ -203,7 +183,7 @@ class _Set:
     split: str
     set_name: str
     ids: Identifiers
-    offenders: _Offenders
+    offenders: Few
 
     def check(self, tasks: _Tasks) -> None:
         """Check the set; add its first puzzles and its draws to `tasks`."""
@@ -239,7 +219,8 @@ class _Set:
         self, law: str, what: str, wrong: npt.NDArray[Any], found: str, at: int = 0
     ) -> None:
         if len(numbers := at + np.flatnonzero(wrong)):
-            self.offenders.add(law, f"{self.where} {what}", numbers, found)
+            places = ((f"{self.where} {what} {row}", found) for row in numbers[:MOST].tolist())
+            self.offenders.add_all(law, len(numbers), places)
 
     def _has_groups(self, arrays: SetArrays) -> bool:
         """Note the structure of the set; whether it is one that rows can be checked by."""
@@ -253,11 +234,11 @@ class _Set:
                 or index[-1] != count
                 or np.diff(index).min(initial=1) < 1
             ):
-                self.offenders.add("groups", self.where, np.zeros(1, int), "see the contract")
+                self.offenders.add("groups", f"{self.where} 0", "see the contract")
                 return False
         numbers = np.asarray(arrays.puzzle_identifiers)
         if not len(numbers) or not 0 <= numbers.min() <= numbers.max() < len(self.ids.task):
-            self.offenders.add("groups", self.where, np.zeros(1, int), "see the contract")
+            self.offenders.add("groups", f"{self.where} 0", "see the contract")
             return False
         self._ids = numbers
         self._group_of = np.repeat(np.arange(len(groups) - 1), np.diff(groups))

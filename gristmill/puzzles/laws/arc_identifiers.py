@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
+from gristmill.laws import Few
 from gristmill.puzzles.domains.arc_augment import is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS
 from gristmill.puzzles.domains.dihedral import SYMMETRIES
@@ -20,7 +21,6 @@ from gristmill.puzzles.read.rows import Dataset
 _TAIL: Final = "t0_0123456789"
 """The end of an id whose augmentation changes nothing."""
 _ZERO: Final = ord("0")
-_MOST: Final = 20
 _AT_ONCE: Final = 1 << 16
 
 
@@ -87,11 +87,10 @@ def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Viola
 
     listed: the content of `identifiers.json`. found: the same, taken apart.
     """
-    wrong = 1 + np.flatnonzero(found.task[1:] < 0)
-    for number in wrong[:_MOST].tolist():
-        yield Violation("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")
-    if len(wrong) > _MOST:
-        yield Violation("identifier", names.IDENTIFIERS, f"{len(wrong):,} in all")
+    few = Few(names.IDENTIFIERS, "{count:,} in all")
+    for number in (1 + np.flatnonzero(found.task[1:] < 0)).tolist():
+        yield from few.at("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")
+    yield from few.rest()
 
 
 def split_laws(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
@@ -100,6 +99,8 @@ def split_laws(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
     for split, set_name in dataset.sets():
         listed = np.asarray(dataset.arrays(split, set_name).puzzle_identifiers)
         numbers[split].update(listed.tolist())
-    for number in sorted(numbers["test"] - numbers["train"])[:_MOST]:
+    few = Few(names.IDENTIFIERS, "{count:,} in all")
+    for number in sorted(numbers["test"] - numbers["train"]):
         where = f"{names.IDENTIFIERS} {number}"
-        yield Violation("identifier", where, "is in the test split alone: nothing trains it")
+        yield from few.at("identifier", where, "is in the test split alone: nothing trains it")
+    yield from few.rest()

@@ -7,21 +7,18 @@ of its own. Source: docs/formats/puzzles.md#augmentation-law
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
+from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.format import names
 from gristmill.puzzles.read.npy_file import Integers
 from gristmill.puzzles.read.rows import Dataset, Rows
 
 Positions = Sequence[int] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
-
-_MOST: Final = 10
 
 
 def augmentation_law(
@@ -34,20 +31,20 @@ def augmentation_law(
         in inputs and in labels, what the first row of its group has. Default none.
     separators: tokens that keep their positions in inputs. Default none.
 
-    Padding keeps its positions in inputs, and the labels without loss keep theirs. At most ten rows
+    Padding keeps its positions in inputs, and the labels without loss keep theirs. At most 20 rows
     of a set are named, and the rest is counted. Raises ValueError for positions outside of a row.
     Source: docs/formats/puzzles.md#augmentation-law
     """
-    dataset = Dataset(folder)
-    try:
-        for split, name in dataset.sets():
-            found = _Set(dataset, split, name, np.asarray(fixed), separators).violations()
-            yield from islice(found, _MOST)
-            if more := sum(1 for _ in found):
-                place = names.array(split, name, "inputs")
-                yield Violation("augmentation", place, f"{more:,} more rows like these")
-    except GristmillError as error:
-        yield Violation("readable", str(folder), str(error))
+    return or_unreadable(_violations(Dataset(folder), fixed, separators), str(folder))
+
+
+def _violations(
+    dataset: Dataset, fixed: Positions, separators: Sequence[int]
+) -> Iterator[Violation]:
+    for split, name in dataset.sets():
+        found = _Set(dataset, split, name, np.asarray(fixed), separators).violations()
+        few = Few(names.array(split, name, "inputs"), "{more:,} more rows like these")
+        yield from few.of(found)
 
 
 class _Set:

@@ -5,7 +5,6 @@ Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.npy_file import Integers
@@ -30,8 +30,8 @@ _SHARED = (
 )
 _DOMINO_BLANK = "<domino_game>"
 """What the original's Domino builder calls identifier 0, its only one."""
-_MOST = 5
-"""Rows of a set that are named for each law; the others are counted."""
+_OfRows = tuple[str, int, list[tuple[str, str]]]
+"""Law, how many rows break it, and of the first ones the place and what is there."""
 _TOKEN_TYPES = {"|u1": "uint8", "<i4": "int32"}
 """By NumPy's string, which names the order of the bytes, too."""
 
@@ -51,10 +51,7 @@ def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     yield from _shared(metadata["train"], metadata["test"])
     yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
     for split, described in metadata.items():
-        try:
-            yield from _split(dataset, split, described)
-        except GristmillError as error:
-            yield Violation("readable", split, str(error))
+        yield from or_unreadable(_split(dataset, split, described), split)
 
 
 def _shared(train: PuzzleDatasetMetadata, test: PuzzleDatasetMetadata) -> Iterator[Violation]:
@@ -143,24 +140,17 @@ def _tokens(
         if array.dtype.str not in _TOKEN_TYPES:
             found = f"{array.dtype}, expected {' or '.join(_TOKEN_TYPES.values())}"
             yield Violation("dtype", names.array(split, name, field), found)
-    named: dict[str, list[Violation]] = {}
-    counts: Counter[str] = Counter()
+    few = Few(f"{split}/{name}")
     look = partial(_wrong_tokens, split, name, metadata)
     with closing(dataset.each(split, name, look)) as batches:
-        for violations, count in (found for batch in batches for found in batch):
-            law = violations[0].law
-            counts[law] += count
-            of_law = named.setdefault(law, [])
-            of_law += violations[: _MOST - len(of_law)]
-    for law, of_law in named.items():
-        yield from of_law
-        if more := counts[law] - len(of_law):
-            yield Violation(law, f"{split}/{name}", f"{more:,} more rows")
+        for found_in_rows in (found for batch in batches for found in batch):
+            few.add_all(*found_in_rows)
+    yield from few.added()
 
 
 def _wrong_tokens(
     split: str, name: str, metadata: PuzzleDatasetMetadata, rows: Rows
-) -> list[tuple[list[Violation], int]]:
+) -> list[_OfRows]:
     """The first rows of a batch with a token that is none, or without loss, and their numbers."""
     ignored, most = metadata.ignore_label_id, metadata.vocab_size - 1
     place = partial(names.array, split, name)
@@ -183,13 +173,9 @@ def _wrong_tokens(
     return found
 
 
-def _of_rows(
-    law: str, place: str, rows: Rows, is_wrong: npt.ArrayLike, found: str
-) -> tuple[list[Violation], int]:
-    """The violations of the first rows that are wrong, and how many rows are."""
+def _of_rows(law: str, place: str, rows: Rows, is_wrong: npt.ArrayLike, found: str) -> _OfRows:
     wrong = rows.first + np.flatnonzero(is_wrong)
-    named = [Violation(law, f"{place} row {row}", found) for row in wrong[:_MOST].tolist()]
-    return named, len(wrong)
+    return law, len(wrong), [(f"{place} row {row}", found) for row in wrong[:MOST].tolist()]
 
 
 def _is_within(batch: Integers, most: int) -> bool:

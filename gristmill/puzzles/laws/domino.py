@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
+from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.domino_augment import MODULAR, canonical
 from gristmill.puzzles.domains.domino_findings import (
     MODULAR_BREAKS,
@@ -29,7 +29,6 @@ from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
 from gristmill.puzzles.laws.groups import Marks
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-_MOST: Final = 24
 _PLAIN: Final = "reversal"
 
 
@@ -58,18 +57,14 @@ def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
     dataset: or its folder, published or staged.
 
-    The first 24 violations are named, the others counted. Where augmentations are modular, as in
-    a dataset without a trace, their rows may break `label_not_heaviest` and `tile_not_low_high`.
+    The first 20 violations of each law are named, the others counted. Where augmentations are
+    modular, as in a dataset without a trace, their rows may break `label_not_heaviest` and
+    `tile_not_low_high`.
     Source: docs/formats/puzzles.md#domino
     """
     dataset = Dataset.of(dataset)
-    found = _violations(dataset)
-    try:
-        yield from islice(found, _MOST)
-        if more := sum(1 for _ in found):
-            yield Violation("domino", str(dataset.folder), f"{more:,} more violations")
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
+    few = Few(str(dataset.folder), "{more:,} more violations")
+    return or_unreadable(few.of(_violations(dataset)), str(dataset.folder))
 
 
 def _violations(dataset: Dataset) -> Iterator[Violation]:

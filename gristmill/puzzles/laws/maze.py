@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
+from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import encoding, side_of
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
@@ -18,7 +18,6 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows
 
-_MOST: Final = 24
 _BATCH_BYTES: Final = 1 << 20
 
 
@@ -28,18 +27,13 @@ def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     dataset: or its folder, published or staged.
 
     Walls, start and goal, and the path are compared in the first row of each group; the other rows
-    of a group must be its symmetries 1 to 7, token by token. The first 24 violations are named,
-    the others counted.
+    of a group must be its symmetries 1 to 7, token by token. The first 20 violations
+    of each law are named, the others counted.
     Source: docs/formats/puzzles.md#maze
     """
     dataset = Dataset.of(dataset)
-    found = _violations(dataset)
-    try:
-        yield from islice(found, _MOST)
-        if more := sum(1 for _ in found):
-            yield Violation("maze", str(dataset.folder), f"{more:,} more violations")
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
+    few = Few(str(dataset.folder), "{more:,} more violations")
+    return or_unreadable(few.of(_violations(dataset)), str(dataset.folder))
 
 
 def _violations(dataset: Dataset) -> Iterator[Violation]:

@@ -8,22 +8,20 @@ Source: docs/formats/puzzles.md#sudoku-findings
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
+from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
 from gristmill.puzzles.laws.groups import Batch
 from gristmill.puzzles.laws.sudoku_draws import Redraws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-MOST_VIOLATIONS: Final = 24
-"""Violations of one law in one set, at most; further ones are counted."""
 Clues = npt.NDArray[np.int32]
 _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
@@ -42,39 +40,19 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     Source: docs/formats/puzzles.md#sudoku-findings
     """
     dataset = Dataset.of(dataset)
-    try:
-        is_solved = dataset.config.get("unique") != "off"
-        yield from encoding_laws(dataset, ENCODING)
-        yield from unnamed_laws(dataset)
-        checked = []
-        for split, name in dataset.sets():
-            each = _Set(dataset, split, name, is_solved)
-            yield from each.violations()
-            checked.append(each)
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
-        return
+    return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))
+
+
+def _sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
+    is_solved = dataset.config.get("unique") != "off"
+    yield from encoding_laws(dataset, ENCODING)
+    yield from unnamed_laws(dataset)
+    checked = []
+    for split, name in dataset.sets():
+        each = _Set(dataset, split, name, is_solved)
+        yield from each.violations()
+        checked.append(each)
     yield from _repeats(checked)
-
-
-@dataclass
-class _Few:
-    """Yields the first violations of each law, then how many more there are."""
-
-    place: str
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def found(self, law: str, row: int, what: str) -> Iterator[Violation]:
-        """One more violation."""
-        self.counts[law] = self.counts.get(law, 0) + 1
-        if self.counts[law] <= MOST_VIOLATIONS:
-            yield Violation(law, f"{self.place} row {row}", what)
-
-    def rest(self) -> Iterator[Violation]:
-        """The numbers of those that were not yielded."""
-        for law, count in self.counts.items():
-            if count > MOST_VIOLATIONS:
-                yield Violation(law, self.place, f"{count - MOST_VIOLATIONS:,} more rows")
 
 
 class _Set:
@@ -83,7 +61,7 @@ class _Set:
     def __init__(self, dataset: Dataset, split: str, name: str, is_solved: bool) -> None:
         self.split, self.name, self.place = split, name, f"{split}/{name}"
         self._dataset, self._is_solved = dataset, is_solved
-        self._few = _Few(self.place)
+        self._few = Few(self.place)
         self.arrays: SetArrays = dataset.arrays(split, name)
         bounds = self.arrays.puzzle_indices[:][self.arrays.group_indices[:]]
         self.sources = np.asarray(bounds[:-1], np.int64)
@@ -100,9 +78,10 @@ class _Set:
         seen = self._dataset.each(self.split, self.name, self._looked, _TOGETHER)
         for first, findings, marks in seen:
             for law, row, what in findings:
-                yield from self._few.found(law, row, what)
+                yield from self._few.at(law, f"{self.place} row {row}", what)
             for row, other in self._redraws.repeats.of(first, marks):
-                yield from self._few.found("repeated", row, f"is row {other} of its group again")
+                found = f"is row {other} of its group again"
+                yield from self._few.at("repeated", f"{self.place} row {row}", found)
         yield from self._few.rest()
 
     def _looked(self, rows: Rows) -> tuple[int, list[_Finding], npt.NDArray[np.uint64]]:
@@ -213,26 +192,28 @@ def _repeats(sets: list[_Set]) -> Iterator[Violation]:
         return
     shared = np.intersect1d(np.concatenate(known), np.concatenate(tested))
     for each in sets:
-        few = _Few(each.place)
+        few = Few(each.place)
         groups = np.flatnonzero(np.isin(each.invariants, shared))
         for group, form in zip(groups.tolist(), canonical_forms(each.boards(groups)), strict=True):
             row = int(each.sources[group])
             if each.split == "train":
                 trained[form.tobytes()] = f"{each.place} row {row}"
             elif (twin := trained.get(form.tobytes())) is not None:
-                yield from few.found("leak", row, f"is {twin} up to symmetry")
+                place = f"{each.place} row {row}"
+                yield from few.at("leak", place, f"is {twin} up to symmetry")
         yield from few.rest()
 
 
 def _duplicates(each: _Set) -> Iterator[Violation]:
     marks, counts = np.unique(each.invariants, return_counts=True)
     groups = np.flatnonzero(np.isin(each.invariants, marks[counts > 1]))
-    few = _Few(each.place)
+    few = Few(each.place)
     seen: dict[bytes, int] = {}
     for first in range(0, len(groups), 4096):
         here = groups[first : first + 4096]
         for group, board in zip(here.tolist(), each.boards(here), strict=True):
             row = int(each.sources[group])
             if (other := seen.setdefault(board.tobytes(), row)) != row:
-                yield from few.found("duplicate", row, f"has the question of row {other}")
+                found = f"has the question of row {other}"
+                yield from few.at("duplicate", f"{each.place} row {row}", found)
     yield from few.rest()

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
+from gristmill.laws import or_unreadable
 from gristmill.puzzles.format import names
 from gristmill.puzzles.read.npy_file import Integers
 from gristmill.puzzles.read.rows import Dataset, SetArrays
@@ -23,18 +24,19 @@ def trace_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     dataset: or its folder, published or staged.
     """
     dataset = Dataset.of(dataset)
-    try:
-        files = len(dataset.sources.files)
-        for split, name in dataset.sets():
-            arrays = dataset.arrays(split, name)
-            place = names.origins(split, name)
-            if arrays.origins is None:
-                yield Violation("trace", place, "is missing")
-                continue
-            for row, found in _origins(arrays, arrays.origins, files):
-                yield Violation("trace", f"{place} row {row}", found)
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
+    return or_unreadable(_trace_laws(dataset), str(dataset.folder))
+
+
+def _trace_laws(dataset: Dataset) -> Iterator[Violation]:
+    files = len(dataset.sources.files)
+    for split, name in dataset.sets():
+        arrays = dataset.arrays(split, name)
+        place = names.origins(split, name)
+        if arrays.origins is None:
+            yield Violation("trace", place, "is missing")
+            continue
+        for row, found in _origins(arrays, arrays.origins, files):
+            yield Violation("trace", f"{place} row {row}", found)
 
 
 def _origins(arrays: SetArrays, origins: Integers, files: int) -> Iterator[tuple[int, str]]:

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.laws import Few
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import PARTITIONS, corpus_and_split
-from gristmill.reasoning.laws.offenders import Offenders
 from gristmill.reasoning.read.alignment import Example, examples
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
@@ -24,6 +24,7 @@ from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2
 
 _BATCH_CHARACTERS: Final = 1 << 20
+_OF_ROWS: Final = "{more:,} more of {count:,} rows"
 _STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
 _NOTES: Final = frozenset(
     {NO_STEPS, *(f"{rule}; {state}" for rule in RULES[:-1] for state in _STATES)}
@@ -44,7 +45,7 @@ def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Viola
     """
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
-        found = Offenders(where)
+        found = Few(where, _OF_ROWS)
         record = -1
         try:
             for number, row in enumerate(align.rows(folder / where), 1):
@@ -53,7 +54,7 @@ def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Viola
                 _row(row, place, found)
         except GristmillError as error:
             found.add("readable", where, str(error))
-        yield from found.violations()
+        yield from found.added()
 
 
 def projection_laws(
@@ -75,7 +76,7 @@ def projection_laws(
     normalized, tokenized, vocabulary = _inputs(inputs)
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
-        found = Offenders(where)
+        found = Few(where, _OF_ROWS)
         batch: list[Example] = []
         characters = before = 0
         try:
@@ -89,7 +90,7 @@ def projection_laws(
             _projections(batch, where, before, vocabulary, found)
         except GristmillError as error:
             found.add("one row each", where, str(error))
-        yield from found.violations()
+        yield from found.added()
 
 
 def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
@@ -112,9 +113,7 @@ def _inputs(folders: Sequence[Path]) -> tuple[Path, Path, Path]:
     return normalized, tokenized, tokenizer / GPT2.relative
 
 
-def _order(
-    row: AlignRow, corpus: str, split: str, before: int, place: str, found: Offenders
-) -> int:
+def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
     """Check the id of a row; return its record. before: record of the row before, or -1."""
     digits = row.example_id.rpartition("_")[2]
     record = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
@@ -126,7 +125,7 @@ def _order(
     return record
 
 
-def _row(row: AlignRow, place: str, found: Offenders) -> None:
+def _row(row: AlignRow, place: str, found: Few) -> None:
     """Check a row without looking at anything else."""
     texts, tokens = row.text_offset_ranges, row.token_offset_ranges
     sizes = (len(texts), len(tokens), len(row.step_labels))
@@ -162,7 +161,7 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
 
 
 def _projections(
-    batch: list[Example], file: str, before: int, vocabulary: Path, found: Offenders
+    batch: list[Example], file: str, before: int, vocabulary: Path, found: Few
 ) -> None:
     """Check rows with their texts: lengths, and the tokens of each range.
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, Violation, os_reason
+from gristmill.laws import Few
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import PARTITIONS, Corpus, corpus_and_split
 from gristmill.reasoning.format.origins import mapped
 from gristmill.reasoning.format.records import STEPS, LineWriter, Record, keys
-from gristmill.reasoning.laws.offenders import Offenders
 from gristmill.reasoning.raw.flatten import BETWEEN, REASONS, flattened
 
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
@@ -46,7 +46,7 @@ def normalized_laws(
 def _file_violations(
     folder: Path, partition: str, corpus: Corpus, path: str, has_origins: bool
 ) -> Iterator[Violation]:
-    laws, offenders = _RecordLaws(corpus), Offenders(path)
+    laws, offenders = _RecordLaws(corpus), Few(path, "{more:,} more of {count:,} rows")
     count = 0
     try:
         with (folder / path).open("rb") as file:
@@ -58,7 +58,7 @@ def _file_violations(
     except OSError as error:
         yield Violation("readable", path, f"cannot be read: {os_reason(error)}")
         return
-    yield from offenders.violations()
+    yield from offenders.added()
     if has_origins:
         yield from _origin_violations(folder, names.origins(partition), count)
     yield from _refused_violations(folder, names.rejected(partition))

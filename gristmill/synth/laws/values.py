@@ -5,7 +5,6 @@ Source: `docs/formats/synth.md#value-laws`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -13,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
+from gristmill.laws import MOST, Few
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.format.indexed import Indexed
 
 _BATCH_TOKENS: Final = 1 << 20
 _BATCH_DOCUMENTS: Final = 1 << 16
-_MOST: Final = 5
-"""Documents that are named for each law; the others are counted."""
 
 # Which control token may come next after which, ordinary tokens aside. Bodies
 # lie between <|message|> and a terminator, so a control id in a body breaks this.
@@ -74,8 +72,7 @@ class Values:
         self._where, self._three = where, three
         self._next = 0 if checked else len(self.tokens)
         self._tables = _tables()
-        self._violations: dict[str, list[Violation]] = {}
-        self._broken: Counter[str] = Counter()
+        self._few = Few(where, "{more:,} more documents")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -99,10 +96,7 @@ class Values:
         """
         for first, edges in _batches(self.tokens, self._next):
             self.ids(first, edges)
-        for law, named in self._violations.items():
-            yield from named
-            if more := self._broken[law] - len(named):
-                yield Violation(law, self._where, f"{more:,} more documents")
+        yield from self._few.added()
 
     def _check(self, first: int, edges: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]) -> None:
         begin, stop = int(edges[0]), int(edges[-1])
@@ -113,15 +107,17 @@ class Values:
                 continue
             documents = np.searchsorted(edges - begin, places, side="right") - 1
             numbers, at = np.unique(documents, return_index=True)
-            self._broken[law] += len(numbers)
-            named = self._violations.setdefault(law, [])
-            for document, place in zip(numbers.tolist(), places[at].tolist(), strict=True):
-                if len(named) == _MOST:
-                    break
-                token = begin + place - int(edges[document])
-                where = f"{self._where}: document {first + document}, token {token}"
-                found = f"id {ids[place]}, mask {mask[place]}, span {span[place]}"
-                named.append(Violation(law, where, found))
+            named = (
+                (
+                    f"{self._where}: document {first + document}, "
+                    f"token {begin + place - int(edges[document])}",
+                    f"id {ids[place]}, mask {mask[place]}, span {span[place]}",
+                )
+                for document, place in zip(
+                    numbers[:MOST].tolist(), places[at[:MOST]].tolist(), strict=True
+                )
+            )
+            self._few.add_all(law, len(numbers), named)
 
 
 def _batches(tokens: Indexed, first: int = 0) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:

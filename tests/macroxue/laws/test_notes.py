@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import Violation
-from gristmill.macroxue.laws import report
+from gristmill.laws import MOST
 from gristmill.macroxue.laws.games import game_laws
 from gristmill.macroxue.laws.notes import game_notes
 from gristmill.macroxue.read.step_stream import Batch, StepStream
@@ -62,7 +62,7 @@ def test_laws_note_in_their_own_pass_what_the_notes_find(
     assert list(game_laws(pack, noted)) == []
     assert len(passes) == 1
     assert noted == list(game_notes(pack))
-    assert len([note for note in noted if note.law == "chosen_ev"]) == report.SHOWN + 1
+    assert len([note for note in noted if note.law == "chosen_ev"]) == MOST + 1
 
 
 def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(

@@ -48,12 +48,12 @@ def test_laws_find_a_broken_row(tmp_path: Path, column: str) -> None:
 def test_the_first_broken_rows_of_all_files_are_named_and_the_others_counted(
     tmp_path: Path,
 ) -> None:
-    steps = step_rows([play(0, 12)])
-    steps["move_dir"][2:9] = 4
-    write_pack(tmp_path / "p", [], steps=steps, runs=run_table([play(0, 12)]), shard_rows=[6, 6])
+    steps = step_rows([play(0, 30)])
+    steps["move_dir"][2:24] = 4
+    write_pack(tmp_path / "p", [], steps=steps, runs=run_table([play(0, 30)]), shard_rows=[15, 15])
     found = [(v.law, v.where) for v in pack_laws(tmp_path / "p", without=[TRACE])]
     assert found == [
-        *(("row_move_dir", f"run 0 step {row} (row {row})") for row in range(2, 7)),
+        *(("row_move_dir", f"run 0 step {row} (row {row})") for row in range(2, 22)),
         ("row_move_dir", "further places"),
     ]
     *_, last = pack_laws(tmp_path / "p", without=[TRACE])

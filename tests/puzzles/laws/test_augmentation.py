@@ -130,11 +130,11 @@ def test_a_mask_is_the_same_as_its_positions(tmp_path: Path) -> None:
             found(folder, fixed=wrong)
 
 
-def test_ten_rows_are_named_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_twenty_rows_are_named_and_the_rest_is_counted(tmp_path: Path) -> None:
     folder = write(tmp_path, [30])
     change(folder, "inputs", slice(3, 30), 0, 6)
     listed = found(folder)
-    assert len(listed) == 11 and listed[-1].endswith("17 more rows like these")
+    assert len(listed) == 21 and listed[-1].endswith("7 more rows like these")
 
 
 def test_a_dataset_that_cannot_be_read_is_one_violation(tmp_path: Path) -> None:

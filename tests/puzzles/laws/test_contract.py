@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gristmill import laws
 from gristmill.puzzles.builders.dataset import build_dataset
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
@@ -135,7 +136,8 @@ def test_the_first_rows_without_loss_of_each_set_are_named_and_the_others_counte
     dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "_BATCH_BYTES", 2 * 5 * 4)  # two rows
-    monkeypatch.setattr(contract, "_MOST", 2)
+    monkeypatch.setattr(laws, "MOST", 2)
+    monkeypatch.setattr(contract, "MOST", 2)
     for row in (5, 6, 7, 17):
         _set("train/all__labels.npy", (row, slice(None)), 0)(dataset)
     _set("train/all__inputs.npy", (9, 0), 10)(dataset)

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gristmill.laws import MOST
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku.board import board_of
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation
-from gristmill.puzzles.laws.sudoku import MOST_VIOLATIONS, sudoku_laws
+from gristmill.puzzles.laws.sudoku import sudoku_laws
 from gristmill.puzzles.laws.trace import trace_laws
 from tests.puzzles import sudoku
 
@@ -300,8 +301,8 @@ def test_many_findings_are_counted(built: Path, tmp_path: Path) -> None:
 
     found = [*sudoku_laws(_copy(built, tmp_path, damage))]
     named = [each for each in found if each.law == "input_out_of_vocab"]
-    assert len(named) == MOST_VIOLATIONS + 1
-    assert (named[-1].where, named[-1].found) == ("train/all", f"{40 - MOST_VIOLATIONS} more rows")
+    assert len(named) == MOST + 1
+    assert (named[-1].where, named[-1].found) == ("train/all", f"{40 - MOST} more rows")
 
 
 def test_a_dataset_of_another_length_is_found(built: Path, tmp_path: Path) -> None:
