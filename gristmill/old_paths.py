@@ -15,8 +15,12 @@ from types import ModuleType
 from typing import Final
 
 MOVED: Final = {
-    f"gristmill.{family}.build": f"gristmill.{family}.builders"
-    for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+    **{
+        f"gristmill.{family}.build": f"gristmill.{family}.builders"
+        for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+    },
+    "gristmill.reasoning.raw.parquet_child": "gristmill.reasoning.raw.parquet",
+    "gristmill.untrusted.arrow_errors": "gristmill.untrusted.parquet",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

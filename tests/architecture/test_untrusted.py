@@ -34,7 +34,6 @@ OWN_FILES = {
 """Modules that also open files which are not of a drop, and which files these are."""
 
 STREAMS = {
-    "reasoning/raw/parquet_child.py": "a Parquet file that is open",
     "chess/raw/zip_member.py": "a ZIP that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
 }

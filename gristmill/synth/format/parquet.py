@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gristmill.contract import BadInput
-from gristmill.untrusted.arrow_errors import cure
+from gristmill.untrusted.parquet import check_once, cure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,9 +38,7 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     # that has no class in Python is a RuntimeError.
     except (pa.ArrowException, OSError, UnicodeDecodeError, RuntimeError) as error:
         raise BadInput(path, f"is not a readable Parquet file ({error}): {cure(error)}") from error
-    if repeated := [name for name in once if names.count(name) > 1]:
-        count = names.count(repeated[0])
-        raise BadInput(path, f"has the column {repeated[0]} {count} times: leave one of them")
+    check_once(names, once, path)
     return parquet
 
 

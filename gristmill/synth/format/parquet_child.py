@@ -1,39 +1,23 @@
 """What a child process does with an untrusted Parquet file: describe it, read its rows.
 
-Arrow decides itself how much memory a page takes, and a page of a few bytes may claim
-gigabytes. See also `untrusted_parquet.py`: the calls of these functions.
+See also `untrusted_parquet.py`: the calls of these functions; `untrusted/parquet.py`: limits.
 Source: `docs/formats/synth.md#parquet-limits`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from gristmill.contract import BadInput
 from gristmill.synth.format.batch_bytes import divided, with_strings
 from gristmill.synth.format.parquet import null_count, rows_without_text
-from gristmill.untrusted.arrow_errors import cure
+from gristmill.untrusted.parquet import Reading, arrow_errors, opened, unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-RATIO: Final = 1000
-"""Bytes of rows for each byte of the file, at most."""
-ANY_RATIO_BYTES: Final = 64 << 20
-"""Bytes of rows that every file may have."""
-ANY_ROWS: Final = 100_000
-"""Rows that every file may have; above it needs a byte for each row."""
-DEPTH: Final = 32
-"""Levels of nested columns."""
-COLUMNS: Final = 10_000
-"""Columns, those inside of nested columns included."""
-_SHOWN: Final = 300
-_BUFFER: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -78,22 +62,19 @@ def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
 
     Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
     """
-    parquet = _opened(descriptor, path)
+    parquet = opened(descriptor, path)
     try:
         schema = parquet.schema_arrow.remove_metadata()
-        _check_schema(schema, path)
-        metadata = parquet.metadata
         count = parquet.num_row_groups
-        groups = [metadata.row_group(group).num_rows for group in range(count)]
-        _check_rows(groups, metadata.num_rows, os.fstat(descriptor).st_size, path)
+        groups = [parquet.metadata.row_group(group).num_rows for group in range(count)]
         leaves = _leaves(parquet)
         counts = {
             name: [null_count(parquet, group, leaves[name]) for group in range(count)]
             for name in nulls
             if name in leaves
         }
-    except _errors() as error:
-        raise _unreadable(path, error) from error
+    except arrow_errors() as error:
+        raise unreadable(path, error) from error
     return Described(schema, groups, counts)
 
 
@@ -107,27 +88,16 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
     Strings of a dictionary and string views become strings. A batch that is too large is
     divided. Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
     """
-    row = wanted.first_row
-    parquet = _opened(descriptor, path)
-    allowed = max(ANY_RATIO_BYTES, RATIO * os.fstat(descriptor).st_size)
-    try:
+    parquet = opened(descriptor, path)
+    with Reading(descriptor, path, wanted.first_row) as reading:
         batches = parquet.iter_batches(
             wanted.size, row_groups=wanted.groups, columns=wanted.columns, use_threads=False
         )
         for batch in batches:
-            for part, size in divided(batch, path, row, wanted.row_bytes):
-                allowed -= size
-                if allowed < 0:
-                    rule = f"holds more than {RATIO:,} times the bytes of the file up to this row"
-                    raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1)
+            for part, size in divided(batch, path, reading.row, wanted.row_bytes):
+                reading.takes(size)
                 yield _as_stream(part)
-                row += len(part)
-    except MemoryError as error:
-        rule = "takes too much memory to read in this row or one after it"
-        raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1) from error
-    except _errors() as error:
-        rule = f"is damaged in this row or one after it ({_cut(error)}): {cure(error)}"
-        raise BadInput(path, rule, row + 1) from error
+                reading.row += len(part)
 
 
 def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int:
@@ -140,20 +110,17 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
 
     Raises BadInput for a damaged file. Source: `docs/formats/synth.md#row-filter`.
     """
-    count = row = 0
-    try:
-        batches = _opened(descriptor, path).iter_batches(
+    count = 0
+    with Reading(descriptor, path) as reading:
+        batches = opened(descriptor, path).iter_batches(
             wanted.size, row_groups=wanted.groups, columns=wanted.columns, use_threads=False
         )
         for whole in batches:
-            batch = whole if rows is None else whole.slice(0, rows - row)
+            batch = whole if rows is None else whole.slice(0, rows - reading.row)
             count += _filled(with_strings(batch))
-            row += len(batch)
-            if row == rows:
+            reading.row += len(batch)
+            if reading.row == rows:
                 break
-    except _errors() as error:
-        rule = f"is damaged in this row or one after it ({_cut(error)}): {cure(error)}"
-        raise BadInput(path, rule, row + 1) from error
     return count
 
 
@@ -167,7 +134,7 @@ def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int |
     The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
     Source: `docs/formats/synth.md#harmony-part-files`.
     """
-    parquet = _opened(descriptor, path)
+    parquet = opened(descriptor, path)
     try:
         full, leaves = 0, _leaves(parquet)
         if not leaves.keys() >= set(columns):
@@ -182,8 +149,8 @@ def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int |
             if len(known) < len(nulls) or sum(map(bool, known)) > 1:
                 return None
             full += rows - sum(known)
-    except _errors() as error:
-        raise _unreadable(path, error) from error
+    except arrow_errors() as error:
+        raise unreadable(path, error) from error
     return full
 
 
@@ -197,86 +164,6 @@ def _filled(batch: pa.RecordBatch) -> int:
             return 0
         every = pc.and_(every, pc.greater(pc.fill_null(pc.binary_length(column), 0), 0))
     return int(pc.sum(every).as_py() or 0)
-
-
-class _Last:
-    """The file that was opened last: a footer of a large file takes long to parse."""
-
-    key: tuple[int, ...] = ()
-    parquet: pq.ParquetFile | None = None
-
-
-def _opened(descriptor: int, path: Path) -> pq.ParquetFile:
-    import pyarrow.parquet as pq
-
-    stat = os.fstat(descriptor)
-    key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    if _Last.parquet is None or _Last.key != key:
-        _Last.parquet = None
-        try:
-            # The path opens the file once more, with a position of its own.
-            _Last.parquet = pq.ParquetFile(
-                f"/proc/self/fd/{descriptor}",
-                pre_buffer=False,
-                buffer_size=_BUFFER,
-                page_checksum_verification=True,
-            )
-        except MemoryError:
-            raise
-        except _errors() as error:
-            raise _unreadable(path, error) from error
-        _Last.key = key
-    return _Last.parquet
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    """What Arrow raises for a damaged file, errors of Python's conversions included."""
-    import pyarrow as pa
-
-    # RuntimeError: an exception of its C++ library that has no class in Python.
-    known = (OSError, ValueError, TypeError, LookupError, OverflowError, RuntimeError)
-    return (pa.ArrowException, *known)
-
-
-def _unreadable(path: Path, error: Exception) -> BadInput:
-    if isinstance(error, UnicodeDecodeError):
-        # Arrow decodes names when they are asked for.
-        name = error.object[:_SHOWN]
-        return BadInput(path, f"has a column whose name is not UTF-8 ({name!r}): rename it")
-    return BadInput(path, f"is not a readable Parquet file ({_cut(error)}): {cure(error)}")
-
-
-def _cut(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
-
-
-def _check_schema(schema: pa.Schema, path: Path) -> None:
-    """Compare names, nesting and number of columns with the limits."""
-    import pyarrow as pa
-
-    columns = 0
-    fields = [(field, 1) for field in schema]
-    while fields:
-        field, depth = fields.pop()
-        columns += 1
-        if depth > DEPTH:
-            raise BadInput(path, f"has columns nested deeper than {DEPTH} levels")
-        if columns > COLUMNS:
-            raise BadInput(path, f"has more than {COLUMNS:,} columns")
-        kind = field.type
-        if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        fields += [(kind.field(at), depth + 1) for at in range(kind.num_fields)]
-
-
-def _check_rows(groups: Sequence[int], rows: int, size: int, path: Path) -> None:
-    if min(groups, default=0) < 0 or sum(groups) != rows:
-        rule = f"its row groups have {sum(groups):,} rows, and the footer says {rows:,}"
-        raise BadInput(path, f"{rule}: get it again")
-    if rows > ANY_ROWS + size:
-        rule = f"claims {rows:,} rows in {size:,} bytes"
-        raise BadInput(path, f"{rule}: it looks like a decompression bomb")
 
 
 def _leaves(parquet: pq.ParquetFile) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Reads Parquet files from other writers, in a child process; errors name the file and the row.
 
-See also `parquet_child.py`: what the child does, and the limits; `parquet.py`: files that
+See also `parquet_child.py`: what the child does; `parquet.py`: files that
 we wrote, and the values of columns.
 Source: `docs/formats/synth.md#parquet-limits`.
 """
@@ -19,6 +19,7 @@ from gristmill.synth.format import parquet_child
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.named import opened
+from gristmill.untrusted.parquet import check_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,11 +78,7 @@ class UntrustedParquet:
                 described.groups,
                 described.nulls,
             )
-            names = self.names
-            if repeated := [name for name in once if names.count(name) > 1]:
-                count = names.count(repeated[0])
-                rule = f"has the column {repeated[0]} {count} times: leave one of them"
-                raise BadInput(path, rule)
+            check_once(self.names, once, path)
         except BaseException:
             self.close()
             raise

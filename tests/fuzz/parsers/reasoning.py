@@ -98,11 +98,11 @@ def packed(data: bytes) -> None:
 
 def parquet_rows(data: bytes) -> None:
     """A Parquet file, as the child process reads it."""
-    from gristmill.reasoning.raw import parquet_child
+    from gristmill.reasoning.raw.parquet import read
 
     path = file("x.parquet", data)
     with path.open("rb") as opened:
-        for batch in parquet_child.read(opened.fileno(), path):
+        for batch in read(opened.fileno(), path):
             for row in batch:
                 assert isinstance(row, str) or isinstance(json.loads(row), dict)
 
@@ -203,8 +203,7 @@ PARSERS = (
     Parser(
         "reasoning_parquet",
         parquet_rows,
-        (f"{_RAW}.parquet_child",),
-        covers=(f"{_RAW}.parquet",),
+        (f"{_RAW}.parquet", "gristmill.untrusted.parquet"),
         inputs=TEN_THOUSAND,
         words=(b"PAR1", b"question", b"\x15\x00", b"\x19", b"\x4c"),
         most_bytes=16_384,

@@ -184,7 +184,12 @@ PARSERS = (
     Parser(
         "synth_parquet",
         parquet_file,
-        (f"{_FORMAT}.parquet_child", f"{_FORMAT}.batch_bytes", "gristmill.synth.raw.files"),
+        (
+            f"{_FORMAT}.parquet_child",
+            f"{_FORMAT}.batch_bytes",
+            "gristmill.synth.raw.files",
+            "gristmill.untrusted.parquet",
+        ),
         inputs=TEN_THOUSAND,
         words=_PARQUET,
         most_bytes=16_384,

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.raw import parquet, parquet_child
+from gristmill.reasoning.raw import parquet
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.untrusted import parquet as limits
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n"
 
@@ -28,7 +29,7 @@ def _found(path: Path, columns: set[str] | None = None) -> list[tuple[int, Any]]
 
 def _in_this_process(path: Path) -> list[bytes | str]:
     with path.open("rb") as file:
-        return [row for batch in parquet_child.read(file.fileno(), path) for row in batch]
+        return [row for batch in parquet.read(file.fileno(), path) for row in batch]
 
 
 def test_values_of_all_kinds_arrive(tmp_path: Path) -> None:
@@ -180,15 +181,15 @@ def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": ["x" * 1000] * 1000}), path)
     assert len(_in_this_process(path)) == 1000
-    monkeypatch.setattr(parquet_child, "ANY_RATIO_BYTES", 0)
-    monkeypatch.setattr(parquet_child, "RATIO", 10)
+    monkeypatch.setattr(limits, "ANY_RATIO_BYTES", 0)
+    monkeypatch.setattr(limits, "RATIO", 10)
     with pytest.raises(BadInput, match="decompression bomb"):
         _in_this_process(path)
-    monkeypatch.setattr(parquet_child, "RATIO", 1000)
-    monkeypatch.setattr(parquet_child, "ROW_BYTES", 1000)
+    monkeypatch.setattr(limits, "RATIO", 1000)
+    monkeypatch.setattr(parquet, "ROW_BYTES", 1000)
     with pytest.raises(BadInput, match=r"x\.parquet:1: a row of more than 1,000 bytes"):
         _in_this_process(path)
-    monkeypatch.setattr(parquet_child, "ANY_ROWS", 0)
+    monkeypatch.setattr(limits, "ANY_ROWS", 0)
     pq.write_table(pa.table({"a": pa.nulls(100_000)}), path)
     with pytest.raises(BadInput, match="claims 100,000 rows"):
         _in_this_process(path)
@@ -201,12 +202,12 @@ def test_columns_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         _found(path, {"a", "b"})
     assert _found(path, {"b"}) == [(1, {"a": None, "b": "c"})]
     nested: Any = "x"
-    for _ in range(parquet_child.DEPTH):
+    for _ in range(limits.DEPTH):
         nested = [nested]
     pq.write_table(pa.table({"a": [nested]}), path)
     with pytest.raises(BadInput, match="nested deeper than 32 levels"):
         _in_this_process(path)
-    monkeypatch.setattr(parquet_child, "COLUMNS", 3)
+    monkeypatch.setattr(limits, "COLUMNS", 3)
     pq.write_table(pa.table({"a": ["x"], "b": [{"c": 1, "d": 2}]}), path)
     with pytest.raises(BadInput, match="more than 3 columns"):
         _in_this_process(path)

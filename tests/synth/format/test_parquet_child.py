@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import batch_bytes, parquet_child
+from gristmill.synth.format import batch_bytes
 from gristmill.synth.format.batch_bytes import bytes_apart, divided, longest
 from gristmill.synth.format.parquet_child import Wanted, describe, read
 from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.synth.samples import write_drop
+from gristmill.untrusted import parquet as limits
 from tests.paths import CHECKOUT
 from tests.synth.bombs import GOOD, dictionary_of_one, nested, nulls, write_all
 
@@ -135,8 +136,8 @@ def _mutate(path: Path, count: int) -> None:
 
 def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    size = len(nulls(parquet_child.ANY_ROWS).octets())
-    most = parquet_child.ANY_ROWS + size
+    size = len(nulls(limits.ANY_ROWS).octets())
+    most = limits.ANY_ROWS + size
     assert sum(map(len, batches(nulls(most).write(path)))) == most
     with pytest.raises(BadInput, match=f"claims {most + 1:,} rows in {size:,} bytes"):
         batches(nulls(most + 1).write(path))
@@ -152,9 +153,9 @@ def test_columns_may_be_nested_up_to_a_limit(tmp_path: Path) -> None:
         pq.write_table(pa.table({"x": pa.nulls(1, kind)}), path)
         return len(batches(path))
 
-    assert depth(parquet_child.DEPTH) == 1
+    assert depth(limits.DEPTH) == 1
     with pytest.raises(BadInput, match="has columns nested deeper than 32 levels"):
-        depth(parquet_child.DEPTH + 1)
+        depth(limits.DEPTH + 1)
     with pytest.raises(BadInput, match="is not a readable Parquet file"):
         batches(nested(10_000).write(path))
 
@@ -167,9 +168,9 @@ def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path: Path) -> None:
         with opened(replace(GOOD, names=names).write(path)) as descriptor:
             return len(describe(descriptor, path, []).schema)
 
-    assert columns(parquet_child.COLUMNS) == 10_000
+    assert columns(limits.COLUMNS) == 10_000
     with pytest.raises(BadInput, match="has more than 10,000 columns"):
-        columns(parquet_child.COLUMNS + 1)
+        columns(limits.COLUMNS + 1)
 
 
 def test_a_row_may_take_so_many_bytes(tmp_path: Path) -> None:
@@ -229,13 +230,13 @@ def test_rows_may_take_many_times_the_bytes_of_the_file_up_to_a_limit(
     path = dictionary_of_one(100, 2000).write(tmp_path / "x.parquet")
     size = path.stat().st_size
     taken = 2 * 5 * (1000 * 100 + 1000 * 4)  # a string has an offset of four bytes
-    monkeypatch.setattr(parquet_child, "ANY_RATIO_BYTES", taken)
-    monkeypatch.setattr(parquet_child, "RATIO", 1)
+    monkeypatch.setattr(limits, "ANY_RATIO_BYTES", taken)
+    monkeypatch.setattr(limits, "RATIO", 1)
     assert sum(map(len, batches(path))) == 2000
-    monkeypatch.setattr(parquet_child, "ANY_RATIO_BYTES", taken - 1)
+    monkeypatch.setattr(limits, "ANY_RATIO_BYTES", taken - 1)
     with pytest.raises(BadInput, match=r"x.parquet:1001: holds more than 1 times the bytes of the"):
         batches(path)
-    monkeypatch.setattr(parquet_child, "RATIO", taken // size + 1)
+    monkeypatch.setattr(limits, "RATIO", taken // size + 1)
     assert sum(map(len, batches(path))) == 2000
 
 

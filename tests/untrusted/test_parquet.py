@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from gristmill.untrusted.arrow_errors import cure
+from gristmill.untrusted.parquet import cure
 
 WRITTEN_AGAIN = "write it again without encryption, with a compression and types that Arrow reads"
 
