@@ -17,7 +17,7 @@ import dagster as dg
 
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError, in_words
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, plain

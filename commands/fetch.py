@@ -11,7 +11,7 @@ from rich.markup import escape
 import definitions
 from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
-from gristmill.hub import Fetched, HubError
+from gristmill.inbox.hub import Fetched, HubError
 from gristmill.puzzles.raw.hub import SOURCES
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.run.progress import reporter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from gristmill.hub import Fetched
+from gristmill.inbox.hub import Fetched
 from gristmill.run.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from gristmill.hub import Fetched, HubError
+from gristmill.inbox.hub import Fetched, HubError
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.run.progress import SILENT, Progress
 

@@ -34,16 +34,15 @@ BELOW = {
     "run": BASE,
     "code": BASE | {"run"},
     "untrusted": BASE | {"run"},
-    "hub": BASE | {"run"},
     "settings": BASE | {"untrusted"},
     "families": BASE | {"code", "inbox", "run", "settings"},
-    "inbox": BASE | {"untrusted"},
+    "inbox": BASE | {"run", "untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
-    "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
+    "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -27,6 +27,7 @@ OWN_FILES = {
     "chess/raw/partial_download.py": "downloads that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
+    "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock and the list that this process writes",
     "inbox/staging.py": "the copy that this process writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",

@@ -7,7 +7,7 @@ import pytest
 
 from assets.failures import Problem, Target, problem_of
 from gristmill.contract import BadInput, GristmillError, Violation
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.publish.build import LawsBroken
 from gristmill.publish.locks import Busy
 

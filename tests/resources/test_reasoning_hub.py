@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.reasoning.format.corpora import CORPORA
 from resources import ReasoningHub
 from tests.reasoning.raw.test_hub import Hub, corpora_server

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.hub import HubError, RemoteFile
+from gristmill.inbox.hub import HubError, RemoteFile
 from gristmill.mirror import versions
 from gristmill.mirror.hub import nested
 from gristmill.mirror.hub.repository import HubRepository

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.hub import HubError, HubErrors, RemoteFile, Source, download
+from gristmill.inbox.hub import HubError, HubErrors, RemoteFile, Source, download
 from gristmill.mirror.store import MirrorError
 from gristmill.provenance import Record
 

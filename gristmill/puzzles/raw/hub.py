@@ -1,20 +1,18 @@
 """Where raw puzzles can be fetched from, and fetching them into a drop.
 
-See also `gristmill.hub`: the client. ARC tasks are on no dataset hub: their repositories are
+See also `gristmill.inbox.hub`: the client. ARC tasks are on no dataset hub: their repositories are
 cloned or copied by hand. Source: `docs/formats/puzzles.md#fetched-drops`.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gristmill import hub
-from gristmill.hub import Fetched, HubError, RemoteFile, Source
+from gristmill.inbox import hub
+from gristmill.inbox.hub import Fetched, HubError, RemoteFile, Source
 from gristmill.run.progress import SILENT, Progress
 
 SOURCES: Final[Mapping[str, str]] = {
@@ -24,8 +22,6 @@ SOURCES: Final[Mapping[str, str]] = {
 """The repository of each drop that can be fetched."""
 FILES: Final = ("train.csv", "test.csv")
 """The files of a repository that a drop gets."""
-ORIGIN: Final = ".source.json"
-"""File of a fetched drop that names the repository, the commit and the files."""
 
 
 @dataclass(frozen=True)
@@ -73,28 +69,9 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     place: what was reached.
     progress: gets the stage "fetch", in bytes.
 
-    Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
-    does not see, and moved when all are there; a fetch that was interrupted goes on.
-    Raises HubError as `gristmill.hub.download`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    Raises HubError as `gristmill.inbox.hub.fetch_drop`.
+    Source: `docs/formats/puzzles.md#fetched-drops`.
     """
-    folder = drop.with_name(f".fetch-{drop.name}")
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = []
-    for file in place.files:
-        kept = drop / file.name
-        with hub.HubErrors(str(kept)):
-            is_kept = kept.is_file() and file.has_bytes_of(kept)
-        wanted.append((file, (drop if is_kept else folder) / file.name))
-    fetched = hub.download(place.source, wanted, progress=progress)
-    origin = {
-        "repository": place.source.repo_id,
-        "revision": place.source.revision,
-        "files": {file.name: {"bytes": file.bytes, "digest": file.digest} for file in place.files},
-    }
-    (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
-    drop.mkdir(exist_ok=True)
-    for name in (*sorted(file.name for file in place.files), ORIGIN):
-        if (folder / name).exists():
-            (folder / name).replace(drop / name)
-    shutil.rmtree(folder)
-    return replace(fetched, files=[drop / file.name for file in place.files])
+    files = {file.name: file for file in place.files}
+    described = {name: {"bytes": file.bytes, "digest": file.digest} for name, file in files.items()}
+    return hub.fetch_drop(drop, place.source, files, described, progress)

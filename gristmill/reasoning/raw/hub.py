@@ -1,23 +1,21 @@
 """Where raw files of each corpus can be fetched from, and fetching them into a drop.
 
-See also `gristmill.hub`: the client; `drops.py`: what the names of files mean.
+See also `gristmill.inbox.hub`: the client; `drops.py`: what the names of files mean.
 Source: `docs/formats/reasoning.md#pinned-downloads`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from gristmill import hub
 from gristmill.contract import BadInput
-from gristmill.hub import Fetched, HubError, RemoteFile, Source
+from gristmill.inbox import hub
 from gristmill.inbox.account import Account
+from gristmill.inbox.hub import Fetched, HubError, RemoteFile, Source
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw import drops
 from gristmill.run.progress import SILENT, Progress
@@ -28,8 +26,6 @@ PUBLIC: Final = "public"
 SEED: Final = "seed"
 CHOICES: Final = (MIRROR, PUBLIC, SEED)
 """Kinds of places, in the order in which one is chosen."""
-SOURCE: Final = ".source.json"
-"""File of a fetched drop that names the repository, the commit and the files."""
 _MIRROR: Final = re.compile(
     r"(?:(?P<endpoint>https?://[^\s@]+?)/)?(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?"
 )
@@ -202,43 +198,22 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     place: what was reached.
     progress: gets the stage "fetch", in bytes.
 
-    Files are downloaded into the hidden folder `.fetch-<corpus>` beside the drop, which the
-    sensor does not see, and moved when all are there; a fetch that was interrupted goes on.
-    Raises HubError as `gristmill.hub.download`, and where the drop holds other data files: their
-    records would be counted twice. Source: `docs/formats/reasoning.md#pinned-downloads`.
+    Raises HubError as `gristmill.inbox.hub.fetch_drop`, and where the drop holds other data files:
+    their records would be counted twice. Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
-    names = {name for _, name in place.files}
+    files = {name: file for file, name in place.files}
     try:
         present = visible_files(drop)
     except BadInput as error:
         raise HubError(str(error)) from error
-    others = [name for name in present if drops.kind(Path(name).name) and name not in names]
+    others = [name for name in present if drops.kind(Path(name).name) and name not in files]
     if others:
         raise HubError(
             f"{drop}: holds {others[0]}, which {place.source.repo_id} does not have: take it out "
             "first"
         )
-    folder = drop.with_name(f".fetch-{drop.name}")
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = []
-    for file, name in place.files:
-        kept = drop / name
-        with hub.HubErrors(str(kept)):
-            is_kept = kept.is_file() and file.has_bytes_of(kept)
-        wanted.append((file, kept if is_kept else folder / name))
-    fetched = hub.download(place.source, wanted, progress=progress)
     described = {
-        "repository": place.source.repo_id,
-        "revision": place.source.revision,
-        "files": {
-            name: {"path": file.path, "bytes": file.bytes, "digest": file.digest}
-            for file, name in place.files
-        },
+        name: {"path": file.path, "bytes": file.bytes, "digest": file.digest}
+        for name, file in files.items()
     }
-    (folder / SOURCE).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    drop.mkdir(exist_ok=True)
-    for name in (*sorted(names), SOURCE):
-        if (folder / name).exists():
-            (folder / name).replace(drop / name)
-    shutil.rmtree(folder)
-    return replace(fetched, files=[drop / name for _, name in place.files])
+    return hub.fetch_drop(drop, place.source, files, described, progress)

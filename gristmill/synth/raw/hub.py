@@ -1,6 +1,6 @@
 """Downloads raw SYNTH files from a dataset hub into a drop.
 
-See also `gristmill.hub`: the client; `files.py`: what the files are for.
+See also `gristmill.inbox.hub`: the client; `files.py`: what the files are for.
 Source: `docs/formats/synth.md#pinned-download`.
 """
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from gristmill import hub
-from gristmill.hub import Fetched, HubError, RemoteFile
+from gristmill.inbox import hub
+from gristmill.inbox.hub import Fetched, HubError, RemoteFile
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.raw.files import DATASET, DONE, REVISION
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gristmill import provenance
 from gristmill.cli import main
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
 from gristmill.mirror.hub.push import Committed
 from gristmill.provenance.find_artifacts import artifacts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.puzzles.raw import hub
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from tests.reasoning.raw.test_hub import COMMIT, Hub, corpora_server
@@ -41,7 +41,7 @@ def test_the_two_tables_become_a_drop(server: Hub, tmp_path: Path) -> None:
         "test.csv": ROWS,
         "train.csv": ROWS * 100,
     }
-    origin = json.loads((drop / hub.ORIGIN).read_text())
+    origin = json.loads((drop / ".source.json").read_text())
     assert (origin["repository"], origin["revision"]) == (MAZES, COMMIT)
     assert origin["files"]["test.csv"]["bytes"] == len(ROWS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mazes"]

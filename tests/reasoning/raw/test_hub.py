@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.hub import HubError
+from gristmill.inbox.hub import HubError
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw import hub
 from gristmill.reasoning.raw.drops import account, splits_of

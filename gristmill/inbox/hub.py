@@ -7,10 +7,12 @@ in the modules `raw/hub.py` of the families. Source: `docs/drops.md#pinned-downl
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = ".partial"
 """Ending of an unfinished download."""
+ORIGIN: Final = ".source.json"
+"""File of a fetched drop that names the repository, the commit and the files."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _READ_BYTES: Final = 1 << 20
 
@@ -186,6 +190,44 @@ def download(
             before += file.bytes
             stage.move_to(before, total)
     return Fetched([target for _, target in wanted], downloaded, size)
+
+
+def fetch_drop(
+    drop: Path,
+    source: Source,
+    files: Mapping[str, RemoteFile],
+    described: Mapping[str, Mapping[str, object]],
+    progress: Progress = SILENT,
+) -> Fetched:
+    """Download files into a drop; files with the right contents are kept.
+
+    drop: the folder in the inbox.
+    source: the repository at one commit.
+    files: by their names in the drop, in order.
+    described: what `ORIGIN` says of each file, by the same names.
+    progress: gets the stage "fetch", in bytes.
+
+    Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
+    does not see, and moved when all are there; a fetch that was interrupted goes on.
+    Raises HubError as `download`. Source: `docs/drops.md#pinned-downloads`.
+    """
+    folder = drop.with_name(f".fetch-{drop.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = []
+    for name, file in files.items():
+        kept = drop / name
+        with HubErrors(str(kept)):
+            is_kept = kept.is_file() and file.has_bytes_of(kept)
+        wanted.append((file, kept if is_kept else folder / name))
+    fetched = download(source, wanted, progress=progress)
+    origin = {"repository": source.repo_id, "revision": source.revision, "files": described}
+    (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+    drop.mkdir(exist_ok=True)
+    for name in (*sorted(files), ORIGIN):
+        if (folder / name).exists():
+            (folder / name).replace(drop / name)
+    shutil.rmtree(folder)
+    return replace(fetched, files=[drop / name for name in files])
 
 
 def _api(endpoint: str | None, token: str | bool) -> HfApi:
