@@ -20,19 +20,26 @@ from gristmill.chess.raw.zip_member import (
     one_pgn,
     opened_zip,
 )
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.hashing import NamedFile
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.unpack import Rules, unpack
 
 _READ_BYTES = 1 << 20
-# One byte of zstd can unpack to 32 KiB, so small reads bound what one read unpacks to.
-_ZSTD_READ_BYTES = 1 << 10
-# The longest window that zstd makes (--long=31). Memory is touched only as far as text is unpacked.
-_ZSTD_WINDOW = 1 << 31
-_ZSTD_FRAMES = 100_000
 # bzip2 and LZMA unpack all that one read gives, 20 KB for each byte at most.
 _SMALL_READ_BYTES = 1 << 12
+_BROKEN = "is broken {name} ({error}); download it again"
+_ZSTD = Rules(
+    many="has more than {most} {parts}; pack it again",
+    memory="needs a longer window than can be unpacked here ({error}); pack it again without "
+    "--long, or bring the .pgn",
+    dictionary=_BROKEN,
+    broken=_BROKEN,
+    cut="ends in the middle of a {name} frame; download it again",
+    behind="",
+    package="'gristmill[chess]'",
+)
 _BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -119,38 +126,6 @@ def unpack_zip(
     return size
 
 
-def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise GristmillError(
-            f"{path}: .zst needs zstandard: pip install 'gristmill[chess]'"
-        ) from error
-    frame, frames = None, 0
-    try:
-        while data := file.read(_ZSTD_READ_BYTES):
-            while data:
-                if frame is None:
-                    packer = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-                    frame = packer.decompressobj()
-                    frames += 1
-                    if frames > _ZSTD_FRAMES:
-                        raise BadInput(path, f"has more than {_ZSTD_FRAMES} frames; pack it again")
-                yield frame.decompress(data)
-                data = frame.unused_data if frame.eof else b""
-                if frame.eof:
-                    frame = None
-    except (zstandard.ZstdError, MemoryError) as error:
-        if "memory" in str(error).lower():
-            rule = (
-                f"needs a longer window than can be unpacked here ({error}); pack it again without"
-            )
-            raise BadInput(path, f"{rule} --long, or bring the .pgn") from error
-        raise BadInput(path, f"is broken zstd ({error}); download it again") from error
-    if frame is not None:
-        raise BadInput(path, "ends in the middle of a zstd frame; download it again")
-
-
 def check_zstd_signature(head: bytes, path: Path) -> None:
     """Check that a file begins with a signature of zstd, of a skippable frame too.
 
@@ -191,7 +166,7 @@ def unpack_zst(
         file.seek(0)
         ratio_bytes = max(ANY_RATIO_BYTES, limits.ratio * packed_bytes)
         max_bytes = min(limits.pgn_bytes, ratio_bytes)
-        return _write(_unzstd(file, path), path, target, max_bytes, progress)
+        return _write(unpack(file, path, "zst", _ZSTD), path, target, max_bytes, progress)
 
 
 def unpack_pgn(

@@ -311,7 +311,7 @@ PARSERS = (
     Parser(
         "chess_zst",
         zst_file,
-        (f"{_RAW}.unpack",),
+        (f"{_RAW}.unpack", "gristmill.untrusted.unpack"),
         inputs=TEN_THOUSAND,
         words=(
             b"\x28\xb5\x2f\xfd",

@@ -197,7 +197,7 @@ PARSERS = (
     Parser(
         "reasoning_packed",
         packed,
-        (f"{_RAW}.unpacked",),
+        (f"{_RAW}.unpacked", "gristmill.untrusted.unpack"),
         words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
     ),
     Parser(

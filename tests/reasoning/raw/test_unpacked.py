@@ -13,6 +13,7 @@ import zstandard
 from gristmill.contract import BadInput
 from gristmill.hashing import NamedFile
 from gristmill.reasoning.raw.unpacked import unpacked
+from gristmill.untrusted import unpack
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.pointer import HEAD_BYTES
 from tests.reasoning.drops import packed
@@ -102,9 +103,7 @@ def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path: Path) -> None:
 
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gristmill.reasoning.raw import unpacked as module
-
-    monkeypatch.setattr(module, "_MEMBERS", 3)
+    monkeypatch.setattr(unpack, "_MEMBERS", 3)
     for packing in PACKINGS:
         path = tmp_path / f"x.jsonl.{packing}"
         assert _text(path, packed(b"a", packing) * 3) == b"aaa"
