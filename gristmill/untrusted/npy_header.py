@@ -1,14 +1,16 @@
-"""The header of an npy file, read without trust."""
+"""The header of an npy file: read without trust, and written as NumPy does."""
 
 from __future__ import annotations
 
 import ast
 import io
 import re
+from collections.abc import Sequence
 from tokenize import TokenError
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 
 _MOST_ROWS: Final = 1 << 62
 _MOST_BYTES: Final = 10_000
@@ -18,6 +20,21 @@ _TYPE: Final = re.compile(r"[<>|=]?[?biufcSUVO][0-9]{0,9}")
 """Types that NumPy writes, but for times: of some texts for those it ends the process."""
 _LONG: Final = re.compile(r"\b([0-9]+)L\b")
 """How Python 2 wrote some integers."""
+
+
+def npy_header(dtype: npt.DTypeLike, shape: Sequence[int]) -> bytes:
+    """The header of an array in C order, of version 1.0, as NumPy writes it.
+
+    Its length does not depend on the first number of `shape`: a writer can fill it in at the end.
+    """
+    header = io.BytesIO()
+    described = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+        "fortran_order": False,
+        "shape": tuple(shape),
+    }
+    np.lib.format.write_array_header_1_0(header, described)
+    return header.getvalue()
 
 
 def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

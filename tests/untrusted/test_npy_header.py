@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from gristmill.untrusted.npy_header import read_header
+from gristmill.untrusted.npy_header import npy_header, read_header
 
 
 def _file(text: str, version: tuple[int, int] = (1, 0)) -> io.BytesIO:
@@ -19,6 +19,19 @@ def _file(text: str, version: tuple[int, int] = (1, 0)) -> io.BytesIO:
 
 def _text(descr: object = "<i8", fortran: object = False, shape: object = (3, 2)) -> str:
     return repr({"descr": descr, "fortran_order": fortran, "shape": shape})
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (3, 2), (2**40, 2), (5,)])
+def test_a_header_is_that_of_numpy_and_its_length_does_not_depend_on_the_rows(
+    shape: tuple[int, ...],
+) -> None:
+    header = npy_header("<i8", shape)
+    assert len(header) == len(npy_header("<i8", (0, *shape[1:])))
+    assert read_header(io.BytesIO(header)) == (shape, False, np.dtype("<i8"))
+    if shape[0] < 9:
+        file = io.BytesIO()
+        np.save(file, np.zeros(shape, "<i8"))
+        assert file.getvalue().startswith(header)
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0)])

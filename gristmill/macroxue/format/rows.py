@@ -5,7 +5,6 @@ See also `shards.py`: which files a pack has, and how rows are written to them.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.macroxue.config import Layout
+from gristmill.untrusted.npy_header import npy_header
 
 Rows = npt.NDArray[np.void]
 
@@ -77,17 +77,6 @@ def _peer_header(dtype: np.dtype[Any], rows: int) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
 
 
-def _numpy_header(dtype: np.dtype[Any], rows: int) -> bytes:
-    buffer = io.BytesIO()
-    description = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": (rows,),
-    }
-    np.lib.format.write_array_header_1_0(buffer, description)
-    return buffer.getvalue()
-
-
 @dataclass(frozen=True)
 class RowFormat:
     """A row dtype with the spelling of its npy header (docs/formats/macroxue.md#npy-header).
@@ -106,7 +95,7 @@ class RowFormat:
         """The npy header of a file of this number of rows, from the magic to the newline."""
         if self.spelling == "peer":
             return _peer_header(self.dtype, rows)
-        return _numpy_header(self.dtype, rows)
+        return npy_header(self.dtype, (rows,))
 
 
 STEP_FORMATS: dict[Layout, RowFormat] = {

@@ -6,7 +6,6 @@ from its beginning to its end, and hashed meanwhile.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,20 +18,9 @@ from gristmill.contract import FileNote
 from gristmill.hashing import HashedFile
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.part_file import PartBatches, Sets
+from gristmill.untrusted.npy_header import npy_header
 
 _BATCH_BYTES = 4 << 20
-
-
-def npy_header(dtype: npt.DTypeLike, shape: Sequence[int]) -> bytes:
-    """The header of an array in C order, of version 1.0, as NumPy writes it."""
-    header = io.BytesIO()
-    described = {
-        "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
-        "fortran_order": False,
-        "shape": tuple(shape),
-    }
-    np.lib.format.write_array_header_1_0(header, described)
-    return header.getvalue()
 
 
 class SetFiles:

@@ -9,22 +9,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.untrusted.npy_header import read_header
-
-_HEADER: Final = b"\x93NUMPY\x01\x00\x76\x00"
-_HEADER_BYTES: Final = 128
-
-
-def _header(records: int) -> bytes:
-    """The header of an int64 array [records, 2]: always 128 bytes, so it can be written last."""
-    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({records}, 2), }}"
-    return _HEADER + text.ljust(_HEADER_BYTES - len(_HEADER) - 1).encode("ascii") + b"\n"
+from gristmill.untrusted.npy_header import npy_header, read_header
 
 
 class OriginsWriter:
@@ -37,7 +28,7 @@ class OriginsWriter:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb")
-        self._file.write(_header(0))
+        self._file.write(npy_header("<i8", (0, 2)))
         self._records = 0
 
     def write(self, places: Sequence[int]) -> None:
@@ -59,7 +50,7 @@ class OriginsWriter:
     ) -> None:
         with self._file:
             self._file.seek(0)
-            self._file.write(_header(self._records))
+            self._file.write(npy_header("<i8", (self._records, 2)))
 
 
 def mapped(path: Path) -> npt.NDArray[np.int64]:

@@ -14,9 +14,9 @@ from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.arc_augment import parse_id
-from gristmill.puzzles.format.join import npy_header
 from gristmill.puzzles.raw.samples.maze import write_maze_sample
 from gristmill.puzzles.read.rows import Dataset
+from gristmill.untrusted.npy_header import npy_header
 from tests.puzzles import arc_tasks, sudoku, viewer
 
 
