@@ -19,6 +19,7 @@ MOVED: Final = {
         f"gristmill.{family}.build": f"gristmill.{family}.builders"
         for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
     },
+    "gristmill.chess.raw.partial_download": "gristmill.chess.raw.download",
     "gristmill.hub": "gristmill.inbox.hub",
     "gristmill.reasoning.raw.parquet_child": "gristmill.reasoning.raw.parquet",
     "gristmill.untrusted.arrow_errors": "gristmill.untrusted.parquet",

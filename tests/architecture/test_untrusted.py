@@ -24,7 +24,7 @@ OPENING = {
 """Names of functions and methods that open a path."""
 
 OWN_FILES = {
-    "chess/raw/partial_download.py": "downloads that this process writes itself",
+    "chess/raw/download.py": "downloads that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
     "inbox/hub.py": "downloads that this process writes itself",

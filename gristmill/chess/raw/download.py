@@ -2,12 +2,15 @@
 
 This module decides only whether the server's answer is complete, is no web page,
 and belongs to the same file; `unpack.py` decides about the bytes.
-Rules: docs/formats/chess.md#download
+An unfinished download is its bytes, and the server's validators in a second file, which has the
+name of the first with the suffix .json: they tell whether a later range belongs to the same file.
+Rules: docs/formats/chess.md#download, docs/formats/chess.md#partial-downloads
 """
 
 from __future__ import annotations
 
 import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -17,24 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.chess.raw.archive_config import FetchConfig
-from gristmill.chess.raw.partial_download import (
-    DownloadError,
-    append_body,
-    is_other_file,
-    load_state,
-    range_validator,
-    start_over,
-)
 from gristmill.chess.raw.pgn_head import snippet
-from gristmill.contract import NothingToBuild
+from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.run.progress import SILENT, Progress, Stage
 
 __all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 
+_READ_BYTES = 1 << 20
 _LONGEST_WAIT = 60.0
 _SHORTEST_PATIENCE = 0.1
 _NOT_PUBLISHED = (404, 410)
 _TRY_AGAIN = (408, 425, 429)
+
+
+class DownloadError(GristmillError):
+    """The archive could not be downloaded; the text says why and what to do."""
 
 
 class NotPublished(NothingToBuild):
@@ -81,6 +81,82 @@ class Fetched:
     last_modified: str
     requests: int
     resumed_bytes: int
+
+
+def range_validator(state: dict[str, str]) -> str:
+    """The validator for `If-Range`: the ETag unless it is weak, else Last-Modified, else empty."""
+    etag = state.get("etag", "")
+    return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
+
+
+def _is_other_file(state: dict[str, str], headers: Any) -> bool:
+    """Whether an answer names other validators than the recorded ones; it need not name any."""
+    named = {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
+    return any(state.get(name) and value and state[name] != value for name, value in named.items())
+
+
+def load_state(part_file: Path, url: str) -> dict[str, str]:
+    """The recorded `url`, `etag` and `last_modified`; empty if they belong to another URL."""
+    try:
+        state = json.loads(part_file.with_suffix(".json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(state, dict) or state.get("url") != url:
+        return {}
+    return {name: str(state.get(name, "")) for name in ("url", "etag", "last_modified")}
+
+
+def _start_over(part_file: Path, url: str, headers: Any) -> dict[str, str]:
+    """Empty the part file, record the validators of an answer, and return them."""
+    # In this order: new validators must never describe old bytes.
+    part_file.write_bytes(b"")
+    state = {
+        "url": url,
+        "etag": headers.get("ETag", ""),
+        "last_modified": headers.get("Last-Modified", ""),
+    }
+    part_file.with_suffix(".json").write_text(json.dumps(state))
+    return state
+
+
+def _append_body(
+    answer: Any,
+    part_file: Path,
+    have: int,
+    expected: int | None,
+    max_bytes: int,
+    deadline: float,
+    stage: Stage,
+) -> int:
+    """Write the body of an answer behind the first `have` bytes; return the bytes written.
+
+    expected: bytes of the body, None where the server does not say. deadline: by `time.monotonic`.
+    Raises DownloadError where the file would be larger than `max_bytes`, and after the deadline.
+    """
+    written = 0
+    with part_file.open("r+b", buffering=0) as file:
+        file.seek(have)
+        while expected is None or written < expected:
+            # What one read of the socket gave is written before the next read, so
+            # that a timeout loses nothing.
+            data = answer.read1(_READ_BYTES)
+            if not data:
+                break
+            written += len(data)
+            stage.move_to(have + written, None if expected is None else have + expected)
+            if have + written > max_bytes:
+                raise DownloadError(
+                    f"{answer.url}: is larger than {max_bytes} bytes; look at the address"
+                )
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
+            if time.monotonic() > deadline:
+                raise DownloadError(
+                    f"{answer.url}: took more time than allowed; run again to go on from byte "
+                    f"{have + written}"
+                )
+    return written
 
 
 def _error_of_status(
@@ -132,7 +208,7 @@ def _check_range(answer: Any, part_file: Path, have: int, state: dict[str, str])
     if not content_range.startswith(f"bytes {have}-"):
         part_file.unlink(missing_ok=True)
         raise _TryAgain(f"the server answered with another range ({content_range!r})")
-    if is_other_file(state, answer.headers):
+    if _is_other_file(state, answer.headers):
         # A server that does not know If-Range sends the end of another file.
         part_file.unlink(missing_ok=True)
         raise _TryAgain("the file changed on the server")
@@ -169,9 +245,9 @@ def _attempt(
             have = 0
         _refuse_web_page(url, answer, have)
         if not have:
-            state = start_over(part_file, url, answer.headers)
+            state = _start_over(part_file, url, answer.headers)
         most = config.max_bytes
-        written = append_body(answer, part_file, have, expected, most, deadline, stage)
+        written = _append_body(answer, part_file, have, expected, most, deadline, stage)
         if expected is not None and written < expected:
             raise _TryAgain(
                 f"the connection ended after {have + written} of {have + expected} bytes"

@@ -124,7 +124,7 @@ def drop(data: bytes) -> None:
 
 def download_state(data: bytes) -> None:
     """The validators of an unfinished download."""
-    from gristmill.chess.raw.partial_download import load_state, range_validator
+    from gristmill.chess.raw.download import load_state, range_validator
 
     file("x.json", data)
     range_validator(load_state(scratch() / "x.zip", _URL))
@@ -327,7 +327,7 @@ PARSERS = (
     Parser(
         "chess_download_state",
         download_state,
-        (f"{_RAW}.partial_download",),
+        (f"{_RAW}.download",),
         words=(
             *_JSON,
             b'"url": "' + _URL.encode() + b'"',
