@@ -11,7 +11,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 from gristmill.contract import BadInput
@@ -132,12 +131,7 @@ class Refused:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
