@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from gristmill.contract import BadInput, is_of_machine, os_reason
@@ -132,12 +131,7 @@ class Reading:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, MemoryError):
             rule = f"takes too much memory to read in this row or one after it: {_BOMB}"
             raise BadInput(self._path, rule, self.row + 1) from error
