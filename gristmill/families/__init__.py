@@ -19,16 +19,14 @@ from gristmill.contract import Violation
 from gristmill.families.kinds import (
     Column,
     Kind,
-    Law,
     Misuse,
     Option,
     PartitionFile,
     Request,
     Source,
-    Subject,
 )
 from gristmill.inbox.kind import DropKind
-from gristmill.run.progress import current_progress
+from gristmill.laws import Law, Subject, run
 from gristmill.settings.alerts import ALERTS
 from gristmill.settings.engines import RUN
 from gristmill.settings.inboxes import INBOX, inbox_table
@@ -201,21 +199,9 @@ def excused(asset: str, config: Mapping[str, Any]) -> list[str]:
 
 
 def check(asset: str, subject: Subject) -> Iterator[Violation]:
-    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known.
-
-    The current progress gets the stage "laws".
-    """
+    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known."""
     kind = kind_of_asset(asset) or other_kind(asset)
-    laws = []
-    for law in kind.laws if kind else ():
-        if (reason := law.left_out(subject)) is None:
-            laws.append(law)
-        else:
-            subject.left_out.append(f"{law.name}: {reason}")
-    with current_progress().stage("laws", "laws", len(laws)) as stage:
-        for law in laws:
-            yield from law.check(subject)
-            stage.advance(1)
+    return run(kind.laws if kind else (), subject)
 
 
 def facts_of(asset: str, folder: Path) -> Iterator[str]:

@@ -5,7 +5,6 @@ See also `gristmill/asset.py`: the declaration of a kind that Gristmill builds.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill import keys
 from gristmill.code.digest import Code
-from gristmill.contract import GristmillError, Trace, Violation
+from gristmill.contract import GristmillError, Trace
 from gristmill.inbox.kind import DropKind
+from gristmill.laws import Law
 from gristmill.layout import DROPS
 from gristmill.settings.tables import Table
 
@@ -25,106 +25,6 @@ if TYPE_CHECKING:
 
 class Misuse(GristmillError):
     """A command was called with options that do not fit the artifact; the text says which do."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A folder, published or staged, that laws are asked about.
-
-    folder: the artifact's folder.
-    partition: of a folder that several partitions share; else None.
-    inputs: folders of the artifacts that it was made from.
-    config: the builder's config by field name.
-    sampled: a law that takes long may look at a sample, drawn by a fixed seed (default False).
-    opened: what the laws of the subject share, such as files that they have opened; a law fills it.
-    noted: takes what is unusual and breaks no law, of laws that find it in the same pass; None
-        (default) where nobody asks for it.
-    has_record: False for a folder that another program may have made: a rule on a file that only
-        Gristmill writes is left out where the file is missing (default True).
-    left_out: takes the rules that nobody looked at, each with the reason; laws fill it, too.
-    """
-
-    folder: Path
-    partition: str | None = None
-    inputs: Sequence[Path] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
-    sampled: bool = False
-    opened: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    noted: list[Violation] | None = field(default=None, compare=False, repr=False)
-    has_record: bool = True
-    left_out: list[str] = field(default_factory=list, compare=False, repr=False)
-
-    def missing(self, rules: Mapping[str, str]) -> list[str]:
-        """Files that a folder without a record lacks; their rules are left out.
-
-        rules: path of a file in the folder -> the rules that need it, in words.
-
-        Returns none for an artifact with a record: there the laws miss the files.
-        """
-        missing = [name for name in rules if not (self.folder / name).exists()]
-        if self.has_record:
-            return []
-        self.left_out.extend(f"{rules[name]}: there is no {name}" for name in missing)
-        return missing
-
-    def leaves(self, name: str, kind: str) -> None:
-        """Say of a file in a folder without a record that it is left to the laws of another kind.
-
-        name: of the file, which need not be there. kind: key of the other kind.
-        """
-        if not self.has_record and (self.folder / name).is_file():
-            self.left_out.append(f"{name}: it is of the kind {kind}, which --kind names")
-
-
-@dataclass(frozen=True)
-class Law:
-    """One rule for the contents of an asset's artifacts.
-
-    name: as reports give it.
-    check: yields what a subject breaks; `where` is a path in its folder or a place in its contents.
-    needs_inputs: the law compares with the inputs, and is left out where one of them is gone.
-    needs_record: the law compares with records, and is left out where the folder has none.
-    excused_by: a config field and the value with which a person leaves the law to the readers.
-    rules_excused_by: the same for single rules of the law, by their names.
-    """
-
-    name: str
-    check: Callable[[Subject], Iterable[Violation]]
-    needs_inputs: bool = False
-    needs_record: bool = False
-    excused_by: tuple[str, Any] | None = None
-    rules_excused_by: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
-
-    def left_out(self, subject: Subject) -> str | None:
-        """Why the law is not asked about `subject`, None where it is."""
-        if self.needs_record and not subject.has_record:
-            return "the folder has no record"
-        if self.excused_by is not None and _is_set(self.excused_by, subject.config):
-            return _shown(self.excused_by)
-        if not self.needs_inputs:
-            return None
-        if not subject.inputs:
-            return "what it was made from is not known"
-        gone = [path for path in subject.inputs if not path.exists()]
-        return f"{gone[0]} is gone" if gone else None
-
-    def excused(self, config: Mapping[str, Any]) -> list[str]:
-        """What a config leaves to the readers, each with the setting: the law, or some rules."""
-        if self.excused_by is not None and _is_set(self.excused_by, config):
-            return [f"{self.name}: {_shown(self.excused_by)}"]
-        return [
-            f"{rule}: {_shown(setting)}"
-            for rule, setting in self.rules_excused_by.items()
-            if _is_set(setting, config)
-        ]
-
-
-def _is_set(setting: tuple[str, Any], config: Mapping[str, Any]) -> bool:
-    return bool(config.get(setting[0]) == setting[1])
-
-
-def _shown(setting: tuple[str, Any]) -> str:
-    return f"{setting[0]} = {json.dumps(setting[1])}"
 
 
 @dataclass(frozen=True)
