@@ -23,6 +23,7 @@ MOVED: Final = {
     "gristmill.hub": "gristmill.inbox.hub",
     "gristmill.reasoning.raw.parquet_child": "gristmill.reasoning.raw.parquet",
     "gristmill.untrusted.arrow_errors": "gristmill.untrusted.parquet",
+    "gristmill.untrusted.named": "gristmill.untrusted.files",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

@@ -23,7 +23,7 @@ from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
-from gristmill.untrusted.named import opened
+from gristmill.untrusted.files import opened
 from tests.paths import CHECKOUT
 from tests.publish.killing import State, forms
 from tests.publish.tiny import TinyConfig, garbage, tiny_build

@@ -14,11 +14,11 @@ from gristmill.untrusted.files import (
     open_file,
     open_folder,
     open_inner,
+    opened,
     read_file,
     real_path,
     stat_file,
 )
-from gristmill.untrusted.named import opened
 
 
 def _drop(tmp_path: Path) -> Path:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, os_reason
-from gristmill.untrusted.files import REFUSE_LINKS
+from gristmill.untrusted.files import REFUSE_LINKS, opened
 from gristmill.untrusted.json_text import load_json
 from gristmill.untrusted.limits import Limits
-from gristmill.untrusted.named import opened
 
 RIGHT, WRONG = "right", "wrong"
 VERDICTS: Final = (RIGHT, WRONG)

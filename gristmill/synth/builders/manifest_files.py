@@ -14,10 +14,9 @@ from typing import Any, Final
 from gristmill.contract import BadInput, FileNote, GristmillError, Violation
 from gristmill.settings.fields import rules_of
 from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
-from gristmill.untrusted.named import opened
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"

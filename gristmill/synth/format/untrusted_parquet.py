@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 from gristmill.contract import BadInput, os_reason
 from gristmill.synth.format import parquet_child
 from gristmill.untrusted import child
-from gristmill.untrusted.files import LinkRule
-from gristmill.untrusted.named import opened
+from gristmill.untrusted.files import LinkRule, opened
 from gristmill.untrusted.parquet import check_once
 
 if TYPE_CHECKING:
