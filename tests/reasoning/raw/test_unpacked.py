@@ -111,6 +111,18 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
             _text(path, packed(b"a", packing) * 4)
 
 
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
+def test_parts_are_short_and_padding_behind_members_is_no_text(
+    tmp_path: Path, packing: str
+) -> None:
+    path = tmp_path / f"x.jsonl.{packing}"
+    path.write_bytes(packed(bytes(3 << 20), packing) + bytes(512) + packed(b"a", packing) + b"\0")
+    with unpacked(path) as texts:
+        sizes = [len(text) for text in texts]
+    assert max(sizes) == 1 << 20
+    assert sum(sizes) == (3 << 20) + 1
+
+
 def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").symlink_to("/etc/passwd")
     with pytest.raises(BadInput, match="is a link"), unpacked(tmp_path / "x.jsonl"):
