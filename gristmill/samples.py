@@ -208,7 +208,7 @@ def _relative(folder: Path, path: Path) -> str:
 
 def _entries(data_root: Path, family: Catalog) -> Iterator[Path]:
     """What is in the inboxes of a family, without hidden entries and marks of samples."""
-    for inbox in family.inboxes:
+    for inbox in family.drops():
         for path in sorted((data_root / "drops" / inbox).glob("[!.]*")):
             if not path.name.endswith(SAMPLE):
                 yield path

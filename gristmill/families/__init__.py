@@ -107,6 +107,10 @@ class Catalog:
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
 
+    def drops(self) -> dict[str, DropKind]:
+        """What its drops are, by the name of the inbox."""
+        return {**self.inboxes, **{source.inbox: source.drop for source in self.sources}}
+
 
 @cache
 def catalog(family: str) -> Catalog:
@@ -138,14 +142,7 @@ def tables() -> dict[str, Table]:
 @cache
 def inboxes() -> Mapping[str, DropKind]:
     """What the drops of each inbox are, by its name."""
-    return {
-        name: kind
-        for each in catalogs()
-        for name, kind in (
-            *each.inboxes.items(),
-            *((source.inbox, source.drop) for source in each.sources),
-        )
-    }
+    return {name: kind for each in catalogs() for name, kind in each.drops().items()}
 
 
 def drop_kind(inbox: str) -> DropKind:

@@ -98,7 +98,7 @@ def test_an_inbox_in_another_has_a_name_for_dagster() -> None:
 
 def test_every_inbox_has_drops_of_a_kind_that_its_family_names() -> None:
     assert {inbox.folder for inbox in INBOXES} == {
-        name for each in families.catalogs() for name in each.inboxes
+        name for each in families.catalogs() for name in each.drops()
     }
 
 
