@@ -6,10 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
-from assets.ranges import RANGE
 from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.inbox import AT_ONCE, FOLDER, Asked, DropKind, Settling, Shape
@@ -53,12 +51,6 @@ def toy_kind(
         return Account({"": [drop.name]})
 
     return DropKind(account, shape, needs)
-
-
-def partitions_of(request: dg.RunRequest) -> list[str]:
-    """The partition of a run that a sensor requests; first and last of a run of several."""
-    ends = [request.tags[name] for name in RANGE if name in request.tags]
-    return ends or [str(request.partition_key)]
 
 
 def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:

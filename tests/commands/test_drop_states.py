@@ -36,7 +36,7 @@ from tests.commands.inbox_cases import (
     Case,
 )
 from tests.run_folder import RunFolder
-from tests.toy_inbox import partitions_of
+from tests.sensors.run_requests import partitions_of
 
 pytestmark = pytest.mark.sampled(0.4)
 

@@ -16,7 +16,7 @@ from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.puzzles.drops import put_recipe, put_tasks
-from tests.toy_inbox import partitions_of
+from tests.sensors.run_requests import partitions_of
 
 Tick = Callable[[], list[tuple[str, str | None]]]
 

@@ -19,7 +19,7 @@ from commands.arrivals import register
 from gristmill.inbox import READY
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
-from tests.toy_inbox import partitions_of
+from tests.sensors.run_requests import partitions_of
 
 (INBOX,) = INBOXES
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
