@@ -19,14 +19,12 @@ from assets.checking import rules, runs
 from assets.checking.checked import registered
 from assets.checking.rules import Rule
 from assets.checking.verdicts import BUILT
+from assets.ranges import PARTITION, RANGE
 from gristmill import families
 from gristmill.contract import Violation
 from gristmill.printable import command
 from gristmill.provenance import Record
 from resources import Lake
-
-_PARTITION: Final = "dagster/partition"
-_RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 ON_DISK = frozenset({"intact", "lawful"})
 """Names of the checks that a rebuild of damaged files mends."""
@@ -130,10 +128,10 @@ def partitions_of_run(
     if asset.partitions_def is None:
         return None
     tags = context.run.tags
-    if _PARTITION in tags:
-        return [tags[_PARTITION]]
-    if _RANGE[0] in tags:
-        ends = dg.PartitionKeyRange(*(tags[name] for name in _RANGE))
+    if PARTITION in tags:
+        return [tags[PARTITION]]
+    if RANGE[0] in tags:
+        ends = dg.PartitionKeyRange(*(tags[name] for name in RANGE))
         with dg.partition_loading_context(dynamic_partitions_store=context.instance):
             return asset.partitions_def.get_partition_keys_in_range(ends)
     return None

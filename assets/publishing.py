@@ -17,7 +17,7 @@ from assets.event_metadata import PartitionPreview, event_metadata
 from assets.failures import Problem, Target, problem_of
 from assets.history import open_databases
 from assets.mirrored import push_published
-from assets.step_output import step_output
+from assets.ranges import step_output
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, in_words
 from gristmill.layout import refuse_missing_root
@@ -45,6 +45,9 @@ REBUILD = "gristmill/rebuild"
 # A run with this tag beside `REBUILD` publishes a build though it has the fingerprint of the
 # published version and other contents.
 REPLACE_DIFFERING = "gristmill/replace-differing"
+# A run of several partitions with this tag does not fail for those that failed: the sensor that
+# asked for it asks for a run of each of them, so that what was built has no failed run.
+FAILS_ALONE = "gristmill/fails-alone"
 # A run with this tag waits for another process that builds the same partition. Runs of the UI stop:
 # they would take a place in the queue.
 WAIT = "gristmill/wait"
@@ -168,14 +171,12 @@ def _publish_batch(
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, Problem] = {}
-    has_unbuilt = False
     tags_of = versions.tagger(context, keys)
-    for key in keys:
+    for key in _with_inputs(context, keys):
         try:
             published = _publish(context, build_of, key, outcomes)
         except NothingToBuild as nothing:
             yield _not_built(context, key, nothing)
-            has_unbuilt = True
             continue
         except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
             failed[key] = problem = problem_of(error, Target.of(context, key))
@@ -193,16 +194,36 @@ def _publish_batch(
         events.append(event)
         yield event
     if failed:
-        raise _failure_of_batch(failed, len(keys))
-    if has_unbuilt:
-        # An output would count as a materialization of every partition of the range.
-        context.log.warning(
-            "Assets downstream are not built in this run, since some partitions were not built: "
-            "launch them for the partitions that were."
-        )
-    elif len(context.job_def.nodes) > 1:
+        failure = _failure_of_batch(failed, len(keys))
+        if context.run.tags.get(FAILS_ALONE) != "true":
+            raise failure
+        context.log.warning(f"{failure.description}\nEach of them gets a run of its own.")
+    if events and len(context.job_def.nodes) > 1:
         # Steps downstream in this run wait for the step's output.
         yield from step_output(context, events)
+
+
+def _with_inputs(context: dg.AssetExecutionContext, keys: list[str]) -> list[str]:
+    """The partitions for which this run has built what the asset is built from.
+
+    What was built before this run counts for assets that are not in it.
+    """
+    of_run = context.job_def.asset_layer
+    own = of_run.asset_graph.get(context.asset_key)
+    inputs = [
+        parent
+        for parent in own.parent_keys & of_run.selected_asset_keys
+        if of_run.asset_graph.get(parent).partitions_def == own.partitions_def
+    ]
+    if not inputs:
+        return keys
+    kind = dg.DagsterEventType.ASSET_MATERIALIZATION
+    events = [
+        entry.asset_materialization
+        for entry in context.instance.all_logs(context.run.run_id, of_type=kind)
+    ]
+    built = {(event.asset_key, event.partition) for event in events if event is not None}
+    return [key for key in keys if all((parent, key) in built for parent in inputs)]
 
 
 def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import socket
 from collections.abc import Mapping
 from functools import cache
@@ -22,9 +21,6 @@ TAG = ".dagster/gristmill_worker"
 """Dagster's pages hide tags with the prefix `.dagster/`: nobody filters runs by this one."""
 CLUSTER = ".dagster/gristmill_ray"
 """The tag of a run on a Ray cluster: the Ray job. Its process may be on another machine."""
-FORKED = ".dagster/gristmill_forked"
-"""The tag of a run whose process the launcher forked: that process takes SIGINT as a request to
-cancel the run, and runs nothing else."""
 _EARLIER = "gristmill/worker"
 """The tag of runs that an earlier version started."""
 
@@ -86,27 +82,6 @@ def is_alive(signature: str) -> bool:
     """
     _, process, _ = signature.split(":")
     return identity(int(process)) == signature
-
-
-def interrupt(signature: str) -> bool:
-    """Send SIGINT to the process of a signature; returns whether it still runs on this machine.
-
-    signature: the value of the tag, as `identity` returned it.
-    """
-    try:
-        process = os.pidfd_open(int(signature.split(":")[1]))
-    except OSError:
-        return False
-    try:
-        # Compared once it is open: what was opened keeps meaning this process and no later one.
-        if not is_alive(signature):
-            return False
-        signal.pidfd_send_signal(process, signal.SIGINT)
-        return True
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(process)
 
 
 def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:

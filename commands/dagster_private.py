@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
@@ -175,100 +173,3 @@ def is_unknown(answer: Any) -> bool:
     answer: of `check_run_worker_health`.
     """
     return bool(answer.status == WorkerStatus.UNKNOWN)
-
-
-def fork_request(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[str, str] | None:
-    """Returns what a process needs to load the code of a run, and what it needs to execute the run.
-
-    instance: the Dagster instance.
-    run: a run that the UI, a sensor or a schedule has queued.
-
-    None where Dagster has other names, or the run does not say where its code is. The first text
-    is the same for all runs of one code location.
-    """
-    try:
-        from dagster._grpc.types import ExecuteExternalJobArgs
-        from dagster._serdes import serialize_value
-    except ImportError:
-        return None
-    if run.job_code_origin is None or run.remote_job_origin is None:
-        return None
-    return (
-        serialize_value(run.job_code_origin.repository_origin),
-        serialize_value(
-            ExecuteExternalJobArgs(
-                job_origin=run.remote_job_origin, run_id=run.run_id, instance_ref=instance.get_ref()
-            )
-        ),
-    )
-
-
-def load_code(origin: str, request: str) -> Any:
-    """Load the definitions of a code location; returns what `execute` takes.
-
-    origin, request: both texts of `fork_request`. Variables that the instance loads for the code
-        location are set first, as a code server does.
-    """
-    from dagster._core.origin import RepositoryPythonOrigin
-    from dagster._serdes import deserialize_value
-    from dagster._utils.hosted_user_process import recon_repository_from_origin
-
-    asked = _asked(request)
-    with dg.DagsterInstance.from_ref(asked.instance_ref) as instance:
-        instance.inject_env_vars(asked.job_origin.location_name)
-    code = recon_repository_from_origin(deserialize_value(origin, RepositoryPythonOrigin))
-    code.get_definition()
-    return code
-
-
-def execute(code: Any, request: str) -> bool:
-    """Execute a run in this process, as a code server does in the process that it starts.
-
-    code: of `load_code`.
-    request: the second text of `fork_request`.
-
-    Returns False where the run could not be read; its own failures stand in its events.
-    """
-    from dagster._grpc.impl import start_run_in_subprocess
-
-    asked = _asked(request)
-    job = code.get_reconstructable_job(asked.job_origin.job_name)
-    said = _Said()
-    stop = multiprocessing.get_context("fork").Event()
-    start_run_in_subprocess(request, job, said, stop)  # type: ignore[no-untyped-call]
-    return said.is_well
-
-
-def _asked(request: str) -> Any:
-    from dagster._grpc.types import ExecuteExternalJobArgs
-    from dagster._serdes import deserialize_value
-
-    return deserialize_value(request, ExecuteExternalJobArgs)
-
-
-class _Said:
-    """In the place of the queue by which a code server hears of the start of a run."""
-
-    is_well = True
-
-    def put(self, message: Any) -> None:
-        if (error := getattr(message, "serializable_error_info", None)) is not None:
-            self.is_well = False
-            sys.stderr.write(f"{error}\n")
-
-
-def report_crash(request: str, status: int) -> None:
-    """Close a run whose process ended before the run did; nothing where the run has ended.
-
-    request: the second text of `fork_request`.
-    status: of the process; a signal is negative.
-    """
-    from dagster._utils import get_run_crash_explanation
-
-    asked = _asked(request)
-    with dg.DagsterInstance.from_ref(asked.instance_ref) as instance:
-        run = instance.get_run_by_id(asked.run_id)
-        if run is not None and not run.is_finished:
-            prefix = f"Run execution process for {run.run_id}"
-            instance.report_engine_event(get_run_crash_explanation(prefix, status), run)
-            instance.report_run_failed(run)

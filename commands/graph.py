@@ -12,10 +12,9 @@ import click
 import dagster as dg
 
 import definitions
-from assets import choices, worker
+from assets import choices, ranges, worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
-from commands.runs import ranges
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
 from gristmill.run import interrupts
@@ -227,7 +226,7 @@ class Graph:
         if not wanted:
             yield from ([key] for key in keys)
             return
-        most = ranges.most_together(self._graph.get(asset).backfill_policy) if together else 1
+        most = ranges.most_together([self._graph.get(asset).backfill_policy]) if together else 1
         yield from ranges.ranges(wanted, self.known(asset), most)
 
     def known(self, asset: dg.AssetKey) -> Sequence[str]:

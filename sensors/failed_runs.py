@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from assets.ranges import PARTITION, RANGE
 from gristmill.printable import cut, plain
 
 MOST_NAMED: Final = 10
@@ -22,8 +23,6 @@ _MOST_REASON: Final = 500
 _MOST_NAME: Final = 200
 _MOST_ASSETS: Final = 5
 _MOST_LOGS: Final = 100
-_PARTITION: Final = "dagster/partition"
-_RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 _SECRETS: Final = (
     # A password in an address; the values of a query, among them signatures; tokens.
@@ -106,8 +105,8 @@ def described(
     instance: dg.DagsterInstance, run: dg.DagsterRun, ui: str, environment: Mapping[str, str]
 ) -> FailedRun:
     """Returns a failed run for people; `ui`, `environment`: as for `message`."""
-    start, end = (run.tags.get(tag, "") for tag in _RANGE)
-    partition = run.tags.get(_PARTITION) or (f"{start} to {end}" if start else "")
+    start, end = (run.tags.get(tag, "") for tag in RANGE)
+    partition = run.tags.get(PARTITION) or (f"{start} to {end}" if start else "")
     return FailedRun(
         run.run_id,
         _assets(run, _planned(instance, run)),

@@ -1,16 +1,19 @@
 """The sensor of an inbox: reports drops that have settled, and requests their runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets import ranges
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.inbox import Inbox, Start
+from assets.publishing import FAILS_ALONE
 from assets.versions import latest
 from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import ARRIVING, Arrival, Look, State, look, named_few
+from gristmill.inbox.listing import short_digest
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain
 from gristmill.untrusted.files import LinkRule
@@ -20,12 +23,15 @@ from sensors.reports import changes_of, events_of, newly_refused
 from sensors.unfinished import runs_again
 
 MOST_REQUESTS = 20
+"""Drops that one look takes, where each has a run of its own."""
 LOOK_SECONDS = 20.0
 INTERVAL_SECONDS = 15
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """Returns the sensor of an inbox: one run for each partition of a drop that has settled.
+    """Returns the sensor of an inbox: the drops that settle at the same look share a run.
+
+    A partition that the run does not build gets a run of its own: see `unfinished.py`.
 
     inbox: the folder to watch, and the assets to build.
     """
@@ -57,7 +63,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             lake.inbox(inbox.folder),
             state,
             lake.asked(inbox.folder, by_person=False),
-            most=MOST_REQUESTS,
+            most=max(MOST_REQUESTS, _most_together(inbox.targets)),
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
         )
@@ -91,18 +97,14 @@ def _answer(
     starts = {a.key: inbox.starts_of(instance, a, settled) for a in seen.arrivals}
     arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts, states)
     of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
-    requests = [
-        _request(arrival, start)
-        for number, (arrival, start) in enumerate(of_arrivals)
-        if not start.waiting and not _is_repeated(inbox, start, of_arrivals[:number])
-    ]
-    requested = {request.partition_key for request in requests}
+    new = inbox.additions(instance, arrivals, [start for _, start in of_arrivals])
+    requests = list(_requests(instance, of_arrivals, new))
+    requested = {start.partition for _, start in of_arrivals if not start.waiting}
     requests += [request for request in again if request.partition_key not in requested]
     changes = {
         arrival.key: changes_of(instance, inbox, arrival, partitions[arrival.key], links)
         for arrival in arrivals
     }
-    new = inbox.additions(instance, arrivals, [start for _, start in of_arrivals])
     events = events_of(inbox, arrivals, partitions, seen, changes)
     if seen.is_whole:
         found = out_of_order(instance, inbox, seen)
@@ -120,18 +122,42 @@ def _answer(
     )
 
 
-def _is_repeated(inbox: Inbox, start: Start, before: Sequence[tuple[Arrival, Start]]) -> bool:
-    """Whether another drop of this look starts the same run."""
-    return inbox.starts is not None and any(start == earlier for _, earlier in before)
+def _requests(
+    instance: dg.DagsterInstance,
+    starts: Iterable[tuple[Arrival, Start]],
+    new: Mapping[str, Sequence[str]],
+) -> Iterator[dg.RunRequest]:
+    """Yields the runs: partitions of the same assets that follow each other share one.
+
+    new: the dynamic partitions that this look adds, in their order.
+    """
+    together: dict[tuple[dg.AssetKey, ...], tuple[Start, dict[str, str]]] = {}
+    for arrival, start in starts:
+        if not start.waiting:
+            assets = tuple(asset.key for asset in start.assets)
+            # Several drops may start the same run: it starts once.
+            _, run_keys = together.setdefault(assets, (start, {}))
+            run_keys.setdefault(start.partition, _run_key(arrival, start.partition))
+    for assets, (start, run_keys) in together.items():
+        partitions = start.assets[0].partitions_def
+        assert partitions is not None
+        known = list(partitions.get_partition_keys(dynamic_partitions_store=instance))
+        if isinstance(partitions, dg.DynamicPartitionsDefinition):
+            known += new.get(str(partitions.name), ())
+        for keys in ranges.ranges(run_keys, known, _most_together(start.assets)):
+            of_drops = [run_keys[key] for key in keys]
+            is_alone = len(keys) == 1
+            yield dg.RunRequest(
+                run_key=of_drops[0] if is_alone else f"{keys[0]}...:{short_digest(str(of_drops))}",
+                partition_key=keys[0] if is_alone else None,
+                tags=None if is_alone else {**ranges.tags(keys), FAILS_ALONE: "true"},
+                # Without it, the list of runs has no target for the run.
+                asset_selection=list(assets),
+            )
 
 
-def _request(arrival: Arrival, start: Start) -> dg.RunRequest:
-    return dg.RunRequest(
-        run_key=_run_key(arrival, start.partition),
-        partition_key=start.partition,
-        # Without it, the list of runs has no target for the run.
-        asset_selection=[asset.key for asset in start.assets],
-    )
+def _most_together(assets: Sequence[dg.AssetsDefinition]) -> int:
+    return ranges.most_together(asset.backfill_policy for asset in assets)
 
 
 def _split_built(

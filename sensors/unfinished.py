@@ -1,8 +1,9 @@
 """Drops that were taken and are not built: their runs are requested again.
 
 A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
-that nobody asked for since what they are built from was built. A run that failed by an error, and
-one that a person cancelled, are left alone. See also `raw_drops.py`: the first run of a drop.
+that nobody asked for since what they are built from was built. A partition that a run of several
+did not build gets a run of its own. A run of one partition that failed by an error, and one that a
+person cancelled, are left alone. See also `raw_drops.py`: the first run of a drop.
 Source: docs/drops.md#interrupted-runs.
 """
 
@@ -14,6 +15,7 @@ from typing import Final
 import dagster as dg
 
 from assets.inbox import Inbox, Start
+from assets.ranges import RANGE, last_run
 from assets.versions import DATA_VERSION
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
@@ -26,8 +28,6 @@ MOST_TRIES: Final = 3
 MOST_ASKED: Final = 20
 """Partitions whose runs one tick looks into; the others come in the next ticks."""
 _LEFT: Final = 1000  # in place of the number of tries, where a run is left alone
-_PARTITION: Final = "dagster/partition"
-_RANGE: Final = "dagster/asset_partition_range_start"
 _UNDER_WAY: Final = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -75,12 +75,10 @@ def runs_again(
     start = next((at for at, key in enumerate(open_) if key >= state.asked_from), 0)
     looked_at = [*open_[start:], *open_[:start]][:MOST_ASKED]
     state.asked_from = "" if len(open_) <= MOST_ASKED else f"{looked_at[-1]}\0"
-    if not looked_at or _is_range_under_way(instance, inbox):
-        return
     for key in looked_at:
         each = behind[key]
         each_tries = _tries(state, each)
-        reason = _reason(instance, each)
+        reason = _reason(inbox, instance, each)
         if reason is None:
             continue
         if not reason:
@@ -169,29 +167,12 @@ def _wanted(
                 yield start, key if inbox.starts is not None else start.partition
 
 
-def _is_range_under_way(instance: dg.DagsterInstance, inbox: Inbox) -> bool:
-    """Whether a run of many partitions builds targets of the inbox: it may build any of them."""
-    targets = {asset.key for asset in inbox.targets}
-    runs = instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY), limit=100)
-    return any(_RANGE in run.tags and targets & set(run.asset_selection or ()) for run in runs)
-
-
-def _reason(instance: dg.DagsterInstance, behind: Behind) -> str | None:
+def _reason(inbox: Inbox, instance: dg.DagsterInstance, behind: Behind) -> str | None:
     """Why targets are to be built; empty where they are left alone, None where that is open."""
-    assets = {asset.key for asset in behind.assets}
-    filter_ = dg.RunsFilter(tags={_PARTITION: behind.partition})
-    records = instance.get_run_records(filter_, limit=20)
-    last = next(
-        (
-            record
-            for record in records
-            if not record.dagster_run.asset_selection
-            or assets & set(record.dagster_run.asset_selection)
-        ),
-        None,
-    )
-    if last is not None and last.dagster_run.status in _UNDER_WAY:
+    newest = last_run(instance, [asset.key for asset in inbox.targets], behind.partition)
+    if newest is not None and newest.dagster_run.status in _UNDER_WAY:
         return None
+    last = last_run(instance, [asset.key for asset in behind.assets], behind.partition)
     if _is_current(instance, behind):
         return ""
     source = _latest(instance, *max(behind.sources, key=lambda each: each[2])[:2])
@@ -203,9 +184,10 @@ def _reason(instance: dg.DagsterInstance, behind: Behind) -> str | None:
         named = ", ".join(asset.key.to_user_string() for asset in behind.assets)
         return f"{behind.partition}: {named} not built since its inputs were"
     run = last.dagster_run
-    if not _was_interrupted(instance, run):
+    if not _is_repeated(instance, run):
         return ""
-    return f"{behind.partition}: its run {run.run_id[:8]} was interrupted"
+    ended = "did not build it" if RANGE[0] in run.tags else "was interrupted"
+    return f"{behind.partition}: its run {run.run_id[:8]} {ended}"
 
 
 def _is_current(instance: dg.DagsterInstance, behind: Behind) -> bool:
@@ -240,11 +222,13 @@ def _latest(
     return records[0] if records else None
 
 
-def _was_interrupted(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Whether a run ended by no error of its own, and no person cancelled it."""
+def _is_repeated(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether a run ended by no error of this very partition, and no person cancelled it."""
     if run.status is dg.DagsterRunStatus.CANCELED:
         asked = dg.DagsterEventType.RUN_CANCELING
         return not instance.all_logs(run.run_id, of_type=asked)
+    if RANGE[0] in run.tags:
+        return True  # the error, if there was one, may be that of another partition
     if run.status is not dg.DagsterRunStatus.FAILURE:
         return False
     failures = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)

@@ -1,6 +1,6 @@
 """What became of the partitions that a run builds, and what its checks say if it skips them.
 
-A run that fails, or that leaves a partition unbuilt, does not reach the steps of its checks, and
+A run that fails, or that builds nothing, does not reach the steps of its checks, and
 Dagster would show every check that it planned as failed or skipped. So the asset's own step looks
 at the partitions that it did publish, and reports the states of the checks. See also
 `runs.py`: how states are reported.
@@ -43,7 +43,6 @@ class Outcomes:
         self._checked = CHECKED.get(context.asset_key)
         self._published: list[str] = []
         self.done: list[tuple[str | None, Artifact]] = []
-        self._has_unbuilt = False
         self._lake: Lake = context.resources.lake
         self._unkept: list[Callable[[Verdicts], object]] = []
 
@@ -75,7 +74,6 @@ class Outcomes:
         try:
             yield
         except NothingToBuild:
-            self._has_unbuilt = True
             if self._checked is not None:
                 name = self._checked.name
                 self._say(lambda verdicts: verdicts.not_failed(name, key or ""))
@@ -99,7 +97,7 @@ class Outcomes:
 
     @contextmanager
     def spoken_for(self) -> Iterator[Outcomes]:
-        """Speak for the checks of the run if the step fails, is interrupted, or has no output."""
+        """Speak for the checks of the run if the step fails, is interrupted, or builds nothing."""
         try:
             yield self
         except GeneratorExit:
@@ -107,7 +105,7 @@ class Outcomes:
         except BaseException:
             self._speak()
             raise
-        if self._has_unbuilt:
+        if not self._published:  # the step has no output
             self._speak()
 
     def _say(self, said: Callable[[Verdicts], object]) -> None:

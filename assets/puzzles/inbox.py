@@ -11,6 +11,7 @@ import dagster as dg
 
 from assets.family import Definitions
 from assets.inbox import Start
+from assets.ranges import last_run
 from gristmill.data_root import DataRoot
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.known_recipes import (
@@ -62,11 +63,8 @@ def starts_of_recipe(
 
 def _is_started(instance: dg.DagsterInstance, recipe: Recipe, since: datetime) -> bool:
     """Whether a run of the recipe was created after a time. It reads the recipe when it starts."""
-    runs = instance.get_runs(
-        dg.RunsFilter(tags={"dagster/partition": recipe.name}, created_after=since)
-    )
-    asset = dg.AssetKey.from_user_string(recipe.asset)
-    return any(asset in (run.asset_selection or ()) for run in runs)
+    run = last_run(instance, [dg.AssetKey.from_user_string(recipe.asset)], recipe.name)
+    return run is not None and run.create_timestamp > since
 
 
 def _start(built: Definitions, lake: DataRoot, recipe: Recipe, known: Collection[str]) -> Start:

@@ -76,7 +76,7 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         values = {name: value.value for name, value in materialization.metadata.items()}
-        # Dagster may add an event without our facts: see `assets/step_output.py`.
+        # Dagster may add an event without our facts: see `assets/ranges.py`.
         if "status" in values:
             found[materialization.partition] = values
     return found

@@ -13,9 +13,9 @@ import dagster as dg
 
 import definitions
 from assets import versions
+from assets.ranges import PARTITION
 from commands.graph import Graph
 from commands.runs.outcomes import PLANNED, named_in
-from commands.runs.ranges import PARTITION
 from commands.runs.table import Outcome
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain

@@ -1,8 +1,9 @@
 """One partition, many partitions and unchanged ones, as Dagster records them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -10,7 +11,7 @@ import pytest
 from dagster._serdes import serialize_value
 
 from assets import configs, worker
-from assets.publishing import BATCH, publish_asset
+from assets.publishing import BATCH, FAILS_ALONE, publish_asset
 from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.publish.build import Attempt, Build
@@ -131,20 +132,20 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def run(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
     def materialize(
-        *assets: Any, keys: list[str] | None = None, config: dict[str, Any] | None = None
+        *assets: Any,
+        keys: list[str] | None = None,
+        config: dict[str, Any] | None = None,
+        tags: Mapping[str, str] = MappingProxyType({}),
     ) -> dg.ExecuteInProcessResult:
-        tags = (
-            {}
-            if keys is None or len(keys) == 1
-            else dict(zip(RANGE, (keys[0], keys[-1]), strict=True))
-        )
+        several = keys is not None and len(keys) > 1
+        ends = dict(zip(RANGE, (keys[0], keys[-1]), strict=True)) if keys and several else {}
         return dg.materialize(
             [source, settled, first, second, alone],
             selection=list(assets),
             instance=instance,
             resources={"lake": Lake(data_root=str(tmp_path))},
             partition_key=keys[0] if keys is not None and len(keys) == 1 else None,
-            tags=tags,
+            tags={**tags, **ends},
             run_config={"ops": {"first": {"config": config}}} if config else None,
             raise_on_error=False,
         )
@@ -233,6 +234,53 @@ def test_downstream_of_a_batch_in_the_same_run_is_built(run, instance):
         tags = latest(instance, "second", key).tags
         assert tags["dagster/input_data_version/first"] == upstream.tags["dagster/data_version"]
         assert upstream.metadata["status"].value == "built"
+
+
+def built_by(result: dg.ExecuteInProcessResult, asset: str) -> list[str | None]:
+    """The partitions of an asset that a run built, each with one event."""
+    events = result.get_asset_materialization_events()
+    found = [event.step_materialization_data.materialization for event in events]
+    return [event.partition for event in found if event.asset_key == dg.AssetKey(asset)]
+
+
+def test_in_a_batch_of_a_sensor_what_fails_alone_neither_fails_the_run_nor_stops_the_others(
+    run, instance, tmp_path
+):
+    run("first", "second", keys=["k05"])
+    for trouble in ("bad", "bug", "none"):
+        (tmp_path / trouble).touch()
+    result = run("first", "second", keys=KEYS, tags={FAILS_ALONE: "true"})
+    assert result.success
+    # What was built of k05 before is not taken for an answer of this run.
+    assert built_by(result, "first") == built_by(result, "second") == KEYS[:5]
+    warnings = [
+        entry.user_message
+        for entry in instance.all_logs(result.run_id)
+        if entry.user_message.endswith("\nEach of them gets a run of its own.")
+    ]
+    assert warnings == [
+        "2 of 8 partitions failed, the others are published:\nk05: k05: the input is broken\n"
+        "k06: ZeroDivisionError: division by zero\nWhat to do:\nk06: gristmill does not expect "
+        "this error: report it with the stack trace of the run's log\n"
+        "Each of them gets a run of its own."
+    ]
+
+
+def test_a_batch_of_a_sensor_of_which_nothing_is_built_builds_nothing_from_it(run, tmp_path):
+    for trouble in ("bad", "bug", "none"):
+        (tmp_path / trouble).touch()
+    result = run("first", "second", keys=KEYS[5:], tags={FAILS_ALONE: "true"})
+    assert result.success
+    assert built_by(result, "first") == built_by(result, "second") == []
+
+
+def test_downstream_of_a_batch_is_built_for_the_partitions_that_had_something_to_build(
+    run, tmp_path
+):
+    (tmp_path / "none").touch()
+    result = run("first", "second", keys=KEYS)
+    assert result.success
+    assert built_by(result, "first") == built_by(result, "second") == KEYS[:7]
 
 
 def test_an_asset_without_partitions_is_published(run, instance, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -77,28 +76,3 @@ def test_a_code_server_on_a_port_answers_while_it_listens():
         tag = json.dumps({"host": "127.0.0.1", "port": server.getsockname()[1]})
         assert worker.answers(tag)
     assert not worker.answers(tag)
-
-
-def test_sigint_reaches_the_process_of_a_signature_alone():
-    # Where a shell started the tests in the background, SIGINT would be ignored.
-    with subprocess.Popen(["sleep", "60"], preexec_fn=_take_sigint) as process:  # noqa: PLW1509
-        boot, id_, started = str(worker.identity(process.pid)).split(":")
-        assert not worker.interrupt(f"{boot}:{id_}:{int(started) - 1}")
-        assert not worker.interrupt(f"00000000:{id_}:{started}")
-        assert process.poll() is None
-        assert worker.interrupt(f"{boot}:{id_}:{started}")
-        assert process.wait(60) == -signal.SIGINT
-    assert not worker.interrupt(f"{boot}:{id_}:{started}")
-
-
-def test_a_process_that_has_ended_takes_no_sigint_before_its_parent_took_note():
-    with subprocess.Popen(["sleep", "60"]) as process:
-        signature = str(worker.identity(process.pid))
-        process.kill()
-        while worker.is_alive(signature):
-            time.sleep(0.01)
-        assert not worker.interrupt(signature)
-
-
-def _take_sigint():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

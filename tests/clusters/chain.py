@@ -25,12 +25,11 @@ from dagster._core.launcher import LaunchRunContext
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 
 import definitions
-from assets import worker
+from assets import ranges, worker
 from commands.arrivals import register
 from commands.dagster_private import gone
 from commands.graph import INBOXES, Graph
 from commands.reap import why_dead
-from commands.runs import ranges
 from gristmill.layout import WORK
 from resources.lake import CHECKOUT, Lake
 

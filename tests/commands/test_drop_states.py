@@ -36,6 +36,7 @@ from tests.commands.inbox_cases import (
     Case,
 )
 from tests.run_folder import RunFolder
+from tests.sensors.run_requests import partitions_of
 
 pytestmark = pytest.mark.sampled(0.4)
 
@@ -228,7 +229,8 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
     assert empty.arrivals(case) == (False, {case.key: (READY, untaken)})
     tick = empty.settled_tick(case)
     assert case.asset in _requested(tick)
-    assert case.partition in {request.partition_key for request in tick.run_requests or ()}
+    asked = [key for request in tick.run_requests or () for key in partitions_of(request)]
+    assert case.partition in asked
     assert empty.arrivals(case) == (True, {})
     assert case.shown not in empty.run("ls", str(empty.data)).output
     again = empty.run(*words)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assets import worker
+from assets.ranges import PARTITION, RANGE
 from bench.servers import Server, copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.layout import WORK
@@ -44,7 +45,7 @@ _OBSERVATIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key
   ... on AssetNode { assetObservations(limit: 50) { description partition } } } }"""
 _TICKS = """query($sensor: SensorSelector!) { sensorOrError(sensorSelector: $sensor) {
   ... on Sensor { sensorState { ticks(limit: 20) { status skipReason error { message } } } } } }"""
-_RUNS = """query($tags: [ExecutionTag!]) { runsOrError(filter: { tags: $tags }) {
+_RUNS = """{ runsOrError {
   ... on Runs { results { runId status tags { key value } } } } }"""
 _BACKFILL = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(
   backfillParams: $params) { __typename ... on LaunchBackfillSuccess { backfillId }
@@ -180,10 +181,14 @@ class LiveInstance:
         return ticks
 
     def runs(self, key: str | None) -> list[Run]:
-        """The runs of one partition, or for None all runs; the latest first."""
-        tags = [] if key is None else [{"key": "dagster/partition", "value": key}]
-        found = self.server.ask(_RUNS, tags=tags)["runsOrError"]["results"]
-        return [_run(item) for item in found]
+        """The runs of one partition, or for None all runs; the latest first.
+
+        A run of several partitions counts for the first and the last of them.
+        """
+        found = map(_run, self.server.ask(_RUNS)["runsOrError"]["results"])
+        return [
+            run for run in found if key is None or key in map(run.tags.get, (PARTITION, *RANGE))
+        ]
 
     def ended(self, key: str, count: int = 1) -> list[Run]:
         """The runs of a partition, once there are `count` and all have ended."""

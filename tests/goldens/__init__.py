@@ -59,6 +59,6 @@ def with_the_code_that_stands(root: SampleRoot) -> dict[str, dict[str, Versions]
     entries = recorded()
     for asset, versions in sorted(measured(root).items()):
         code = families.code_of_asset(asset)
-        if code.modules:
+        if code.entries:
             entries.setdefault(asset, {})[code.digest] = dict(sorted(versions.items()))
     return entries

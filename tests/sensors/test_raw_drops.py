@@ -8,9 +8,11 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox, Start
+from assets.publishing import FAILS_ALONE
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
+from tests.sensors.run_requests import partitions_of
 from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 partitions = dg.DynamicPartitionsDefinition(name="toy_drops")
@@ -39,30 +41,36 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-@pytest.fixture
-def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
-    cursor: list[str | None] = [None]
-    sensor = raw_drop_sensor(INBOX)
-    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+class Ticks:
+    """Looks of the sensor of an inbox with one target; each goes on where the last one ended."""
 
-    def evaluate() -> dg.SensorResult:
-        lake = Lake(data_root=str(tmp_path))
+    def __init__(self, instance: dg.DagsterInstance, root: Path, inbox: Inbox = INBOX) -> None:
+        self._instance, self._lake = instance, Lake(data_root=str(root))
+        self._sensor, self._targets = raw_drop_sensor(inbox), list(inbox.targets)
+        self.cursor: str | None = None
+        (root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+
+    def __call__(self) -> dg.SensorResult:
+        resources = {"lake": self._lake}
         context = dg.build_sensor_context(
-            instance=instance,
-            cursor=cursor[0],
-            resources={"lake": lake},
-            definitions=dg.Definitions(assets=[raw_drop, text], resources={"lake": lake}),
+            instance=self._instance,
+            cursor=self.cursor,
+            resources=resources,
+            definitions=dg.Definitions(assets=[raw_drop, *self._targets], resources=resources),
         )
-        result = sensor(context)
+        result = self._sensor(context)
         if isinstance(result, dg.SkipReason):
             return dg.SensorResult(skip_reason=result)
         assert isinstance(result, dg.SensorResult)
-        cursor[0] = result.cursor
+        self.cursor = result.cursor
         for request in result.dynamic_partitions_requests or []:
-            instance.add_dynamic_partitions("toy_drops", request.partition_keys)
+            self._instance.add_dynamic_partitions("toy_drops", request.partition_keys)
         return result
 
-    return evaluate
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Ticks:
+    return Ticks(instance, tmp_path)
 
 
 def reported(result: dg.SensorResult) -> list[Any]:
@@ -205,6 +213,79 @@ def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
     assert len(messages) == 21
 
 
+# Drops of which several share a run.
+
+
+def of_many(most: int, name: str = "meal") -> dg.AssetsDefinition:
+    policy = dg.BackfillPolicy.multi_run(most)
+
+    @dg.asset(key=["toy", name], deps=[raw_drop], partitions_def=partitions, backfill_policy=policy)
+    def meal() -> None: ...
+
+    return meal
+
+
+def shared(result: dg.SensorResult) -> list[str]:
+    return ["-".join(partitions_of(request)) for request in result.run_requests or []]
+
+
+def test_drops_that_settle_at_the_same_look_share_a_run_up_to_the_policy_of_their_assets(
+    tmp_path, instance
+):
+    inbox = Inbox("toy", raw_drop.key, partitions, [of_many(3), of_many(100, "crumbs")])
+    look = Ticks(instance, tmp_path, inbox)
+    for number in range(7):
+        land(tmp_path, f"d{number}")
+    look()
+    result = look()
+    assert shared(result) == ["d0-d2", "d3-d5", "d6"]
+    together, _, alone = result.run_requests
+    assert together.tags[FAILS_ALONE] == "true" and FAILS_ALONE not in alone.tags
+    assert together.asset_selection == [asset.key for asset in inbox.targets]
+    assert {event.partition for event in reported(result)} == {f"d{n}" for n in range(7)}
+    assert look().run_requests == []
+
+
+def test_a_shared_run_takes_no_partition_between_those_that_landed(tmp_path, instance):
+    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    for key in ("d1", "d3", "d2"):
+        land(tmp_path, key)
+    look()
+    assert shared(look()) == ["d1-d3"]
+    for key in ("d0", "d1", "d3"):
+        land(tmp_path, key, text="wheat")
+    look()
+    # The new one comes after all that were there.
+    assert shared(look()) == ["d1", "d3-d0"]
+
+
+def test_a_shared_run_has_the_same_key_where_a_look_is_repeated_and_another_for_other_drops(
+    tmp_path, instance
+):
+    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    land(tmp_path, "d1"), land(tmp_path, "d2")
+    look()
+    before = look.cursor
+    (first,) = look().run_requests or []
+    look.cursor = before
+    (repeated,) = look().run_requests or []
+    assert first.run_key == repeated.run_key
+    assert str(first.run_key).startswith("d1...:")
+    land(tmp_path, "d2", text="wheat"), land(tmp_path, "d3")
+    look()
+    (changed,) = look().run_requests or []
+    assert changed.run_key != first.run_key
+
+
+def test_one_look_takes_as_many_drops_as_a_run_may_have(tmp_path, instance):
+    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    for number in range(120):
+        land(tmp_path, f"d{number:03}")
+    look()
+    assert shared(look()) == ["d000-d099"]
+    assert shared(look()) == ["d100-d119"]
+
+
 # One drop that starts runs of several assets, each with partitions of its own.
 
 
@@ -302,7 +383,7 @@ def test_drops_that_settle_together_start_a_common_run_once(see, tmp_path):
     land(tmp_path, "d1"), land(tmp_path, "d2")
     see()
     result = see()
-    assert requested(result) == [("toy/a", "d1-alone"), ("toy/b", "both"), ("toy/a", "d2-alone")]
+    assert requested(result) == [("toy/a", "d1-alone"), ("toy/a", "d2-alone"), ("toy/b", "both")]
     assert {event.partition for event in reported(result)} == {"d1", "d2"}
 
 

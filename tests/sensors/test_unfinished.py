@@ -254,6 +254,41 @@ def test_nothing_is_requested_while_a_run_of_many_partitions_builds_it(toy):
     assert toy.tick() == WHOLE
 
 
+TOGETHER = {
+    "dagster/asset_partition_range_start": "d1",
+    "dagster/asset_partition_range_end": "d2",
+}
+
+
+def test_what_a_run_of_many_partitions_did_not_build_gets_a_run_of_its_own(toy):
+    toy.land("d2")
+    toy.tick(), toy.tick()
+    toy.begin("", dg.DagsterRunStatus.SUCCESS, **TOGETHER)
+    for asset in (pack, values):
+        toy.instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition="d1"))
+    assert toy.tick() == [("d2", ["pack", "values"])]
+    toy.run("d2", "pack", "values", pack=ERROR)
+    assert [toy.tick(), toy.tick()] == [[], []]
+
+
+@pytest.mark.parametrize("is_person", [True, False], ids=["a person", "nobody"])
+def test_a_run_of_many_partitions_that_was_cancelled(toy, is_person):
+    toy.land("d2")
+    toy.tick(), toy.tick()
+    run = toy.begin("", dg.DagsterRunStatus.STARTED, **TOGETHER)
+    if is_person:
+        toy.instance.report_run_canceling(run)
+    toy.instance.report_run_canceled(run)
+    assert [key for key, _ in toy.tick()] == ([] if is_person else ["d1", "d2"])
+
+
+def test_a_partition_does_not_wait_for_a_run_of_others(toy):
+    toy.land("d2")
+    toy.tick(), toy.tick()
+    toy.begin("", dg.DagsterRunStatus.STARTED, **dict.fromkeys(TOGETHER, "d2"))
+    assert toy.tick() == WHOLE
+
+
 def test_many_partitions_are_looked_into_in_turn(toy, monkeypatch):
     monkeypatch.setattr(unfinished, "MOST_ASKED", 2)
     for number in range(2, 6):
@@ -290,7 +325,7 @@ def test_the_next_tick_goes_on_after_the_last_key_with_the_one_that_follows(toy,
         toy.land(key)
     toy.tick(), toy.tick()
     seen: list[str] = []
-    monkeypatch.setattr(unfinished, "_reason", lambda _, each: seen.append(each.partition))
+    monkeypatch.setattr(unfinished, "_reason", lambda *those: seen.append(those[-1].partition))
     state = State.read(toy.cursor)
     state.asked_from = ""
     toy.cursor = state.write()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import dagster as dg
 import pytest
 
+from assets import ranges
 from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
@@ -15,6 +16,7 @@ from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.puzzles.drops import put_recipe, put_tasks
+from tests.sensors.run_requests import partitions_of
 
 Tick = Callable[[], list[tuple[str, str | None]]]
 
@@ -25,6 +27,7 @@ def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
     import definitions
 
     definitions = definitions.build_defs({"lake": lake})
+    graph = definitions.resolve_implicit_global_asset_job_def()
     cursors: dict[str, str | None] = {}
     lake.root.mkdir(exist_ok=True)
     (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
@@ -47,13 +50,10 @@ def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
                 instance.add_dynamic_partitions(name, keys)
             for request in result.run_requests or []:
                 (asset,) = request.asset_selection or []
-                found.append((asset.to_user_string(), request.partition_key))
-                run = dg.DagsterRun(
-                    job_name="__ASSET_JOB",
-                    asset_selection=frozenset({asset}),
-                    tags={"dagster/partition": str(request.partition_key)},
-                )
-                instance.add_run(run)
+                keys = partitions_of(request)
+                found += [(asset.to_user_string(), key) for key in keys]
+                job = graph.get_subset(asset_selection=frozenset({asset}))
+                instance.create_run_for_job(job_def=job, tags=ranges.tags(keys))
         return found
 
     return tick

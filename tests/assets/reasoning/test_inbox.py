@@ -19,6 +19,7 @@ from gristmill.reasoning.raw.ready import available, keys_of
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import built
+from tests.sensors.run_requests import partitions_of
 
 (INBOX,) = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
@@ -65,11 +66,11 @@ def drop(lake: Lake, *files: str) -> Path:
     return path.parent
 
 
-def requested(result: dg.SensorResult) -> list[str | None]:
-    return [request.partition_key for request in result.run_requests or ()]
+def requested(result: dg.SensorResult) -> list[str]:
+    return ["-".join(partitions_of(request)) for request in result.run_requests or ()]
 
 
-def test_a_settled_drop_starts_one_run_for_each_of_its_splits_and_a_later_split_another(
+def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_another(
     tick: Any, lake: Lake
 ) -> None:
     drop(lake, "gsm8k/test.jsonl")
@@ -87,7 +88,7 @@ def test_a_settled_drop_starts_one_run_for_each_of_its_splits_and_a_later_split_
     assert requested(tick()) == []
     drop(lake, "gsm8k/train-00000-of-00001.jsonl")
     assert requested(tick()) == []
-    assert requested(tick()) == ["gsm8k__train", "gsm8k__test"]
+    assert requested(tick()) == ["gsm8k__train-gsm8k__test"]
 
 
 def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_known_ones(

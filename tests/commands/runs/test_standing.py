@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 import definitions
+from assets.ranges import RANGE
 from commands.graph import Graph
-from commands.runs.ranges import RANGE
 from commands.runs.standing import Plan, Standing
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.publish.slot import slot_of_folder
