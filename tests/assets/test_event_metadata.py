@@ -129,10 +129,13 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
 
 
 def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:
-    more = {"inputs": [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(200)]}
-    metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
-    assert "cut" not in value(metadata, "provenance")
-    assert stored(metadata) <= MOST_BYTES
+    inputs = [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(110)]
+    for count, kept in ((80, 80), (110, 55)):
+        more = {"inputs": inputs[:count]}
+        metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
+        assert value(metadata, "provenance")["inputs"] == inputs[:kept]
+        assert ("cut" in value(metadata, "provenance")) == (kept < count)
+        assert stored(metadata) <= MOST_BYTES
 
 
 def test_names_from_drops_take_no_name_of_an_event() -> None:

@@ -120,8 +120,13 @@ def board_svg(
     body = [_definitions({piece for piece in board if piece})]
     body.append(text_at(_LEFT, 22, fitted(title, _SIDE, 12.5), 12.5, INK, BOLD))
     body.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="{_LIGHT}"/>')
-    dark = [square for square in range(64) if (square % 8 + square // 8) % 2 == 0]
-    body.append(f'<path d="{"".join(map(_cell, dark))}" fill="{_DARK}"/>')
+    # Each row is a dashed line: its gaps are the light squares.
+    middles = range(_TOP + _CELL // 2, _TOP + _SIDE, _CELL)
+    starts = (_LEFT + _CELL, _LEFT) * 4
+    ends = _LEFT + _SIDE
+    rows = "".join(f"M{x} {y}H{ends}" for x, y in zip(starts, middles, strict=True))
+    dashes = f'stroke="{_DARK}" stroke-width="{_CELL}" stroke-dasharray="{_CELL}"'
+    body.append(f'<path d="{rows}" {dashes}/>')
     body += [f'<path d="{_cell(square)}" fill="{fill}"/>' for square, fill in marked.items()]
     body += [_piece(square, piece) for square, piece in enumerate(board) if piece]
     for i in range(8):
