@@ -103,7 +103,7 @@ def event_metadata(
         numbers["dagster/partition_row_count"] = numbers["rows"]
     left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
     left -= columns.stored_bytes(record.asset)
-    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
+    whole = bounded_record(record.model_dump(mode="json", exclude_none=True), _RECORD_BYTES)
     texts = bounded_documents(documents, left - _size(whole))
     metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
     metadata |= numbers

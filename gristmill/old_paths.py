@@ -15,8 +15,12 @@ from types import ModuleType
 from typing import Final
 
 MOVED: Final = {
-    f"gristmill.{family}.build": f"gristmill.{family}.builders"
-    for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+    **{
+        f"gristmill.{family}.build": f"gristmill.{family}.builders"
+        for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+    },
+    "gristmill.puzzles.domains.arc_places": "gristmill.puzzles.domains.arc_kernels",
+    "gristmill.puzzles.format.identifiers": "gristmill.puzzles.format.metadata",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

@@ -27,8 +27,8 @@ from gristmill.publish.build import Published
 class Record(SimpleNamespace):
     """As much of a record as an event needs."""
 
-    def model_dump(self, mode: str) -> dict[str, Any]:
-        assert mode == "json"
+    def model_dump(self, mode: str, exclude_none: bool) -> dict[str, Any]:
+        assert mode == "json" and exclude_none
         return {"asset": self.asset, "counts": self.counts, **self.more}
 
 

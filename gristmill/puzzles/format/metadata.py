@@ -1,6 +1,6 @@
-"""`dataset.json` of a split: its keys, its text, and how it is read.
+"""`dataset.json` of a split: its keys, its text, how it is read; the names in `identifiers.json`.
 
-Source: docs/formats/puzzles.md#contract
+Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers
 """
 
 from __future__ import annotations
@@ -113,3 +113,16 @@ def _check_values(read: Mapping[str, Any], path: Path) -> None:
         raise BadInput(path, "sets must name at least one set, and none twice")
     if read["seq_len"] < 1 or read["vocab_size"] < 1:
         raise BadInput(path, "seq_len and vocab_size must be at least 1")
+
+
+def read_identifiers(path: Path) -> list[str]:
+    """Read the list of names. Raises BadInput where the file is missing or holds something else."""
+    try:
+        read = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise BadInput(path, "is missing") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"is not JSON: {error}") from error
+    if not isinstance(read, list) or not all(isinstance(name, str) for name in read):
+        raise BadInput(path, "must hold a list of names")
+    return read

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import Violation
 from gristmill.puzzles.domains.domino_augment import MODULAR, canonical
 from gristmill.puzzles.domains.domino_findings import (
     MODULAR_BREAKS,
@@ -25,11 +24,10 @@ from gristmill.puzzles.domains.domino_rows import ENCODING, LEFT, ON_RIGHT, POSI
 from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.laws.domino_draws import Redraws
-from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.encoding import encoding_laws, first_of, unnamed_laws
 from gristmill.puzzles.laws.groups import Marks
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-_MOST: Final = 24
 _PLAIN: Final = "reversal"
 
 
@@ -63,13 +61,7 @@ def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     Source: docs/formats/puzzles.md#domino
     """
     dataset = Dataset.of(dataset)
-    found = _violations(dataset)
-    try:
-        yield from islice(found, _MOST)
-        if more := sum(1 for _ in found):
-            yield Violation("domino", str(dataset.folder), f"{more:,} more violations")
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
+    yield from first_of(_violations(dataset), "domino", dataset)
 
 
 def _violations(dataset: Dataset) -> Iterator[Violation]:

@@ -28,7 +28,7 @@ from gristmill.puzzles.domains.domino_rows import (
     VALUES,
 )
 from gristmill.puzzles.domains.randomness import below, mixed, shuffle, start
-from gristmill.puzzles.laws.groups import Batch, Bools, Marks, Repeats
+from gristmill.puzzles.laws.groups import Batch, Bools, Marks, Repeats, narrow
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 from gristmill.run.kernels import kernel
 
@@ -95,8 +95,8 @@ class Redraws:
             np.clip(tokens, 0, VALUES).astype(np.uint8) for tokens in (batch.inputs, batch.labels)
         )
         _compare(
-            _narrow(rows.inputs),
-            _narrow(rows.labels),
+            narrow(rows.inputs),
+            narrow(rows.labels),
             here[:, 2].astype(np.int64),
             batch.is_source,
             batch.place,
@@ -109,14 +109,6 @@ class Redraws:
             marks,
         )
         return wrong, marks
-
-
-def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Tokens in a type that the kernel knows; no wrong value becomes a valid one."""
-    if tokens.dtype in (np.uint8, np.int32):
-        return tokens
-    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
-    return narrowed
 
 
 @njit

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
+from typing import Final
 
-from gristmill.contract import Violation
+from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.encoding import Encoding
 from gristmill.puzzles.read.rows import Dataset
+
+_MOST: Final = 24
 
 
 def encoding_laws(dataset: Dataset, encoding: Encoding) -> Iterator[Violation]:
@@ -36,3 +40,16 @@ def unnamed_laws(dataset: Dataset) -> Iterator[Violation]:
                 int(identifiers.argmax()) if identifiers.max() > 0 else int(identifiers.argmin())
             )
             yield Violation("identifier", f"{place} entry {first}", "must be 0, the blank one")
+
+
+def first_of(found: Iterator[Violation], law: str, dataset: Dataset) -> Iterator[Violation]:
+    """Yields the first violations of a dataset, and how many more there are; errors are one, too.
+
+    found: the violations. law: that of the number. dataset: of all.
+    """
+    try:
+        yield from islice(found, _MOST)
+        if more := sum(1 for _ in found):
+            yield Violation(law, str(dataset.folder), f"{more:,} more violations")
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))

@@ -92,3 +92,11 @@ class Repeats:
                 example = b"".join(np.asarray(of[row]).tobytes() for of in self._tokens)
                 if (other := seen.setdefault(example, row)) != row and row >= first:
                     yield row, other
+
+
+def narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Tokens in a type that the compiled checks know; no wrong value becomes a valid one."""
+    if tokens.dtype in (np.uint8, np.int32):
+        return tokens
+    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
+    return narrowed
