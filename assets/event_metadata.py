@@ -103,7 +103,7 @@ def event_metadata(
         numbers["dagster/partition_row_count"] = numbers["rows"]
     left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
     left -= columns.stored_bytes(record.asset)
-    whole = bounded_record(record.model_dump(mode="json", exclude_none=True), _RECORD_BYTES)
+    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
     texts = bounded_documents(documents, left - _size(whole))
     metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
     metadata |= numbers
@@ -207,6 +207,12 @@ def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
     notes: dict[str, str] = {
         name: "long texts are cut" for name in record if result[name] != record[name]
     }
+    if result.pop("counts", None) is not None:
+        notes["counts"] = "are the numbers of this event"
+    for name, value in result.items():
+        if isinstance(value, list):
+            # Of an input most fields may be null.
+            result[name] = [_without_nulls(item) for item in value]
     result["cut"] = notes
     while _size(result) > most:
         fields = [name for name in record if name in result and _size(result[name]) > 100]
@@ -224,6 +230,10 @@ def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
         )
         notes[longest] = f"the first {kept:,} of {len(record[longest]):,}"
     return result
+
+
+def _without_nulls(item: Any) -> Any:
+    return {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
 
 
 def _cut_texts(value: Any) -> Any:

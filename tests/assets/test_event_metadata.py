@@ -27,8 +27,8 @@ from gristmill.publish.build import Published
 class Record(SimpleNamespace):
     """As much of a record as an event needs."""
 
-    def model_dump(self, mode: str, exclude_none: bool) -> dict[str, Any]:
-        assert mode == "json" and exclude_none
+    def model_dump(self, mode: str) -> dict[str, Any]:
+        assert mode == "json"
         return {"asset": self.asset, "counts": self.counts, **self.more}
 
 
@@ -177,15 +177,20 @@ def test_the_longest_documents_are_cut_first() -> None:
 
 def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
     record = {"asset": "a", "config": {"text": "x" * 5000}, "inputs": list(range(10_000))}
+    record |= {"counts": {"rows": 5}, "outputs": [{"path": "b", "sha256": None}]}
     assert bounded_record(record, 10**6) is record
     small = bounded_record(record, 3000)
     assert len(str(small["config"]["text"])) < 1100
     assert small["inputs"] == list(range(len(small["inputs"])))
     assert small["cut"] == {
         "config": "long texts are cut",
+        "counts": "are the numbers of this event",
         "inputs": f"the first {len(small['inputs'])} of 10,000",
     }
+    assert "counts" not in small
+    assert small["outputs"] == [{"path": "b"}]
     assert record["inputs"] == list(range(10_000))  # the record itself stays whole
+    assert record["counts"] == {"rows": 5}
 
 
 def test_a_title_that_is_a_count_is_refused() -> None:
