@@ -21,6 +21,9 @@ MOVED: Final = {
     },
     "gristmill.puzzles.domains.arc_places": "gristmill.puzzles.domains.arc_kernels",
     "gristmill.puzzles.format.identifiers": "gristmill.puzzles.format.metadata",
+    "gristmill.reasoning.build.drift": "gristmill.reasoning.builders.report",
+    "gristmill.reasoning.build.perturbations": "gristmill.reasoning.builders.invariance",
+    "gristmill.reasoning.format.selection": "gristmill.reasoning.format.index",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

@@ -237,7 +237,7 @@ def _shards_preview(published: Published) -> Figures:
 
 
 def _steps_preview(published: Published) -> Figures:
-    from gristmill.reasoning.show.steps_preview import alignment_figures
+    from gristmill.reasoning.show.preview import alignment_figures
 
     return alignment_figures(
         published.folder, str(published.record.partition), published.record.counts
@@ -245,7 +245,7 @@ def _steps_preview(published: Published) -> Figures:
 
 
 def _report_preview(published: Published) -> Figures:
-    from gristmill.reasoning.show.report_preview import report_figures
+    from gristmill.reasoning.show.preview import report_figures
 
     return report_figures(published.folder, str(published.record.partition))
 

@@ -17,7 +17,7 @@ from gristmill.printable import printable
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.show.place import Place, chosen
-from gristmill.reasoning.show.report_preview import COLUMNS, number
+from gristmill.reasoning.show.preview import COLUMNS, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
