@@ -12,7 +12,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.read.rows import Dataset
 
 _MOST: Final = 24

@@ -1,6 +1,6 @@
 """Groups of a set as laws look at them: the source of each row, and rows that a group has twice.
 
-The laws that draw augmentations once more use it: `sudoku_draws.py`, `domino_draws.py`.
+The laws that draw augmentations once more use it: `sudoku_draws.py`, `domino.py`.
 """
 
 from __future__ import annotations
