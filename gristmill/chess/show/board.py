@@ -23,8 +23,8 @@ _SHAPES = {
     "q": f"{_BASE}M13 32L8 12L14 20L16 9L20 19L24 9L26 20L32 12L27 32Z",
     "k": f"{_BASE}M13 32L10 20C10 14 18 14 20 18C22 14 30 14 30 20L27 32ZM20 16V5M16 9H24",
 }
-
-_GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
+# Outlines for white, so that colours are not needed to tell the sides.
+GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
 
 
 def squares_after(moves: Sequence[str]) -> list[str]:
@@ -157,7 +157,7 @@ def small_board_svg(moves: Sequence[str], title: str, note: str) -> str:
         pieces = board[56 - 8 * row : 64 - 8 * row]
         held = [file for file, piece in enumerate(pieces) if piece]
         if held:
-            glyphs = "".join(_GLYPHS[pieces[file]] for file in held)
+            glyphs = "".join(GLYPHS[pieces[file]] for file in held)
             places = " ".join(map(str, held))
             rows.append(f"<text x='{places}' y='{row}'>{glyphs}</text>")
     side = 8 * cell

@@ -21,7 +21,6 @@ from gristmill.puzzles.show.overview import (
     bars,
     drawn,
     first_rows,
-    percent,
 )
 from gristmill.svg import histogram_svg, small_shares
 
@@ -100,19 +99,8 @@ def _picture(data: Dataset, numbers: Sequence[SetNumbers]) -> str:
 
 
 def _splits(numbers: Sequence[SetNumbers]) -> str:
-    rows = [
-        (
-            each.split,
-            each.set_name,
-            f"{each.examples:,}",
-            f"{each.puzzles:,}",
-            f"{each.groups:,}",
-            percent(each.augmented, each.examples),
-        )
-        for each in numbers
-    ]
     headers = ("split", "set", "examples", "puzzles", "groups", "augmented")
-    return markdown.table(headers, rows, "llrrrr")
+    return markdown.table(headers, [each.cells for each in numbers], "llrrrr")
 
 
 def _made_from(data: Dataset) -> str:

@@ -21,7 +21,6 @@ from gristmill.puzzles.show.overview import (
     bars,
     drawn,
     first_rows,
-    percent,
     set_numbers,
     token_bars,
     token_counts,
@@ -117,19 +116,8 @@ def _kind_line(data: Dataset, metadata: Mapping[str, PuzzleDatasetMetadata]) -> 
 
 def _set_table(numbers: Sequence[SetNumbers]) -> Iterator[str]:
     yield "<h2>Splits</h2>\n"
-    rows = [
-        (
-            each.split,
-            each.set_name,
-            f"{each.examples:,}",
-            f"{each.puzzles:,}",
-            f"{each.groups:,}",
-            percent(each.augmented, each.examples),
-        )
-        for each in numbers
-    ]
     headers = ("split", "set", "examples", "puzzles", "groups", "augmented examples")
-    yield _table(headers, rows, "llnnnn")
+    yield _table(headers, [each.cells for each in numbers], "llnnnn")
 
 
 def _metadata_table(metadata: Mapping[str, PuzzleDatasetMetadata]) -> Iterator[str]:
