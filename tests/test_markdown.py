@@ -239,6 +239,7 @@ def test_a_small_picture_is_written_as_it_is_and_shown_without_a_click() -> None
     (line,) = parser.parseInline(found)
     (image,) = line.children or []
     address = str(image.attrs["src"])
+    assert "#" not in address
     assert unquote(address) == f"data:image/svg+xml,{drawing}"
 
 

@@ -1,6 +1,7 @@
 """What each kind of puzzle draws: on a page, on an overview, in a terminal."""
 
 import base64
+import hashlib
 import io
 import re
 import zlib
@@ -467,3 +468,26 @@ def test_colours_are_used_where_the_terminal_has_them(kind: str) -> None:
     console.print(drawing(kind, small.inputs[0], small.labels[0]).in_terminal())
     assert isinstance(console.file, io.StringIO)
     assert "\x1b[" in console.file.getvalue()
+
+
+# The reports of datasets are published with these pictures.
+BYTES = {
+    "arc": "5a02a3b5154a05ad",
+    "sudoku": "ad18c3e38c062e90",
+    "maze": "105d9834770cc4f0",
+    "domino": "906c99817d9c2d11",
+    "towers": "cc211fccef704017",
+}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_large_pictures_keep_their_bytes(kind: str) -> None:
+    small = SMALL[kind]()
+    pairs = zip(small.inputs, small.labels, strict=True)
+    drawn = "".join(_large(kind, *pair, title="t", notes=["n"]) for pair in pairs)
+    assert hashlib.sha256(drawn.encode()).hexdigest()[:16] == BYTES[kind]
+
+
+def test_only_some_starts_have_their_letter() -> None:
+    everywhere = np.full(25, 3)
+    assert texts(_large("maze", everywhere, everywhere)).count("S") == 4
