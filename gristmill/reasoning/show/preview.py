@@ -20,6 +20,7 @@ from gristmill.reasoning.show.lengths import (
     small_histogram_of,
     token_lengths,
 )
+from gristmill.reasoning.show.place import normalized_beside, read_record
 from gristmill.svg import histogram_svg, small_histogram, small_shares
 
 _EXAMPLES: Final = 3
@@ -90,7 +91,6 @@ def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
     """
     from gristmill.reasoning.show import spans
     from gristmill.reasoning.show.place import parsed
-    from gristmill.reasoning.show.terminal import normalized_beside, read_record
 
     normalized = normalized_beside(folder)
     if not (normalized / names.normalized(corpus, split)).is_file():
