@@ -1,4 +1,4 @@
-"""Which example a person asks to see, by its id or by a number with corpus and split; its record."""
+"""Which example a person asks to see: by id, or by a number with corpus and split; its record."""
 
 from __future__ import annotations
 
