@@ -29,8 +29,8 @@ MOST_NUMBERS: Final = 150
 """Most numbers of an event."""
 _NUMBER_BYTES, _NOTES_BYTES = 35_000, 10_000
 _LONGEST_NAME = 100
-# A record of this size stays whole beside the longest documents.
-_RECORD_BYTES = 25_000
+# Most bytes of a record. The event of a longer one would make a run cost over 250 kB.
+_RECORD_BYTES = 9_000
 _CUT_TEXT = 1000
 # What Dagster writes around a value: its type and its class.
 _AROUND = 200
@@ -101,14 +101,14 @@ def event_metadata(
     numbers["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
     if "rows" in numbers:
         numbers["dagster/partition_row_count"] = numbers["rows"]
-    whole = record.model_dump(mode="json")
     left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
     left -= columns.stored_bytes(record.asset)
-    texts = bounded_documents(documents, left - min(_size(whole), _RECORD_BYTES))
+    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
+    texts = bounded_documents(documents, left - _size(whole))
     metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
     metadata |= numbers
     metadata |= columns.column_metadata(record.asset)
-    metadata["provenance"] = dg.MetadataValue.json(bounded_record(whole, left - _stored(texts)))
+    metadata["provenance"] = dg.MetadataValue.json(whole)
     # The first row is seen on the overview without scrolling.
     return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
 
@@ -207,6 +207,12 @@ def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
     notes: dict[str, str] = {
         name: "long texts are cut" for name in record if result[name] != record[name]
     }
+    if result.pop("counts", None) is not None:
+        notes["counts"] = "are the numbers of this event"
+    for name, value in result.items():
+        if isinstance(value, list):
+            # Of an input most fields may be null.
+            result[name] = [_without_nulls(item) for item in value]
     result["cut"] = notes
     while _size(result) > most:
         fields = [name for name in record if name in result and _size(result[name]) > 100]
@@ -224,6 +230,10 @@ def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
         )
         notes[longest] = f"the first {kept:,} of {len(record[longest]):,}"
     return result
+
+
+def _without_nulls(item: Any) -> Any:
+    return {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
 
 
 def _cut_texts(value: Any) -> Any:

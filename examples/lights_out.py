@@ -20,7 +20,7 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.laws.augmentation import augmentation_law
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.read.rows import Dataset

@@ -24,6 +24,17 @@ MOVED: Final = {
     "gristmill.reasoning.raw.parquet_child": "gristmill.reasoning.raw.parquet",
     "gristmill.untrusted.arrow_errors": "gristmill.untrusted.parquet",
     "gristmill.untrusted.named": "gristmill.untrusted.files",
+    "gristmill.puzzles.domains.arc_places": "gristmill.puzzles.domains.arc_kernels",
+    "gristmill.puzzles.format.identifiers": "gristmill.puzzles.format.metadata",
+    "gristmill.reasoning.build.drift": "gristmill.reasoning.builders.report",
+    "gristmill.reasoning.build.perturbations": "gristmill.reasoning.builders.invariance",
+    "gristmill.reasoning.build.refused": "gristmill.reasoning.builders.normalize",
+    "gristmill.reasoning.build.shard_groups": "gristmill.reasoning.builders.shard_part",
+    "gristmill.reasoning.build.shard_index": "gristmill.reasoning.builders.shard_join",
+    "gristmill.reasoning.read.staged_copy": "gristmill.reasoning.read.stage",
+    "gristmill.puzzles.format.encoding": "gristmill.puzzles.format.metadata",
+    "gristmill.puzzles.build.sudoku_choice": "gristmill.puzzles.builders.sudoku",
+    "gristmill.reasoning.format.selection": "gristmill.reasoning.format.index",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

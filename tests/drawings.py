@@ -1,6 +1,5 @@
 """What tests of drawings share: the images of a Markdown text, the texts of an SVG."""
 
-import base64
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -9,9 +8,7 @@ from urllib.parse import unquote
 from gristmill.svg import GROUND, MIN_TEXT
 
 SVG = "{http://www.w3.org/2000/svg}"
-_ENCODED = re.compile(
-    r"!\[[^\]]*\]\((?:data:image/svg\+xml;base64,([^)]+)|<data:image/svg\+xml,((?:\\.|[^<>])*)>)\)"
-)
+_IMAGE = re.compile(r"!\[[^\]]*\]\(<data:image/svg\+xml,((?:\\.|[^<>])*)>\)")
 
 
 def texts(svg: str) -> list[str]:
@@ -59,10 +56,5 @@ def is_right(svg: str, widest: float) -> None:
 
 
 def images(markdown: str) -> list[str]:
-    """The images of a Markdown text as SVG, those in base64 and those as they are."""
-    return [
-        base64.b64decode(encoded, validate=True).decode()
-        if encoded
-        else unquote(re.sub(r"\\([<>])", r"\1", address))
-        for encoded, address in _ENCODED.findall(markdown)
-    ]
+    """The images of a Markdown text as SVG."""
+    return [unquote(re.sub(r"\\([<>])", r"\1", address)) for address in _IMAGE.findall(markdown)]

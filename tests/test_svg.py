@@ -11,9 +11,10 @@ from gristmill.svg import (
     OVERVIEW,
     WIDEST,
     bitmap,
-    data_uri,
+    card,
     fitted_caption,
     histogram_svg,
+    shortened,
     small_histogram,
     small_shares,
 )
@@ -39,13 +40,23 @@ def test_characters_that_svg_forbids_are_replaced() -> None:
     svg = histogram_svg("a\x00b\x1b\ud800\ufffe", [])
     title = ET.fromstring(svg).find(f"{SVG}title")
     assert title is not None and title.text == "a\ufffdb\ufffd\ufffd\ufffd"
-    assert data_uri(svg)
 
 
-def test_an_address_holds_the_whole_picture() -> None:
-    head, _, body = data_uri("<svg>é</svg>").partition(",")
-    assert head == "data:image/svg+xml;base64"
-    assert base64.b64decode(body).decode() == "<svg>é</svg>"
+def test_a_shortened_picture_has_the_same_texts() -> None:
+    svg = histogram_svg('it\'s "so"', [("a", 1)])
+    shorter = shortened(svg)
+    assert '"' not in shorter
+    assert texts(shorter) == texts(svg)
+    assert shortened(shorter) == shorter
+
+
+def test_characters_of_one_line_share_an_element() -> None:
+    row = '<text x="1" y="2">a</text><text x="3.5" y="2">b</text>'
+    other = '<text x="1" y="4">c</text><text x="9" y="5">dd</text><text x="9" y="5">é</text>'
+    assert shortened(card(9, 9, "t", [row, other])).endswith(
+        "<text x='1 3.5' y='2'>ab</text><text x='1' y='4'>c</text>"
+        "<text x='9' y='5'>dd</text><text x='9' y='5'>é</text></svg>"
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 20, 24])

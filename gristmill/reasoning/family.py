@@ -162,7 +162,7 @@ _ALIGNMENT = Asset(
     given=call(f"{_BUILDS}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
-    preview=call(f"{_SHOW}.steps_preview:of_alignment"),
+    preview=call(f"{_SHOW}.preview:of_alignment"),
     blocking=True,
     batch=100,
 )
@@ -185,7 +185,7 @@ _REPORT = Asset(
     all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
-    preview=call(f"{_SHOW}.report_preview:of_report"),
+    preview=call(f"{_SHOW}.preview:of_report"),
     blocking=True,
 )
 

@@ -129,10 +129,13 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
 
 
 def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:
-    more = {"inputs": [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(200)]}
-    metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
-    assert "cut" not in value(metadata, "provenance")
-    assert stored(metadata) <= MOST_BYTES
+    inputs = [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(110)]
+    for count, kept in ((80, 80), (110, 55)):
+        more = {"inputs": inputs[:count]}
+        metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
+        assert value(metadata, "provenance")["inputs"] == inputs[:kept]
+        assert ("cut" in value(metadata, "provenance")) == (kept < count)
+        assert stored(metadata) <= MOST_BYTES
 
 
 def test_names_from_drops_take_no_name_of_an_event() -> None:
@@ -174,15 +177,20 @@ def test_the_longest_documents_are_cut_first() -> None:
 
 def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
     record = {"asset": "a", "config": {"text": "x" * 5000}, "inputs": list(range(10_000))}
+    record |= {"counts": {"rows": 5}, "outputs": [{"path": "b", "sha256": None}]}
     assert bounded_record(record, 10**6) is record
     small = bounded_record(record, 3000)
     assert len(str(small["config"]["text"])) < 1100
     assert small["inputs"] == list(range(len(small["inputs"])))
     assert small["cut"] == {
         "config": "long texts are cut",
+        "counts": "are the numbers of this event",
         "inputs": f"the first {len(small['inputs'])} of 10,000",
     }
+    assert "counts" not in small
+    assert small["outputs"] == [{"path": "b"}]
     assert record["inputs"] == list(range(10_000))  # the record itself stays whole
+    assert record["counts"] == {"rows": 5}
 
 
 def test_a_title_that_is_a_count_is_refused() -> None:

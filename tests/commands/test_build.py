@@ -19,7 +19,7 @@ from gristmill.mirror import push
 from gristmill.publish import locks
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.reasoning.builders import shard_groups
+from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders.shard_ranks import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
@@ -45,7 +45,7 @@ def run(run: Command) -> Command:
 @pytest.fixture
 def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The record of the shards, which three ranks share; they are not built yet."""
-    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 400)
+    monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
     published_root.write_drop(data, numbered(30))
     publish(normalized_build(data))
     vocabulary = find(GPT2, vocabulary_root)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from gristmill.reasoning.builders import shard_groups
+from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names, pt_file, shards
@@ -78,9 +78,9 @@ def build(folder: Path, vocabulary_root: Path, world_size: int = 2) -> SmallShar
         world_size=world_size,
         safetensors=True,
     )
-    before, shard_groups._GROUP_BYTES = shard_groups._GROUP_BYTES, 400
+    before, shard_part._GROUP_BYTES = shard_part._GROUP_BYTES, 400
     try:
         tokenize(jsonl, folder / "tokenized", config)
     finally:
-        shard_groups._GROUP_BYTES = before
+        shard_part._GROUP_BYTES = before
     return SmallShards(folder / "raw", folder / "tokenized", config)

@@ -23,8 +23,8 @@ _SHAPES = {
     "q": f"{_BASE}M13 32L8 12L14 20L16 9L20 19L24 9L26 20L32 12L27 32Z",
     "k": f"{_BASE}M13 32L10 20C10 14 18 14 20 18C22 14 30 14 30 20L27 32ZM20 16V5M16 9H24",
 }
-
-_GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
+# Outlines for white, so that colours are not needed to tell the sides.
+GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
 
 
 def squares_after(moves: Sequence[str]) -> list[str]:
@@ -120,8 +120,13 @@ def board_svg(
     body = [_definitions({piece for piece in board if piece})]
     body.append(text_at(_LEFT, 22, fitted(title, _SIDE, 12.5), 12.5, INK, BOLD))
     body.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="{_LIGHT}"/>')
-    dark = [square for square in range(64) if (square % 8 + square // 8) % 2 == 0]
-    body.append(f'<path d="{"".join(map(_cell, dark))}" fill="{_DARK}"/>')
+    # Each row is a dashed line: its gaps are the light squares.
+    middles = range(_TOP + _CELL // 2, _TOP + _SIDE, _CELL)
+    starts = (_LEFT + _CELL, _LEFT) * 4
+    ends = _LEFT + _SIDE
+    rows = "".join(f"M{x} {y}H{ends}" for x, y in zip(starts, middles, strict=True))
+    dashes = f'stroke="{_DARK}" stroke-width="{_CELL}" stroke-dasharray="{_CELL}"'
+    body.append(f'<path d="{rows}" {dashes}/>')
     body += [f'<path d="{_cell(square)}" fill="{fill}"/>' for square, fill in marked.items()]
     body += [_piece(square, piece) for square, piece in enumerate(board) if piece]
     for i in range(8):
@@ -152,7 +157,7 @@ def small_board_svg(moves: Sequence[str], title: str, note: str) -> str:
         pieces = board[56 - 8 * row : 64 - 8 * row]
         held = [file for file, piece in enumerate(pieces) if piece]
         if held:
-            glyphs = "".join(_GLYPHS[pieces[file]] for file in held)
+            glyphs = "".join(GLYPHS[pieces[file]] for file in held)
             places = " ".join(map(str, held))
             rows.append(f"<text x='{places}' y='{row}'>{glyphs}</text>")
     side = 8 * cell

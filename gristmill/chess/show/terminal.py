@@ -17,15 +17,13 @@ from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.dataset import GameSpliceDataset
 from gristmill.chess.read.phases import phase_codes
 from gristmill.chess.read.trace import trace
-from gristmill.chess.show.board import squares_after
+from gristmill.chess.show.board import GLYPHS, squares_after
 from gristmill.contract import BadInput
 from gristmill.families import Request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-# Outlines for white, so that colours are not needed to tell the sides.
-_PIECES = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
 _LIGHT, _DARK, _LAST = "#d9c7a7", "#a8825c", "#c9b037"
 _INK = "#1c1612"
 _MOVES_SHOWN = 24
@@ -125,7 +123,7 @@ def _board(moves: Sequence[str]) -> RenderableType:
             if f"{'abcdefgh'[file]}{rank + 1}" in last:
                 ground = _LAST
             style = Style(color=_INK, bgcolor=ground)
-            text.append(f" {_PIECES.get(piece, ' ')} ", style)
+            text.append(f" {GLYPHS.get(piece, ' ')} ", style)
         text.append("\n")
     text.append("   a  b  c  d  e  f  g  h ")
     return text

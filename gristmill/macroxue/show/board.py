@@ -53,18 +53,29 @@ def tile_colours(rank: int) -> tuple[str, str]:
     return background, _DARK if rank <= 2 else _LIGHT
 
 
-def _tile(cell: int, rank: int) -> str:
-    """SVG of one cell; cell: 0 to 15, row by row."""
-    x: float = _LEFT + _GAP + cell % 4 * (_CELL + _GAP)
-    y: float = _TOP + _GAP + cell // 4 * (_CELL + _GAP)
-    background, ink = tile_colours(rank)
-    square = f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" rx="4" fill="{background}"/>'
-    if not rank:
-        return square
-    number = str(1 << rank)
-    size = {1: 24, 2: 22, 3: 19, 4: 16, 5: 13.5}.get(len(number), 11.5)
-    x, y = x + _CELL / 2, y + _CELL / 2 + size * 0.36
-    return square + text_at(x, y, number, size, ink, BOLD + MIDDLE)
+def _tiles(ranks: Sequence[int]) -> list[str]:
+    """SVG of the cells, row by row: squares with round corners, those of one colour together."""
+    squares: dict[str, str] = {}
+    numbers: list[str] = []
+    for cell, rank in enumerate(ranks):
+        x, y = (_LEFT + _GAP + place * (_CELL + _GAP) for place in (cell % 4, cell // 4))
+        background, ink = tile_colours(rank)
+        # Half of the stroke is outside.
+        square = f"M{x + 2} {y + 2}h{_CELL - 4}v{_CELL - 4}h-{_CELL - 4}z"
+        squares[background] = squares.get(background, "") + square
+        if rank:
+            number = str(1 << rank)
+            size = {1: 24, 2: 22, 3: 19, 4: 16, 5: 13.5}.get(len(number), 11.5)
+            base = y + _CELL / 2 + size * 0.36
+            place = f'x="{x + _CELL // 2}" y="{base:g}" font-size="{size:g}"'
+            light = "" if ink == _DARK else f' fill="{ink}"'
+            numbers.append(f"<text {place}{light}>{number}</text>")
+    return [
+        '<g stroke-width="4" stroke-linejoin="round">',
+        *(f'<path d="{path}" fill="{fill}" stroke="{fill}"/>' for fill, path in squares.items()),
+        "</g>",
+        *(f'<g fill="{_DARK}"{BOLD}{MIDDLE}>', *numbers, "</g>"),
+    ]
 
 
 def _arrow(move: int) -> str:
@@ -128,7 +139,7 @@ def board_svg(
     notes: lines of text below the bars, default none.
     absolute: as in `bar_lengths`, default False.
 
-    The text has about 3.5 kB. Raises ValueError for another number of ranks or values, and for a
+    The text has about 2.7 kB. Raises ValueError for another number of ranks or values, and for a
     move above 3.
     """
     if len(ranks) != 16 or len(evs) != 4 or not 0 <= move <= 3:
@@ -136,9 +147,10 @@ def board_svg(
     frame = (
         f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" rx="6" fill="{_FRAME}"/>'
     )
-    body = [frame, *(_tile(cell, rank) for cell, rank in enumerate(ranks)), _arrow(move)]
+    body = [frame, *_tiles(ranks), _arrow(move)]
     left = 2 * _LEFT + _SIDE + 8
     body.append(text_at(left, _TOP + 16, title, 15, INK, BOLD))
+    bars = {_GROOVE: "", _OTHER: "", _CHOSEN: ""}
     for k, length in enumerate(bar_lengths(evs, legal, absolute)):
         y = _TOP + 40 + k * 34
         ink = _CHOSEN if k == move else INK
@@ -150,11 +162,13 @@ def board_svg(
         value = _ev_text(evs[k]) if allowed else "illegal"
         value_ink = ink if allowed else _FAINT
         body.append(text_at(left + 190, y + 10, value, 13, value_ink, END + weight))
-        groove = f'<rect x="{left}" y="{y + 15}" height="7" rx="3.5" width='
-        body.append(f'{groove}"190" fill="{_GROOVE}"/>')
+        # The round ends take 3.5 pixels each.
+        start = f"M{left + 3.5:g} {y + 18.5:g}h"
+        bars[_GROOVE] += f"{start}183"
         if length:
-            fill = _CHOSEN if k == move else _OTHER
-            body.append(f'{groove}"{max(7, 190 * length):.1f}" fill="{fill}"/>')
+            bars[_CHOSEN if k == move else _OTHER] += f"{start}{max(7, 190 * length) - 7:.1f}"
+    paths = (f'<path d="{path}" stroke="{stroke}"/>' for stroke, path in bars.items() if path)
+    body += ['<g stroke-width="7" stroke-linecap="round">', *paths, "</g>"]
     for line, note in enumerate(notes):
         body.append(text_at(left, _TOP + 188 + 17 * line, note, 11.5, SOFT))
     return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body)

@@ -20,9 +20,8 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.provenance import config_fields
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.encoding import Encoding
 from gristmill.puzzles.format.join import SetFiles
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.format.metadata import Encoding, PuzzleDatasetMetadata
 from gristmill.puzzles.format.part_file import PartBatches, Sets, write_part
 from gristmill.puzzles.format.sources import SourceFile, Sources
 from gristmill.run.parts import PartStore, run_parts

@@ -66,7 +66,7 @@ def training_places(
 
     Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
-    from gristmill.puzzles.domains.arc_places import draw_places
+    from gristmill.puzzles.domains.arc_kernels import draw_places
 
     places = np.empty((len(numbers) * len(shapes), 2), np.int16)
     key = np.uint64(source_key(seed, TRANSLATION, base))

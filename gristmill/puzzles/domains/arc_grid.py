@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 
 Grid = npt.NDArray[np.uint8]
 

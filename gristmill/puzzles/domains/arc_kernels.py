@@ -1,4 +1,4 @@
-"""Compiled ARC: the draws of a task, its examples as tokens, and canonical forms of pairs.
+"""Compiled ARC: the draws of a task, its examples as tokens, their places, and forms of pairs.
 
 A task is three arrays: `cells` (uint8, the grids one after another, row by row), `starts` (int64,
 where each grid begins) and `shapes` (int64 [grids, 2]). Grid 2k is the input of pair k, grid
@@ -298,3 +298,25 @@ def canonical_pair(cells, starts, shapes, pair):
                     best[:length] = form[:length]
                 break
     return best[:length].copy()
+
+
+@kernel(nogil=True)
+def draw_places(key, shapes, numbers, symmetries, places):
+    """Draw where the training examples of a task begin, as `write_examples` does.
+
+    key: of the translations of the task, uint64.
+    shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
+    numbers, symmetries: of the augmentations.
+    places: int16 [augmentations * pairs, 2], row and column; written.
+    """
+    state = np.zeros(1, np.uint64)
+    pairs = shapes.shape[0] // 2
+    places[:] = 0
+    for puzzle in range(numbers.shape[0]):
+        start(state, key, numbers[puzzle])
+        fixed = below(state, pairs)
+        for pair in range(pairs):
+            if pair != fixed:
+                rows, columns = room(shapes, pair, np.int64(symmetries[puzzle]))
+                example = puzzle * pairs + pair
+                places[example, 0], places[example, 1] = below(state, rows), below(state, columns)

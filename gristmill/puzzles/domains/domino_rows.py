@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.puzzles.format.batch import Integers
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 
 KIND: Final = "domino"
 SEQ_LEN: Final = 72

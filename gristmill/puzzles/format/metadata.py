@@ -1,6 +1,6 @@
-"""`dataset.json` of a split: its keys, its text, and how it is read.
+"""`dataset.json` of a split: its keys, what a kind says of them; the names in `identifiers.json`.
 
-Source: docs/formats/puzzles.md#contract
+Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers
 """
 
 from __future__ import annotations
@@ -14,6 +14,34 @@ from typing import Any
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.format.names import is_set_name
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The numbers that all examples of a dataset share.
+
+    seq_len: tokens of an input, and of a label.
+    vocab_size: tokens are 0 to vocab_size - 1, the padding included.
+    pad_id: the token of padding; default 0.
+    ignore_label_id: the label that has no loss; None: every label has one. Default 0.
+    blank_identifier_id: the identifier of puzzles without one; default 0.
+
+    Raises ValueError for numbers that exclude each other.
+    Source: docs/formats/puzzles.md#contract
+    """
+
+    seq_len: int
+    vocab_size: int
+    pad_id: int = 0
+    ignore_label_id: int | None = 0
+    blank_identifier_id: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seq_len < 1 or self.vocab_size < 1:
+            raise ValueError("seq_len and vocab_size must be at least 1")
+        if not 0 <= self.pad_id < self.vocab_size:
+            raise ValueError("pad_id must be a token: 0 to vocab_size - 1")
+
 
 _MOST_BYTES = 1 << 20
 _INTEGERS = (
@@ -113,3 +141,16 @@ def _check_values(read: Mapping[str, Any], path: Path) -> None:
         raise BadInput(path, "sets must name at least one set, and none twice")
     if read["seq_len"] < 1 or read["vocab_size"] < 1:
         raise BadInput(path, "seq_len and vocab_size must be at least 1")
+
+
+def read_identifiers(path: Path) -> list[str]:
+    """Read the list of names. Raises BadInput where the file is missing or holds something else."""
+    try:
+        read = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise BadInput(path, "is missing") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"is not JSON: {error}") from error
+    if not isinstance(read, list) or not all(isinstance(name, str) for name in read):
+        raise BadInput(path, "must hold a list of names")
+    return read

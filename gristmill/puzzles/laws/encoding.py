@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Final
 
 from gristmill.contract import Violation
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.read.rows import Dataset
+
+_MOST: Final = 24
 
 
 def encoding_laws(dataset: Dataset, encoding: Encoding) -> Iterator[Violation]:

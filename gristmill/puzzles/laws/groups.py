@@ -1,6 +1,6 @@
 """Groups of a set as laws look at them: the source of each row, and rows that a group has twice.
 
-The laws that draw augmentations once more use it: `sudoku_draws.py`, `domino_draws.py`.
+The laws that draw augmentations once more use it: `sudoku_draws.py`, `domino.py`.
 """
 
 from __future__ import annotations
@@ -92,3 +92,11 @@ class Repeats:
                 example = b"".join(np.asarray(of[row]).tobytes() for of in self._tokens)
                 if (other := seen.setdefault(example, row)) != row and row >= first:
                     yield row, other
+
+
+def narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Tokens in a type that the compiled checks know; no wrong value becomes a valid one."""
+    if tokens.dtype in (np.uint8, np.int32):
+        return tokens
+    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
+    return narrowed

@@ -18,7 +18,7 @@ from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
-from gristmill.puzzles.laws.groups import Batch
+from gristmill.puzzles.laws.groups import Batch, narrow
 from gristmill.puzzles.laws.sudoku_draws import Redraws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
@@ -92,8 +92,8 @@ class _Set:
         from gristmill.puzzles.domains.sudoku.checks import described
 
         batch = Batch.of(rows, self.arrays, self.sources)
-        inputs, labels = _narrow(rows.inputs), _narrow(rows.labels)
-        of_sources, clues_of_sources = _checked(_narrow(batch.inputs), _narrow(batch.labels))
+        inputs, labels = narrow(rows.inputs), narrow(rows.labels)
+        of_sources, clues_of_sources = _checked(narrow(batch.inputs), narrow(batch.labels))
         # A symmetry keeps the rules and the clues: what is one of a good source is good.
         findings, expected = of_sources[batch.place], clues_of_sources[batch.place]
         clues = expected.copy()
@@ -160,7 +160,7 @@ def _checked(
     from gristmill.puzzles.domains.sudoku.checks import check
 
     findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
-    check(_narrow(inputs), _narrow(labels), findings, clues)
+    check(narrow(inputs), narrow(labels), findings, clues)
     return findings, clues
 
 
@@ -168,14 +168,6 @@ def _digits(tokens: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Tokens of boards as digits; a wrong token counts as the nearest one."""
     digits: npt.NDArray[np.uint8] = (np.clip(tokens, 1, 10) - 1).astype(np.uint8)
     return digits
-
-
-def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The tokens in a type that the compiled check knows; no wrong value becomes a valid one."""
-    if tokens.dtype in (np.uint8, np.int32):
-        return tokens
-    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
-    return narrowed
 
 
 def _repeats(sets: list[_Set]) -> Iterator[Violation]:

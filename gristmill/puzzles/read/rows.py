@@ -17,8 +17,7 @@ import numpy as np
 
 from gristmill.contract import BadInput, os_reason
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.identifiers import read_identifiers
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_metadata
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_identifiers, read_metadata
 from gristmill.puzzles.format.sources import Sources, read_sources
 from gristmill.puzzles.read.npy_file import Integers, mapped_integers
 from gristmill.run.workers import threaded_map

@@ -1,4 +1,4 @@
-"""A domino hand as SVG: the chain on the table, the hand, and the move of the label.
+"""A domino hand: the chain on the table, the tiles of the player, and the move of the label.
 
 Source: `docs/formats/puzzles.md#domino`.
 """
@@ -6,12 +6,25 @@ Source: `docs/formats/puzzles.md#domino`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy.typing as npt
 
-from gristmill.puzzles.show.sheet import LEFT, PAPER, TOP, WRONG, sheet, tokens
+from gristmill.puzzles.show.cells import (
+    LEFT,
+    PAPER,
+    SMALL_TOP,
+    TOP,
+    WRONG,
+    captioned,
+    sheet,
+    small_sheet,
+)
+from gristmill.puzzles.show.token_table import tokens
 from gristmill.svg import END, MIDDLE, SOFT, text_at
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 TABLE: Final = 56
 HAND: Final = 70
@@ -54,6 +67,76 @@ class Hand(NamedTuple):
     position: int
     rest: int
 
+    def large(self, title: str = "", notes: Sequence[str] = ()) -> str:
+        """Tiles of the chain are turned so that equal halves meet; one that does not fit is red."""
+        chain = oriented(self.table, self.ends[0])
+        columns = max(_ROW if len(chain) > _ROW else len(chain), 7, len(self.hand))
+        step = 2 * _TILE + 6
+        wide = columns * step + 2 * 28
+        body: list[str] = []
+        lines = max(1, -(-len(chain) // _ROW))
+        for number, (tile, fits) in enumerate(chain):
+            x = LEFT + 28 + number % _ROW * step
+            y = TOP + number // _ROW * _LINE
+            body += _tile(tile, x, y, WRONG if not fits else _EDGE, PAPER)
+        body += _ends(self, len(chain), step)
+        below = TOP + lines * _LINE + 24
+        body.append(text_at(LEFT, below - 8, _hand_caption(self), 11, SOFT))
+        marked = False
+        for number, tile in enumerate(self.hand):
+            is_chosen = not marked and tile == self.chosen
+            marked = marked or is_chosen
+            x = LEFT + 28 + number * step
+            body += _tile(tile, x, below, _EDGE, CHOSEN if is_chosen else PAPER)
+        table = f"{len(chain)} tile{'s' * (len(chain) != 1)} on the table"
+        return sheet(
+            wide,
+            below + _TILE + 4 - TOP,
+            body,
+            title=title,
+            captions=[(float(LEFT), table)],
+            notes=notes,
+            label=f"Domino hand {title}".strip(),
+        )
+
+    def small(self, title: str) -> str:
+        """The tiles of the hand, the one of the label in its colour."""
+        tiles, chosen = "", ""
+        numbers = []
+        for place, tile in enumerate(self.hand):
+            x, y = 10 + place % 4 * 52, 2 + place // 4 * 32
+            outline = f"M{x} {y}h48v24h-48z"
+            tiles += outline
+            chosen = outline if tile == self.chosen else chosen
+            low, high = (str(half) if half >= 0 else "?" for half in tile)
+            numbers.append(f"<text x='{x + 12} {x + 36}' y='{y + 17}'>{low}{high}</text>")
+        ends = " and ".join(str(end) if end >= 0 else "–" for end in self.ends)
+        body = [
+            f"<g transform='translate(0 {SMALL_TOP})'><path d='{tiles}' fill='{PAPER}'/>",
+            f"<path d='{chosen}' fill='{CHOSEN}'/>",
+            f"<g font-size='14' fill='#222' text-anchor='middle'>{''.join(numbers)}</g></g>",
+        ]
+        note = f"ends {ends} · {move(self)}"
+        return small_sheet(32 * max(1, -(-len(self.hand) // 4)), title, note, body)
+
+    def in_terminal(self) -> RenderableType:
+        """A line for the chain, and one for each tile of the hand."""
+        text = captioned("table, each tile turned so that equal halves meet")
+        left, right = (str(end) if end >= 0 else "–" for end in self.ends)
+        text.append(f"  {left} ← ", "dim")
+        for tile, fits in oriented(self.table, self.ends[0]):
+            text.append(_tile_text(tile) + ("" if fits else "!"), "" if fits else f"bold {WRONG}")
+        text.append("(empty)" if not self.table else "", "dim")
+        text.append(f" → {right}\n", "dim")
+        text.append("hand: * can be played, >> the label\n", "dim")
+        for tile in self.hand:
+            playable = not self.table or bool(set(tile) & set(self.ends))
+            chosen = tile == self.chosen
+            mark = (">>" if chosen else "  ") + ("*" if playable else " ")
+            style = f"bold black on {CHOSEN}" if chosen else "" if playable else "dim"
+            text.append(f"{mark} ").append(_tile_text(tile), style).append("\n")
+        return text.append(f"{move(self)}\n", "bold")
+
 
 def decoded(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Hand:
     """The hand of a row.
@@ -94,49 +177,6 @@ def oriented(table: Sequence[Tile], left: int) -> list[tuple[Tile, bool]]:
         turned.append((tile, fits))
         end = tile[1]
     return turned
-
-
-def domino_svg(
-    inputs: npt.ArrayLike, labels: npt.ArrayLike, *, title: str = "", notes: Sequence[str] = ()
-) -> str:
-    """Draw the chain, the hand, and which tile is played where.
-
-    inputs, labels: integer [72]: 28 table tiles, 7 hand tiles, both ends; tile and position.
-    title: line above the chain. notes: lines below the hand. Both default to nothing.
-
-    Tiles of the chain are turned so that equal halves meet; one that does not fit is red. The
-    label's tile in the hand is marked. The SVG takes 3 to 12 kB.
-    """
-    scene = decoded(inputs, labels)
-    chain = oriented(scene.table, scene.ends[0])
-    columns = max(_ROW if len(chain) > _ROW else len(chain), 7, len(scene.hand))
-    step = 2 * _TILE + 6
-    wide = columns * step + 2 * 28
-    body: list[str] = []
-    lines = max(1, -(-len(chain) // _ROW))
-    for number, (tile, fits) in enumerate(chain):
-        x = LEFT + 28 + number % _ROW * step
-        y = TOP + number // _ROW * _LINE
-        body += _tile(tile, x, y, WRONG if not fits else _EDGE, PAPER)
-    body += _ends(scene, len(chain), step)
-    below = TOP + lines * _LINE + 24
-    body.append(text_at(LEFT, below - 8, _hand_caption(scene), 11, SOFT))
-    marked = False
-    for number, tile in enumerate(scene.hand):
-        is_chosen = not marked and tile == scene.chosen
-        marked = marked or is_chosen
-        x = LEFT + 28 + number * step
-        body += _tile(tile, x, below, _EDGE, CHOSEN if is_chosen else PAPER)
-    table = f"{len(chain)} tile{'s' * (len(chain) != 1)} on the table"
-    return sheet(
-        wide,
-        below + _TILE + 4 - TOP,
-        body,
-        title=title,
-        captions=[(float(LEFT), table)],
-        notes=notes,
-        label=f"Domino hand {title}".strip(),
-    )
 
 
 def move(scene: Hand) -> str:
@@ -193,3 +233,8 @@ def _tile(tile: Tile, x: float, y: float, edge: str, fill: str) -> list[str]:
                 f'<path d="{dots}" stroke="#2d2823" stroke-width="4.6" stroke-linecap="round"/>'
             )
     return parts
+
+
+def _tile_text(tile: Tile) -> str:
+    low, high = (str(value) if value >= 0 else "?" for value in tile)
+    return f"[{low}|{high}]"

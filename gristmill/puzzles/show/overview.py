@@ -39,6 +39,12 @@ class SetNumbers:
     group_sizes: Mapping[int, int]
     puzzle_sizes: Mapping[int, int]
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of a table: split, set, examples, puzzles, groups, share of augmentations."""
+        counts = (f"{count:,}" for count in (self.examples, self.puzzles, self.groups))
+        return self.split, self.set_name, *counts, percent(self.augmented, self.examples)
+
 
 def set_numbers(split: str, set_name: str, arrays: SetArrays) -> SetNumbers:
     """Count what a set has. Reads the index arrays and the origins, no tokens.

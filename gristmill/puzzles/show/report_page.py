@@ -14,19 +14,17 @@ from gristmill.printable import cut, printable
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
+from gristmill.puzzles.show.drawings import drawing
 from gristmill.puzzles.show.findings import findings, not_checked
 from gristmill.puzzles.show.overview import (
     SetNumbers,
     bars,
     drawn,
     first_rows,
-    percent,
     set_numbers,
     token_bars,
     token_counts,
 )
-from gristmill.puzzles.show.picture import picture
-from gristmill.puzzles.show.sheet import lines_of
 from gristmill.puzzles.show.terminal import where_from
 from gristmill.svg import histogram_svg
 
@@ -41,6 +39,8 @@ _MOST_PICTURES: Final = 1_400_000
 _MOST_SETS: Final = 12
 _MOST_FILES: Final = 20
 _MOST_LINES: Final = 200
+_MOST_RULES: Final = 4
+"""Rules that are named below a picture."""
 _LONGEST: Final = 300
 """Characters of one value."""
 _STYLE: Final = (
@@ -116,19 +116,8 @@ def _kind_line(data: Dataset, metadata: Mapping[str, PuzzleDatasetMetadata]) -> 
 
 def _set_table(numbers: Sequence[SetNumbers]) -> Iterator[str]:
     yield "<h2>Splits</h2>\n"
-    rows = [
-        (
-            each.split,
-            each.set_name,
-            f"{each.examples:,}",
-            f"{each.puzzles:,}",
-            f"{each.groups:,}",
-            percent(each.augmented, each.examples),
-        )
-        for each in numbers
-    ]
     headers = ("split", "set", "examples", "puzzles", "groups", "augmented examples")
-    yield _table(headers, rows, "llnnnn")
+    yield _table(headers, [each.cells for each in numbers], "llnnnn")
 
 
 def _metadata_table(metadata: Mapping[str, PuzzleDatasetMetadata]) -> Iterator[str]:
@@ -202,12 +191,12 @@ def _examples(
             yield f'<h3>{_text(heading)}</h3>\n<div class="pictures">\n'
             used = 0
             for row in rows:
-                drawing = _drawing(data, split, set_name, row, arrays, metadata[split])
-                if used + len(drawing.encode()) > min(each_most, left):
+                shown = _drawing(data, split, set_name, row, arrays, metadata[split])
+                if used + len(shown.encode()) > min(each_most, left):
                     yield '<p class="soft">further pictures would make the file too large</p>\n'
                     break
-                used += len(drawing.encode())
-                yield f"{drawing}\n"
+                used += len(shown.encode())
+                yield f"{shown}\n"
             left -= used
             yield "</div>\n"
 
@@ -237,8 +226,10 @@ def _drawing(
     broken = [f"breaks: {rule}" for rule in findings(data.kind, metadata, found)]
     named = found.identifier_id != metadata.blank_identifier_id
     title = f"{row:,} · {found.identifier}" if named else f"{row:,}"
-    notes = [*where_from(data, found), *lines_of(broken)]
-    return picture(data.kind or "", found.inputs, found.labels, title=title, notes=notes)
+    if len(broken) > _MOST_RULES:
+        broken[_MOST_RULES:] = [f"… and {len(broken) - _MOST_RULES} more"]
+    notes = [*where_from(data, found), *map(printable, broken)]
+    return drawing(data.kind or "", found.inputs, found.labels).large(title, notes)
 
 
 def _read_back(numbers: Sequence[SetNumbers]) -> str:

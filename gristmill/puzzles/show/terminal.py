@@ -1,6 +1,6 @@
 """An example of a dataset in a terminal: what it is, its grids or hand, what is wrong with it.
 
-See also `boards.py`: the drawings; `preview.py` and `report_page.py`: pictures for a browser.
+See also `drawings.py`: the drawings; `preview.py` and `report_page.py`: pictures for a browser.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gristmill.puzzles.format.names import SET
 from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import trace_of
-from gristmill.puzzles.show.boards import board
+from gristmill.puzzles.show.cells import WRONG
+from gristmill.puzzles.show.drawings import drawing
 from gristmill.puzzles.show.findings import breaks_contract, findings, not_checked
-from gristmill.puzzles.show.sheet import WRONG
 from gristmill.puzzles.show.tracing import place
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def shown(
     yield Text(heading(found), "bold")
     for line in where_from(data, found):
         yield Text(line, "dim")
-    yield board(data.kind or "", found.inputs, found.labels)
+    yield drawing(data.kind or "", found.inputs, found.labels).in_terminal()
     metadata = data.metadata(split)
     broken = findings(data.kind, metadata, found)
     left = not_checked(data.kind, breaks_contract(metadata, found))

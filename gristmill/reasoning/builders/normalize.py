@@ -1,23 +1,26 @@
 """Raw files of one split to a normalised file, with the raw row of every record.
 
-See also `refused.py`: records that are set aside.
-Source: `docs/formats/reasoning.md#normalised-files`.
+Records that are set aside are listed in a file. One that a stated rule of its corpus leaves out is
+listed, too, but no damage.
+Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#refused-records`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self, TextIO
 
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.builders.refused import Refused
+from gristmill.printable import cut, printable
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus
@@ -32,6 +35,134 @@ from gristmill.reasoning.render.cleaning import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
+
+_MOST_NAMED: Final = 20
+_MOST_RULE: Final = 160
+_MOST_KEPT: Final = 1000
+
+
+class _Damage:
+    """Damaged records of a file or a split: their number by reason, and the first of them."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self._first: list[tuple[Path, str, int, str]] = []
+
+    def add(self, raw: Path, name: str, row: int, reason: str, rule: str) -> None:
+        self.reasons[reason] += 1
+        if len(self._first) < _MOST_NAMED:
+            self._first.append((raw, name, row, rule))
+
+    def error(self, advice: str) -> BadInput:
+        """Names the first records. There is one at least."""
+        raw, _, row, rule = self._first[0]
+        count = self.reasons.total()
+        if count == 1:
+            return BadInput(raw, f"{rule} ({advice})", row)
+        lines = [f"{count:,} records are refused ({_listed(self.reasons)}): {advice}:"]
+        lines += [
+            f"  {name}:{place}: {cut(text, _MOST_RULE)}" for _, name, place, text in self._first
+        ]
+        if more := count - len(self._first):
+            lines.append(f"  and {more:,} more")
+        return BadInput(raw, "\n".join(lines), row)
+
+
+class Refused:
+    """Writes the refused records of a split; the file begins with the first one.
+
+    path: of the file that lists them.
+    most: how many damaged ones may be set aside.
+    drop: that the raw files are in.
+
+    left_out: number of records that a rule of the corpus leaves out, by reason.
+
+    Use it as a context manager. Memory does not grow with the number of records.
+    """
+
+    def __init__(self, path: Path, most: int, drop: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.path = path
+        self._most = most
+        self._drop = drop
+        self._file: TextIO | None = None
+        self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
+
+    @property
+    def damaged(self) -> Mapping[str, int]:
+        """Number of damaged records by reason."""
+        return self._split.reasons
+
+    @property
+    def count(self) -> int:
+        """Number of records in the file."""
+        return self._split.reasons.total() + self.left_out.total()
+
+    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
+        """Note a record.
+
+        raw: the file that it is in.
+        row: its row, from 1.
+        unfit: why it is refused.
+        """
+        rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("x", encoding="ascii")
+        name = raw.relative_to(self._drop).as_posix()
+        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
+        self._file.write(json.dumps(entry) + "\n")
+        if unfit.reason in LEFT_OUT:
+            self.left_out[unfit.reason] += 1
+            return
+        for damage in (self._split, self._by_file[raw]):
+            damage.add(raw, name, row, unfit.reason, rule)
+
+    def check_file(self, raw: Path, empty: int) -> None:
+        """Raise BadInput for a file without a good row, however many may be set aside.
+
+        raw: the file; none of its rows is a record with a text, or is left out by a rule.
+        empty: number of its records without a text.
+        """
+        advice = "no row of the file is good: correct the file, or take it out"
+        if raw in self._by_file:
+            raise self._by_file[raw].error(advice)
+        if empty:
+            raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
+
+    def check(self, raw: Path, kept: int) -> None:
+        """Raise BadInput where too many records are damaged, or none is left.
+
+        raw: the first file of the split.
+        kept: how many records of the split are not refused.
+        """
+        count = self._split.reasons.total()
+        if count > self._most:
+            raise self._split.error(
+                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
+                f"which is {self._most} and must be {count}"
+            )
+        if self.count and not kept:
+            reasons = _listed(Counter(self.damaged) + self.left_out)
+            advice = "correct the drop, or take the files of the split out"
+            raise BadInput(raw, f"no record of the split is left ({reasons}): {advice}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _listed(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+
 
 _FLUSHED: Final = 1 << 20
 _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")

@@ -11,8 +11,7 @@ from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
-from gristmill.reasoning.builders.shard_groups import Groups, scan
-from gristmill.reasoning.builders.shard_part import Task, make_part
+from gristmill.reasoning.builders.shard_part import Groups, Task, make_part, scan
 from gristmill.reasoning.builders.shards import part_name, tasks_of_rank
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.run.parts import PartStore, run_parts

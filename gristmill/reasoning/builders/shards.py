@@ -1,7 +1,7 @@
 """The builder of the token shards of one split, from its normalised file.
 
-See also `shard_groups.py`: the file as groups of records; `shard_part.py`: the records of a
-group to a part; `shard_join.py`: the parts to the files; `shard_ranks.py`: the parts of one rank.
+See also `shard_part.py`: groups of records, and each to a part; `shard_join.py`: the parts to the
+files; `shard_ranks.py`: the parts of one rank.
 Source: `docs/formats/reasoning.md#shards`.
 """
 
@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from gristmill.reasoning.builders.shard_groups import Groups, scan
 from gristmill.reasoning.builders.shard_join import Joiner, Source, TokenizeSummary
-from gristmill.reasoning.builders.shard_part import Task, make_part, read_part
+from gristmill.reasoning.builders.shard_part import Groups, Task, make_part, read_part, scan
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.run.parts import PartStore, run_parts

@@ -1,4 +1,4 @@
-"""`index.jsonl`: where the tokens of each example are.
+"""`index.jsonl`: where the tokens of each example are, and examples by the extras in it.
 
 See also `shards.py`. Source: `docs/formats/reasoning.md#index`.
 """
@@ -13,8 +13,50 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.format.names import TOKENIZED
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which examples to read.
+
+    values: for each extra the values that are taken; an example must have one of each. Empty for
+        all examples.
+    """
+
+    values: Mapping[str, tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any] | None) -> Selection:
+        """The selection that an argument `select` means.
+
+        asked: value, or several values, by name of the extra; default all examples.
+
+        Raises GristmillError for a name that the index does not have.
+        """
+        values = {}
+        for name, value in sorted((asked or {}).items()):
+            if name not in SELECTORS:
+                raise GristmillError(
+                    f"select: the index has no {name!r}; it has {', '.join(SELECTORS)}; corpora"
+                    " and splits are arguments of their own"
+                )
+            many = isinstance(value, list | tuple | set | frozenset)
+            values[name] = tuple(sorted(value, key=repr)) if many else (value,)
+        return cls(values)
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def takes(self, row: Mapping[str, Any]) -> bool:
+        """Whether an example is selected, by its row of the index."""
+        extras = row.get("extras") or {}
+        return all(extras.get(name) in values for name, values in self.values.items())
+
+    def __str__(self) -> str:
+        return json.dumps(self.values, ensure_ascii=False)
+
 
 SELECTORS: Final = ("difficulty", "subject", "dataset", "source")
 """Columns of a corpus that the index repeats under `extras`, so that readers select by them."""

@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
-from gristmill.reasoning.format import names, pt_file
-from gristmill.reasoning.format.index import below_tokenized
+from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.shards import EOS, Meta
-from gristmill.reasoning.laws import index_lines
-from gristmill.reasoning.laws.index_lines import Ints, Lines
 
 _BATCH: Final = 4096
 _WRONG_ID: Final = "its id is not that of a record"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_COUNTS: Final = ("num_tokens", "num_tokens_with_eos")
+_SPAN_KEYS: Final = ("shard_path", "sequence_index", "start", "end")
+
+Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -42,18 +43,35 @@ def index_laws(
     name = names.split_index(corpus, split)
     checked = _Checked(folder, corpus, split, shards)
     try:
-        with (folder / name).open("rb") as file:
-            line = 0
-            while some := list(islice(file, _BATCH)):
-                for place, problem in checked.add(some, folder / name, line):
-                    yield Violation("index", f"{name}:{line + place + 1}", problem)
-                    return
-                line += len(some)
+        rows, line = index.objects(folder / name), 0
+        while some := list(islice(rows, _BATCH)):
+            for place, problem in checked.add(some):
+                yield Violation("index", f"{name}:{line + place + 1}", problem)
+                return
+            line += len(some)
     except BadInput as error:
         yield Violation("index", f"{name}:{error.row}", error.rule)
         return
     for where, problem in checked.end():
         yield Violation("tiling", where, problem)
+
+
+class _Lines(NamedTuple):
+    """Some lines. All arrays are int64.
+
+    records, rank, num_tokens, with_eos: [lines], as written.
+    line, shard, row, start, end: [spans], of all spans in order; `line` is the place of the line.
+    """
+
+    records: Ints
+    rank: Ints
+    num_tokens: Ints
+    with_eos: Ints
+    line: Ints
+    shard: Ints
+    row: Ints
+    start: Ints
+    end: Ints
 
 
 class _Spans(NamedTuple):
@@ -87,7 +105,6 @@ class _Checked:
         self._metas = {meta.shard_index: meta for meta in shards}
         self._by_path = {meta.path: meta.shard_index for meta in shards}
         self._numbers: dict[str, int] = {}
-        self._form = index_lines.pattern(f"{corpus}_{split}_")
         self._folder, self._prefix = folder, f"{corpus}_{split}_"
         self._seq_len = shards[0].seq_len if shards else 1
         self._ranks = shards[0].world_size if shards else 1
@@ -97,28 +114,19 @@ class _Checked:
         self._seen = {number: _Seen() for number in self._metas}
         self._tensors: dict[int, npt.NDArray[np.int32]] = {}
 
-    def add(self, lines: Sequence[bytes], path: Path, before: int) -> Iterator[tuple[int, str]]:
-        """Yield the place and the problem of the first line that is wrong, if one is.
-
-        path: of the index. before: number of its lines before these.
-
-        Raises BadInput for a line of another form.
-        """
-        arrays = index_lines.parsed(self._form, lines, self._number)
-        of_values: dict[str, Mask] = {}
-        if arrays is None:
-            values = index_lines.one_by_one(lines, path, before)
-            try:
-                of_values, arrays = self._of_values(values), self._arrays(values)
-            except (ValueError, OverflowError) as error:
-                for place, each in enumerate(values):
-                    yield from self._alone(place, each)
-                yield 0, str(error)
-                return
+    def add(self, values: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+        """Yield the place and the problem of the first line that is wrong, if one is."""
+        try:
+            of_values, arrays = self._of_values(values), self._arrays(values)
+        except (ValueError, OverflowError) as error:
+            for place, each in enumerate(values):
+                yield from self._alone(place, each)
+            yield 0, str(error)
+            return
         spans = self._spans(arrays)
         after = np.diff(arrays.records, prepend=self._record) <= 0
         problems = {
-            _WRONG_ID: of_values.pop(_WRONG_ID, np.zeros(len(lines), dtype=bool)),
+            _WRONG_ID: of_values.pop(_WRONG_ID),
             "its record is not after the one before": after,
             **self._of_lines(arrays, spans),
             **of_values,
@@ -153,26 +161,26 @@ class _Checked:
     def _number(self, path: str) -> int:
         """Number of the shard of a `shard_path`. Raises ValueError for another path."""
         if path not in self._numbers:
-            below = below_tokenized(path)
+            below = index.below_tokenized(path)
             if below not in self._by_path:
                 raise ValueError(f"{path} is no shard")
             self._numbers[path] = self._by_path[below]
         return self._numbers[path]
 
-    def _arrays(self, values: list[dict[str, Any]]) -> Lines:
+    def _arrays(self, values: Sequence[Mapping[str, Any]]) -> _Lines:
         ids = [each["example_id"] for each in values]
         lists = [each["spans"] for each in values]
         flat = list(chain.from_iterable(lists))
         columns = (
             [int(each.removeprefix(self._prefix)) for each in ids],
-            *([each[name] for each in values] for name in ("rank", *index_lines.COUNTS)),
+            *([each[name] for each in values] for name in ("rank", *_COUNTS)),
             np.repeat(np.arange(len(lists)), [len(each) for each in lists]),
             [self._number(each["shard_path"]) for each in flat],
-            *([each[name] for each in flat] for name in index_lines.SPAN_KEYS[1:]),
+            *([each[name] for each in flat] for name in _SPAN_KEYS[1:]),
         )
-        return Lines(*(np.array(column, dtype=np.int64) for column in columns))
+        return _Lines(*(np.array(column, dtype=np.int64) for column in columns))
 
-    def _of_values(self, values: list[dict[str, Any]]) -> dict[str, Mask]:
+    def _of_values(self, values: Sequence[Mapping[str, Any]]) -> dict[str, Mask]:
         """Problems of lines that are not in the arrays, as masks."""
         return {
             _WRONG_ID: _as_mask(
@@ -194,11 +202,11 @@ class _Checked:
             ),
         }
 
-    def _spans(self, lines: Lines) -> _Spans:
+    def _spans(self, lines: _Lines) -> _Spans:
         begin = lines.shard // self._ranks * self._full + lines.row * self._seq_len
         return _Spans(begin + lines.start, begin + lines.end, lines.start, lines.line, lines.shard)
 
-    def _of_lines(self, lines: Lines, spans: _Spans) -> dict[str, Mask]:
+    def _of_lines(self, lines: _Lines, spans: _Spans) -> dict[str, Mask]:
         """Problems of lines that do not depend on other lines, as masks."""
         first, last = _first_and_last(spans)
         ranks = lines.records % self._ranks

@@ -22,7 +22,7 @@ from gristmill.reading.reader import Reader
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.selection import Selection
+from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.read import shard_state
 from gristmill.reasoning.read.shard_files import record_of

@@ -20,7 +20,7 @@ import orjson
 from gristmill.contract import BadInput
 from gristmill.reading.folder import HeldFile
 from gristmill.reasoning.format import align, index
-from gristmill.reasoning.format.selection import Selection
+from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.settings.fields import shown
 

@@ -19,7 +19,7 @@ from gristmill.contract import BadInput
 from gristmill.reading.folder import HeldFile, made_from_another
 from gristmill.reading.opening import Opening
 from gristmill.reasoning.format import names, staged
-from gristmill.reasoning.format.selection import Selection
+from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.read.gate import check_gate
 from gristmill.reasoning.read.shard_files import ShardFiles, partition_folder, record_of

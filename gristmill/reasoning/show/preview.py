@@ -1,7 +1,4 @@
-"""Figures and tables of normalised records and of token shards, for the pages of the assets.
-
-See also `steps_preview.py`: alignments; `report_preview.py`: daily reports.
-"""
+"""Figures, tables and drawings of artifacts, for the pages of the assets."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from typing import Any, Final
 from gristmill import markdown
 from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import align, names
+from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
 from gristmill.reasoning.show.lengths import (
     histogram,
@@ -23,7 +21,175 @@ from gristmill.reasoning.show.lengths import (
     small_histogram_of,
     token_lengths,
 )
-from gristmill.svg import small_shares
+from gristmill.reasoning.show.place import normalized_beside, read_record
+from gristmill.svg import histogram_svg, small_histogram, small_shares
+
+_EXAMPLES: Final = 3
+
+
+def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+    """Coverage and confidence of an alignment, its rules, and examples with their steps.
+
+    folder: of the alignments.
+    partition: key of the split.
+    counts: of its record.
+    """
+    corpus, split = corpus_and_split(partition)
+    examples = counts.get("examples", 0)
+    figures: Figures = {"picture": _small_confidence(counts)} if examples else {}
+    figures |= {"source and licence": source_table(corpus), "rows": int(examples)}
+    for title, group in (("rules", "rules/"), ("labels", "labels/")):
+        named = [(name, int(n)) for name, n in counts.items() if name.startswith(group)]
+        rows = shares(
+            [(name.removeprefix(group), n) for name, n in named], sum(n for _, n in named)
+        )
+        if rows:
+            figures[title] = markdown.table((title[:-1], "number", "percent"), rows, "lrr")
+    if examples:
+        figures["confidences"] = markdown.image("Confidence of examples", confidence_svg(counts))
+        figures["aligned_percent"] = round(100 * counts["aligned"] / examples, 3)
+        figures["low_confidence_percent"] = round(100 * counts["low_confidence"] / examples, 3)
+        figures["spans_per_example"] = round(counts["spans"] / examples, 3)
+    pictures = examples_svg(folder, corpus.name, split)
+    if pictures:
+        figures["steps of examples"] = "\n\n".join(pictures) + "\n"
+    return figures
+
+
+def confidence_svg(counts: Counts) -> str:
+    """Examples by confidence as bars in SVG.
+
+    counts: of the record of a split, with `confidence/0.9` for 0.9 and above.
+    """
+    return histogram_svg("Examples by confidence, from", _confidences(counts), _mean(counts))
+
+
+def _small_confidence(counts: Counts) -> str:
+    title = "Examples by confidence"
+    return markdown.inline_image(title, small_histogram(title, _confidences(counts), _mean(counts)))
+
+
+def _confidences(counts: Counts) -> list[tuple[str, int]]:
+    return sorted(
+        (name.removeprefix("confidence/"), int(number))
+        for name, number in counts.items()
+        if name.startswith("confidence/")
+    )
+
+
+def _mean(counts: Counts) -> str:
+    return f"mean {counts.get('mean_confidence', 0):.3f}"
+
+
+def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
+    """Examples with their steps in colours, as images in Markdown.
+
+    folder: of the alignments; the normalised files are beside it.
+    corpus, split: of the alignment.
+
+    The first example of each rule is taken first, then the next ones. Without the normalised
+    file there is none.
+    """
+    from gristmill.reasoning.show import spans
+    from gristmill.reasoning.show.place import parsed
+
+    normalized = normalized_beside(folder)
+    if not (normalized / names.normalized(corpus, split)).is_file():
+        return []
+    found: list[str] = []
+    for row in _examples(folder / names.alignment(corpus, split)):
+        if (place := parsed(row.example_id)) is not None:
+            record = read_record(normalized, place)
+            found.append(markdown.image(row.example_id, spans.svg(row, record)))
+    return found
+
+
+def _examples(path: Path) -> Iterator[AlignRow]:
+    """The first row of each rule, at most some of them."""
+    rules: set[str] = set()
+    first = []
+    for row in islice(align.rows(path), 2000):
+        if row.rule not in rules and row.step_labels:
+            rules.add(row.rule)
+            first.append(row)
+    yield from first[:_EXAMPLES]
+
+
+COLUMNS: Final = (
+    "examples",
+    "total_tokens",
+    "avg_seq_len",
+    "pct_with_cot",
+    "alignment_coverage",
+    "mean_confidence",
+    "low_confidence_share",
+)
+"""Figures of a split that a table has."""
+
+
+def report_figures(folder: Path, date: str) -> Figures:
+    """The splits of a report and what is outside of a tolerance; numbers of all splits together.
+
+    folder: of the reports.
+    date: of the report, as `2026-11-22`.
+    """
+    report: dict[str, Any] = json.loads((folder / f"{date}.json").read_bytes())
+    figures: Figures = {
+        "splits of the report": splits_table(report),
+        "gate": gate_text(report["gate"]),
+    }
+    if report["warnings"]:
+        figures["what to know"] = markdown.bullets(map(str, report["warnings"])) + "\n"
+    if flagged := flagged_table(report["invariance"]):
+        figures["perturbations"] = flagged
+    return figures
+
+
+def splits_table(report: Mapping[str, Any]) -> str:
+    """The splits of a report as a Markdown table.
+
+    report: as the file has it.
+    """
+    rows = [
+        (name, *(number(split.get(column)) for column in COLUMNS))
+        for name, split in report["splits"].items()
+    ]
+    return markdown.table(("split", *COLUMNS), rows, "l" + "r" * len(COLUMNS))
+
+
+def flagged_table(invariance: Mapping[str, Any]) -> str:
+    """Perturbations that change 1 % of the token ids or more, as a Markdown table.
+
+    invariance: of the report. Empty where there are none.
+    """
+    rows = [
+        (name, str(kind), f"{share:.2%}")
+        for name, kinds in invariance["flagged"].items()
+        for kind, share in kinds.items()
+    ]
+    return (
+        markdown.table(("split", "perturbation", "token ids changed"), rows, "llr") if rows else ""
+    )
+
+
+def gate_text(gate: Mapping[str, Any]) -> str:
+    """Whether a report is within the tolerances of its baseline, and what is not.
+
+    gate: of the report.
+    """
+    against = f"the report of {gate['baseline']}" if gate["baseline"] else "no baseline"
+    first = f"Compared with {markdown.escape(against)}: "
+    if gate["passed"]:
+        return first + "nothing is outside of a tolerance.\n"
+    return first + "\n\n" + markdown.bullets(map(str, gate["breaches"])) + "\n"
+
+
+def number(value: object) -> str:
+    """A number of a report for a table; a dash where it has none."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.2f}" if isinstance(value, float) else "–"
+
 
 Figures = dict[str, str | int | float]
 Counts = Mapping[str, int | float]
@@ -197,3 +363,15 @@ def of_shards(published: Published) -> Figures:
 def of_licences(published: Published) -> Figures:
     """What the page of a raw manifest shows."""
     return licence_figures(published.folder)
+
+
+def of_alignment(published: Published) -> Figures:
+    """What the page of an alignment shows."""
+    return alignment_figures(
+        published.folder, str(published.record.partition), published.record.counts
+    )
+
+
+def of_report(published: Published) -> Figures:
+    """What the page of a daily report shows."""
+    return report_figures(published.folder, str(published.record.partition))

@@ -1,7 +1,7 @@
 """One example with its steps in colours: for a terminal, and as SVG for previews.
 
 Text of corpora is escaped, and characters that are not printable become U+FFFD.
-See also `steps_preview.py`: the pages of the asset.
+See also `preview.py`: the pages of the asset.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +15,8 @@ from gristmill.families import Misuse, Request
 from gristmill.printable import printable
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import PARTITIONS
-from gristmill.reasoning.show.place import Place, chosen
-from gristmill.reasoning.show.report_preview import COLUMNS, number
+from gristmill.reasoning.show.place import chosen, normalized_beside, read_record
+from gristmill.reasoning.show.preview import COLUMNS, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,27 +59,6 @@ def record_text(request: Request) -> Text:
     """
     place = chosen(request, published(request.path, "{split}.jsonl"))
     return _values(place.example_id, read_record(request.path, place))
-
-
-def read_record(folder: Path, place: Place) -> dict[str, Any]:
-    """A record of a normalised file.
-
-    folder: of the normalised files.
-    place: the example.
-
-    Raises BadInput where the file or the record is not there.
-    """
-    path = folder / names.normalized(place.corpus, place.split)
-    try:
-        with path.open("rb") as lines:
-            filled = (line for line in lines if line.strip())
-            line = next(islice(filled, place.record, None), None)
-    except FileNotFoundError as error:
-        raise BadInput(path, "is not there: build reasoning/normalized") from error
-    if line is None:
-        raise BadInput(path, f"has no record {place.record}")
-    record: dict[str, Any] = json.loads(line)
-    return record
 
 
 def example_text(request: Request) -> Text:
@@ -136,11 +114,6 @@ def steps_text(request: Request) -> Text:
     if row is None:
         raise BadInput(path, f"has no row {place.example_id}: the record may render to no text")
     return spans.terminal(row, read_record(normalized_beside(request.path), place))
-
-
-def normalized_beside(folder: Path) -> Path:
-    """The folder of the normalised files, beside the folder of the alignments."""
-    return folder.absolute().parent / Path(names.NORMALIZED).name
 
 
 def report_shown(request: Request) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ _FORMAT = "gristmill.puzzles.format"
 
 def identifiers(data: bytes) -> None:
     """`identifiers.json`: a list of texts."""
-    from gristmill.puzzles.format.identifiers import read_identifiers
+    from gristmill.puzzles.format.metadata import read_identifiers
 
     assert all(isinstance(name, str) for name in read_identifiers(file("identifiers.json", data)))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.domains.sudoku.symmetry import draw
-from gristmill.puzzles.laws.sudoku_kernels import LIMIT, WORDS, drawn
+from gristmill.puzzles.laws.sudoku_draws import LIMIT, WORDS, drawn
 
 
 @pytest.mark.parametrize("limit", [LIMIT, np.uint64(0), np.uint64(1 << 63)])

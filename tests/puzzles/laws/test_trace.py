@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.laws.trace import trace_laws

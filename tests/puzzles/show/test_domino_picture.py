@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from gristmill.puzzles.show.domino_picture import decoded, domino_svg, move, oriented
-from gristmill.puzzles.show.sheet import WRONG
+from gristmill.puzzles.show.cells import WRONG
+from gristmill.puzzles.show.domino_picture import decoded, move, oriented
 from tests.drawings import texts
 from tests.puzzles.small_datasets import domino, domino_tokens
 
@@ -53,7 +53,7 @@ def test_the_move_is_said(played: tuple[int, int, int], words: str) -> None:
 
 
 def test_the_chosen_tile_is_marked_once() -> None:
-    drawing = domino_svg(_ROWS.inputs[0], _ROWS.labels[0], title="t", notes=["n"])
+    drawing = decoded(_ROWS.inputs[0], _ROWS.labels[0]).large("t", ["n"])
     assert len(re.findall(r'<rect [^>]*fill="#f2a65a"', drawing)) == 1
     assert {"3 tiles on the table", "4 tiles in the hand · play 5-6 left", "5", "3"} <= set(
         texts(drawing)
@@ -65,19 +65,19 @@ def test_the_chosen_tile_is_marked_once() -> None:
 
 def test_a_tile_that_breaks_the_chain_is_red() -> None:
     given, wanted = domino_tokens([(1, 5), (0, 3)], [(3, 5)], (5, 3), (3, 5, 1))
-    assert WRONG in domino_svg(given, wanted)
+    assert WRONG in decoded(given, wanted).large()
 
 
 def test_a_tile_that_is_not_in_the_hand_is_said() -> None:
     given, wanted = domino_tokens([], [(3, 5)], (-1, -1), (3, 6, 3))
     assert "1 tile in the hand · play 3-6 first (not in the hand)" in texts(
-        domino_svg(given, wanted)
+        decoded(given, wanted).large()
     )
 
 
 def test_any_tokens_are_drawn() -> None:
     noise = np.random.default_rng(0).integers(-3, 300, (50, 2, 72))
     for given, wanted in noise:
-        assert "?" in texts(domino_svg(given, wanted))
+        assert "?" in texts(decoded(given, wanted).large())
     full = np.full(72, 7)
-    assert len(domino_svg(full, full)) < 40_000
+    assert len(decoded(full, full).large()) < 40_000

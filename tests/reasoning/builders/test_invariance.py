@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.reasoning.builders import invariance
-from gristmill.reasoning.builders.invariance import Invariance, common, measure
-from gristmill.reasoning.builders.perturbations import GATED, REPORTED
+from gristmill.reasoning.builders.invariance import GATED, REPORTED, Invariance, common, measure
 from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2

@@ -16,7 +16,7 @@ from gristmill.layout import PARTS
 from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.reasoning.builders import shard_groups
+from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders.shard_ranks import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
@@ -46,7 +46,7 @@ def config(vocabulary_root: Path) -> TokenizeConfig:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with a normalised split of a few groups."""
-    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 500)
+    monkeypatch.setattr(shard_part, "_GROUP_BYTES", 500)
     published_root.write_drop(tmp_path / "root", numbered(24))
     publish(normalized_build(tmp_path / "root"))
     return tmp_path / "root"

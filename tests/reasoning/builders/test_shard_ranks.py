@@ -16,7 +16,7 @@ from gristmill.publish.build import InputChanged
 from gristmill.publish.by_rank import RankBuilt, build_rank
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.reasoning.builders import shard_groups, shard_part
+from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders import shard_ranks as module
 from gristmill.reasoning.builders.shard_ranks import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
@@ -33,7 +33,7 @@ RANKS = 3
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with a normalised split, in groups of a few records."""
-    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 400)
+    monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
     root = tmp_path / "root"
     published_root.write_drop(root, numbered(60))
     publish(normalized_build(root))

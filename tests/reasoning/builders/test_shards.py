@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.builders import shard_groups, shard_part
+from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import index, names, pt_file
@@ -44,7 +44,7 @@ def jsonl(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of a few records, encoded two at a time."""
-    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 400)
+    monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
     monkeypatch.setattr(shard_part, "_BATCH", 2)
 
 
@@ -218,7 +218,7 @@ def test_workers_stores_and_groups_change_no_byte(
     tokenize(jsonl, tmp_path / "kept", config, store)
     tokenize(jsonl, tmp_path / "two", replace(config, workers=2))
     tokenize(jsonl, tmp_path / "tiktoken", replace(config, engine=TIKTOKEN))
-    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 1 << 20)
+    monkeypatch.setattr(shard_part, "_GROUP_BYTES", 1 << 20)
     tokenize(jsonl, tmp_path / "whole", config)
 
     expected = files(tmp_path / "one")

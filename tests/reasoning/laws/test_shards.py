@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format import names
-from gristmill.reasoning.laws import index_lines
 from gristmill.reasoning.laws.shards import _series, shard_laws
 from tests.reasoning import small_shards
 from tests.reasoning.normalized_files import write
@@ -296,25 +295,23 @@ def test_a_shard_that_is_not_full_must_be_the_last(
     assert law in {each.law for each in _series(metas)}
 
 
-def test_lines_in_other_bytes_mean_the_same(built: SmallShards) -> None:
-    form = index_lines.pattern("gsm8k_train_")
-    meant = built.lines()
-    for text in (json.dumps, lambda x: json.dumps({**x, "extras": {"a": "ß]}"}})):
-        lines = [text(line).encode() + b"\n" for line in meant]
-        arrays = index_lines.parsed(form, lines, lambda path: int(path[-8:-3]))
-        assert arrays is not None
-        spans = [(k, span) for k, line in enumerate(meant) for span in line["spans"]]
-        assert arrays.line.tolist() == [k for k, _ in spans]
-        assert arrays.shard.tolist() == [int(span["shard_path"][-8:-3]) for _, span in spans]
-        for name, key in (("row", "sequence_index"), ("start", "start"), ("end", "end")):
-            assert getattr(arrays, name).tolist() == [span[key] for _, span in spans]
-        for name in ("rank", "num_tokens"):
-            assert getattr(arrays, name).tolist() == [line[name] for line in meant]
-        assert arrays.records.tolist() == [int(line["example_id"][-6:]) for line in meant]
-        assert arrays.with_eos.tolist() == [line["num_tokens_with_eos"] for line in meant]
-        no_json = json.dumps(meant[0])[:-1].encode() + b', "extras": {"a"}}\n'
-        for other in (lines[0][:-2] + b"\n", b"x" + lines[0], b"\n", b"{}\n", no_json):
-            assert index_lines.parsed(form, [*lines[1:], other], lambda _: 0) is None
+def test_lines_in_other_bytes_mean_the_same(copied: SmallShards) -> None:
+    lines = [{**line, "extras": {"a": "ß]}"}} for line in copied.lines()]
+    index = copied.index
+    index.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    assert found(copied) == []
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"x%b\n", b"\n%b\n", b'{"a": %b}\n', b"%b, \n"], ids=["x", "blank", "key", "comma"]
+)
+def test_a_line_that_is_no_line_of_an_index_is_named(copied: SmallShards, damaged: bytes) -> None:
+    index = copied.index
+    lines = index.read_bytes().splitlines()
+    index.write_bytes(b"\n".join(lines[:3]) + b"\n" + damaged % lines[3])
+    (only,) = found(copied)
+    assert only.startswith("index: ")
+    assert "index.jsonl:4" in only
 
 
 @pytest.mark.parametrize("place", [0, 5, -1])

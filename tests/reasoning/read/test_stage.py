@@ -17,7 +17,7 @@ from gristmill.hashing import HashedFile
 from gristmill.publish.build import DiskFull
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.staged import JOURNAL, STAGED
-from gristmill.reasoning.read import staged_copy
+from gristmill.reasoning.read import stage as staging
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.stage import stage, unstage
 from gristmill.reasoning.read.verify import verify_shards
@@ -262,13 +262,13 @@ def test_a_source_that_is_not_that_of_its_record_is_not_staged(shards: Path, tar
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that are copied from now on."""
     found: list[str] = []
-    written = staged_copy._written
+    written = staging._written
 
     def counted(copy: Any, *rest: Any) -> Any:
         found.append(Path(copy.path).name)
         return written(copy, *rest)
 
-    monkeypatch.setattr(staged_copy, "_written", counted)
+    monkeypatch.setattr(staging, "_written", counted)
     return found
 
 
@@ -338,7 +338,7 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_copied(
         for path in published.rglob("*")
         if path.is_file() and path.name not in ("index.jsonl",) and ".gristmill" not in path.parts
     )
-    free = needed + staged_copy.SPARE_BYTES - 1
+    free = needed + staging.SPARE_BYTES - 1
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, free))  # type: ignore[attr-defined]
     with pytest.raises(DiskFull, match=rf"needs {free + 1:,} bytes .* {free:,} are free"):
         staged_for(published, target, 0, world_size=1)

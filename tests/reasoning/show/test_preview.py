@@ -10,14 +10,75 @@ import pytest
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.show.preview import (
+    alignment_figures,
     allowed,
+    examples_svg,
+    gate_text,
     licence_figures,
     licence_text,
     normalized_figures,
+    report_figures,
     shards_figures,
     source_table,
 )
 from tests.drawings import images, texts
+
+COUNTS = {
+    "examples": 4,
+    "aligned": 3,
+    "low_confidence": 2,
+    "spans": 6,
+    "mean_confidence": 0.8125,
+    "rules/heuristic:lines": 1,
+    "rules/regex:markers": 2,
+    "labels/Step": 6,
+    "confidence/0.8": 2,
+    "confidence/0.9": 1,
+}
+
+
+def test_coverage_and_confidence_are_numbers_and_rules_a_table(built: Path) -> None:
+    figures = alignment_figures(built / names.ALIGNMENT, "gsm8k__test", COUNTS)
+    assert figures["aligned_percent"] == 75
+    assert figures["low_confidence_percent"] == 50
+    assert (figures["spans_per_example"], figures["rows"]) == (1.5, 4)
+    assert "markers | 2 | 66.7 %" in str(figures["rules"])
+    (drawing,) = images(str(figures["confidences"]))
+    assert {"0.8", "0.9", "mean 0.812"} <= set(texts(drawing))
+
+
+def test_the_first_example_of_each_rule_is_drawn(built: Path) -> None:
+    shown = " ".join(text for image in images("\n".join(_pictures(built))) for text in texts(image))
+    assert len(_pictures(built)) == 2
+    assert "gsm8k_test_000000" in shown and "gsm8k_test_000001" in shown
+
+
+def test_without_the_records_there_is_no_picture(tmp_path: Path) -> None:
+    assert examples_svg(tmp_path / "alignment", "gsm8k", "test") == []
+
+
+def _pictures(built: Path) -> list[str]:
+    return examples_svg(built / names.ALIGNMENT, "gsm8k", "test")
+
+
+def test_a_report_is_a_table_of_splits_and_what_is_outside_of_a_tolerance(tmp_path: Path) -> None:
+    report = {
+        "splits": {"gsm8k__test": {"examples": 1319, "total_tokens": 210519, "pct_with_cot": 0.0}},
+        "gate": {"passed": False, "baseline": "2026-11-20", "breaches": ["gsm8k__test: <x>"]},
+        "warnings": ["gsm8k__test: 2 raw records were rejected"],
+        "invariance": {"flagged": {"gsm8k__test": {"nbsp": 0.028}}},
+    }
+    (tmp_path / "2026-11-22.json").write_text(json.dumps(report))
+    figures = report_figures(tmp_path, "2026-11-22")
+    assert "1,319 | 210,519 | – | 0.00 |" in str(figures["splits of the report"])
+    assert "2 raw records were rejected" in str(figures["what to know"])
+    assert "nbsp | 2.80% |" in str(figures["perturbations"])
+    assert "the report of 2026" in str(figures["gate"]) and "&lt;x&gt;" in str(figures["gate"])
+
+
+def test_a_gate_that_passed_says_so() -> None:
+    text = gate_text({"passed": True, "baseline": None, "breaches": []})
+    assert text == "Compared with no baseline: nothing is outside of a tolerance.\n"
 
 
 def test_records_are_shown_with_source_licence_and_rejections(built: Path) -> None:

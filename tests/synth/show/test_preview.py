@@ -1,7 +1,5 @@
 """The preview of a shard: all its counts, and that it fits into an event."""
 
-import base64
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -11,14 +9,14 @@ from gristmill.contract import counts_of
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.show import preview
+from tests.drawings import images
 from tests.synth.damage import FRACTION
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawings(markdown: str) -> list[ET.Element]:
-    images = re.findall(r"!\[[^]]+\]\(data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)\)", markdown)
-    return [ET.fromstring(base64.b64decode(data)) for data in images]
+    return [ET.fromstring(svg) for svg in images(markdown)]
 
 
 def test_a_preview_has_everything_and_fits(

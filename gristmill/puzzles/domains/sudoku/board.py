@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.metadata import Encoding
 
 CELLS: Final = 81
 ENCODING: Final = Encoding(seq_len=CELLS, vocab_size=11)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from gristmill.puzzles.show.sheet import cells, filled, fitted, lines_of, sheet, tokens, wrapped
+from gristmill.puzzles.show.cells import cells, filled, fitted, sheet, wrapped
 from tests.drawings import texts
 
 
@@ -15,10 +15,6 @@ def test_a_run_of_cells_is_one_rectangle() -> None:
 
 def test_no_cell_is_no_element() -> None:
     assert filled(np.zeros((2, 2), bool), 0, 0, 1, "red") == ""
-
-
-def test_tokens_of_uint8_do_not_overflow() -> None:
-    assert (tokens(np.array([[0, 255]], np.uint8)) - 1).tolist() == [-1, 254]
 
 
 def test_a_text_that_fits_stays_and_a_longer_one_is_cut() -> None:
@@ -33,11 +29,6 @@ def test_a_note_takes_three_lines_at_most() -> None:
     assert len(lines) == 3
     assert lines[-1].endswith("…")
     assert all(len(line) <= 16 for line in lines)
-
-
-def test_more_texts_than_fit_are_counted() -> None:
-    assert lines_of(["a\x1b", "b"]) == ["a\N{REPLACEMENT CHARACTER}", "b"]
-    assert lines_of(list("abcdef")) == ["a", "b", "c", "d", "… and 2 more"]
 
 
 def test_a_sheet_escapes_all_texts_and_grows_with_its_notes() -> None:
