@@ -7,6 +7,7 @@ engine, which compiles each statement again. Neither holds a connection or any s
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from alembic.config import Config
@@ -19,6 +20,7 @@ _ENGINES = 64
 _OPENERS: tuple[Any, ...] = (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage)
 
 
+@cache
 def install() -> None:
     """Let this process read migration scripts once, and keep the latest engines."""
     for module in _OPENERS:
