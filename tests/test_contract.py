@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -66,3 +67,12 @@ class Milled(Summary):
 def test_the_counts_of_a_summary_are_its_numbers_and_those_of_its_mappings() -> None:
     summary = Milled({"a": FileNote()}, 3, 0.5, True, "wind", {"oats": 0, "rye": 7, "mill": "wind"})
     assert counts_of(summary) == {"sacks": 3, "share": 0.5, "grains/oats": 0, "grains/rye": 7}
+
+
+@pytest.mark.parametrize(("row", "text"), [(None, "a.gz: is no grain"), (7, "a.gz:7: is no grain")])
+def test_bad_input_names_file_row_and_rule_from_a_worker_process_too(
+    row: int | None, text: str
+) -> None:
+    error = BadInput("a.gz", "is no grain", row)
+    for found in (error, pickle.loads(pickle.dumps(error))):
+        assert (str(found), found.file, found.row, found.rule) == (text, "a.gz", row, "is no grain")
