@@ -103,6 +103,12 @@ def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
     assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
 
 
+def test_an_inbox_of_a_data_root_without_drops_is_made(source: Path, tmp_path: Path) -> None:
+    place = tmp_path / "data/drops/macroxue/d6"
+    assert copy(source, place).status == "copied"
+    assert {"a", "inner/b", "c"} < set(contents(place))
+
+
 def test_two_copies_to_one_place_do_not_mix(source: Path, tmp_path: Path) -> None:
     place = tmp_path / "drops/d6"
     place.parent.mkdir()
