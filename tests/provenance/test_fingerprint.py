@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.provenance import Input, Tokenizer
+from gristmill.provenance.fingerprint import recorded_values
 from tests.paths import CHECKOUT
 
 SHA = "ab" * 32
@@ -105,3 +106,18 @@ def test_what_changes_the_fingerprint() -> None:
         provenance.fingerprint("r", "c", {}),
     }
     assert len(fingerprints) == 5
+
+
+def test_a_record_stands_for_numbers_in_another_spelling_and_fields_that_once_counted() -> None:
+    @dataclass(frozen=True)
+    class Mill:
+        share: float = 1.0
+        stones: int = 2
+        is_wet: bool = True
+        gone: int = field(default=5, metadata={"affects_output": False, "counted_before": True})
+        speed: int = field(default=9, metadata={"affects_output": False})
+
+    recorded = {"share": 1, "stones": 2, "is_wet": 1, "gone": 4, "speed": 9.0, "unknown": 3}
+    assert recorded_values(Mill(), recorded) == {"share": 1, "gone": 4}
+    assert recorded_values(Mill(), {"share": 2, "stones": 2.0}) == {"stones": 2.0}
+    assert recorded_values(Mill(), {"share": 1.0, "stones": 3.0}) == {}
