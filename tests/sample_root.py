@@ -61,7 +61,7 @@ class SampleRoot:
     def command(self, *words: str) -> str:
         """Run `gristmill WORDS` on this root and return what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "gristmill.cli", *words],
+            [sys.executable, "-m", "tests.dagster_caches", *words],
             cwd=CHECKOUT,
             env=os.environ | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)},
             capture_output=True,
