@@ -1,4 +1,4 @@
-"""What stands in a data root: whole as its record says, or not."""
+"""Whether an artifact of a data root is whole, as its record says."""
 
 from __future__ import annotations
 
