@@ -129,7 +129,8 @@ def test_a_fault_is_caught_by_the_test_that_fails_with_it_alone(tmp_path) -> Non
     copy = Copy.of_checkout(tmp_path, 300.0)
     module = "gristmill/keys.py"
     text = (CHECKOUT / module).read_text()
-    bad = Fault(module, "", 1, "", "", text + "\nraise ValueError\n")
-    assert copy.verdict(bad).by.startswith("tests/test_keys.py")
+    (bad,) = [each for each in faults(module, text) if each.before == "if reason := refusal(key):"]
+    assert copy.verdict(bad).by.startswith("tests/test_keys.py::")
+    assert copy.verdict(Fault(module, "", 1, "", "", "raise ValueError\n")).by == "no begin"
     assert (copy.folder / module).read_text() == text
     assert copy.verdict(Fault(module, "", 1, "", "", text + "\nSPARE = 1\n")).by == ""
