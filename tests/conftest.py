@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import budget, dagster_caches, dealing, later
+from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
@@ -26,7 +26,6 @@ hypothesis.settings.register_profile(
 def pytest_configure() -> None:
     """End at once where real data is required and is not there: many tests would skip."""
     hypothesis.settings.load_profile("unhurried")
-    dagster_caches.install()
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
 
@@ -75,6 +74,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what collecting has imported, before a test imports more."""
     session.config.stash[later.COLLECTED] = frozenset(sys.modules)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures open an instance
+def pytest_runtest_setup() -> None:
+    """Keep what Dagster makes for each connection, once a test has imported it."""
+    if "dagster" in sys.modules:
+        from tests import dagster_caches
+
+        dagster_caches.install()
 
 
 @pytest.hookimpl(optionalhook=True)

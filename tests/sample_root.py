@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 
-from commands.graph import Graph
-from commands.runs.table import Outcome
 from gristmill.provenance import Record, find_artifacts, read_record
-from resources import Lake
 from tests.paths import CHECKOUT
+
+if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest starts need none
+    from commands.graph import Graph
+    from commands.runs.table import Outcome
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class SampleRoot:
     def command(self, *words: str) -> str:
         """Run `gristmill WORDS` on this root and return what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "gristmill.cli", *words],
+            [sys.executable, "-m", "tests.dagster_caches", *words],
             cwd=CHECKOUT,
             env=os.environ | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)},
             capture_output=True,
@@ -84,6 +85,11 @@ class SampleRoot:
     @contextmanager
     def graph(self) -> Iterator[Graph]:
         """The graph of assets on this root, to build single partitions in this process."""
+        import dagster as dg
+
+        from commands.graph import Graph
+        from resources import Lake
+
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GRISTMILL_DATA", str(self.data))
             patch.setenv("DAGSTER_HOME", str(self.home))
@@ -94,6 +100,8 @@ class SampleRoot:
 
 def build_again(graph: Graph, record: Record, *, rebuild: bool = True) -> Outcome:
     """Build the artifact partition of a record once more and return the outcome."""
+    import dagster as dg
+
     asset = dg.AssetKey.from_user_string(record.asset)
     has_partitions = graph.keys(asset, ()) != [None]
     key = record.partition if has_partitions else None

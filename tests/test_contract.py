@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
-from gristmill.contract import BadInput, FileFailed, in_words, is_of_machine, os_reason
+from gristmill.contract import (
+    BadInput,
+    FileFailed,
+    FileNote,
+    Summary,
+    counts_of,
+    in_words,
+    is_of_machine,
+    os_reason,
+)
 
 CURES = {
     errno.EIO: "Input/output error: the disk or the network failed (see `dmesg`): mend it, then "
@@ -41,3 +53,26 @@ def test_any_other_error_stays_as_it_is() -> None:
         assert in_words(error) is error and not is_of_machine(error)
     assert os_reason(FileNotFoundError(errno.ENOENT, "No such file", "a")) == "No such file"
     assert os_reason(OSError("invalid data")) == "invalid data"
+
+
+@dataclass(frozen=True)
+class Milled(Summary):
+    sacks: int
+    share: float
+    is_fine: bool
+    mill: str
+    grains: Mapping[str, int | str]
+
+
+def test_the_counts_of_a_summary_are_its_numbers_and_those_of_its_mappings() -> None:
+    summary = Milled({"a": FileNote()}, 3, 0.5, True, "wind", {"oats": 0, "rye": 7, "mill": "wind"})
+    assert counts_of(summary) == {"sacks": 3, "share": 0.5, "grains/oats": 0, "grains/rye": 7}
+
+
+@pytest.mark.parametrize(("row", "text"), [(None, "a.gz: is no grain"), (7, "a.gz:7: is no grain")])
+def test_bad_input_names_file_row_and_rule_from_a_worker_process_too(
+    row: int | None, text: str
+) -> None:
+    error = BadInput("a.gz", "is no grain", row)
+    for found in (error, pickle.loads(pickle.dumps(error))):
+        assert (str(found), found.file, found.row, found.rule) == (text, "a.gz", row, "is no grain")

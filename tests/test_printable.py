@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from gristmill.printable import breakable, command, cut, plain, printable, unbroken
+from gristmill.printable import breakable, command, cut, is_utf8, plain, printable, unbroken
 
 
 def test_a_command_is_one_for_a_shell_and_takes_no_value_for_an_option() -> None:
@@ -58,3 +61,9 @@ def test_long_words_can_be_broken_after_a_part_of_a_name(text: str, lines: list[
     broken = breakable(text)
     assert broken.split("\N{ZERO WIDTH SPACE}") == lines
     assert unbroken(broken) == text
+
+
+def test_a_path_is_utf_8_or_has_a_byte_that_is_not() -> None:
+    assert is_utf8(Path("drops/\u00fc/\ud7ff\ue000"))
+    for byte in (b"\x80", b"\xff"):
+        assert not is_utf8(Path(os.fsdecode(b"drops/a" + byte)))

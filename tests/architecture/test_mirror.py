@@ -67,6 +67,7 @@ ACROSS = {
 HELPED = {
     "test_budget.py",
     "test_dealing.py",
+    "planted/test_faults.py",
     "test_later.py",
     "test_definitions.py",
     "test_operate.py",

@@ -10,6 +10,8 @@ import pytest
 from tests.architecture.toy_family import PAGE, files_of_the_page, run
 from tests.paths import CHECKOUT
 
+END = "<end>"
+
 
 def _gristmill(checkout: Path, *words: str, fails: bool = False) -> str:
     return run(checkout, "-m", "gristmill.cli", *words, fails=fails)
@@ -29,30 +31,41 @@ def test_the_family_is_one_folder_and_one_line(toy_checkout: Path) -> None:
     assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 
-def _built(toy_checkout: Path, *drops: str, fails: bool = False) -> str:
-    """What building these drops says; each holds two lines. fails: another drop is refused."""
-    for name in drops:
-        drop = toy_checkout / "data/drops/letters" / name
-        drop.mkdir(parents=True)
-        (drop / "a.txt").write_text("Abba\ncab\n")
-    return run(toy_checkout, "operate.py", "materialize", "letters/counts", fails=fails)
+def _put(toy_checkout: Path, name: str) -> None:
+    """Put a drop of two lines into the inbox."""
+    drop = toy_checkout / "data/drops/letters" / name
+    drop.mkdir(parents=True)
+    (drop / "a.txt").write_text("Abba\ncab\n")
 
 
 def test_a_drop_goes_through_the_definitions_to_the_reader(toy_checkout: Path) -> None:
-    table = _built(toy_checkout, "first")
-    assert re.search(r"letters/counts +first +built .* 2 ", table), table
+    """All commands in one process, since most of the time of each is its start."""
+    _put(toy_checkout, "first")
     artifact = "data/letters/counts/first"
-    assert _gristmill(toy_checkout, "show", artifact, "1").split() == ["a:1", "b:1", "c:1"]
-    assert _gristmill(toy_checkout, "trace", artifact, "1") == "file: a.txt\nline: 2\n"
-    assert "1 artifact" in _gristmill(toy_checkout, "verify", "data")
-    code = (
-        "from gristmill.letters import LetterDataset\n"
-        f"data = LetterDataset({artifact!r})\n"
-        "print(len(data), data[0][:3].tolist(), data[0].dtype)"
-    )
-    assert run(toy_checkout, "-c", code) == "2 [2, 2, 0] uint32\n"
-    again = run(toy_checkout, "operate.py", "materialize", "letters/counts")
+    code = f"""
+from click.testing import CliRunner
+from gristmill.cli import main
+from gristmill.letters import LetterDataset
+
+for words in (
+    ("materialize", "letters/counts"),
+    ("show", {artifact!r}, "1"),
+    ("trace", {artifact!r}, "1"),
+    ("verify", "data"),
+    ("materialize", "letters/counts"),
+):
+    done = CliRunner().invoke(main, words)
+    print(done.output, done.exit_code, done.exception, end="{END}")
+data = LetterDataset({artifact!r})
+print(len(data), data[0][:3].tolist(), data[0].dtype)
+"""
+    table, shown, traced, verified, again, read = run(toy_checkout, "-c", code).split(END)
+    assert re.search(r"letters/counts +first +built .* 2 ", table), table
+    assert shown.split() == ["a:1", "b:1", "c:1", "0", "None"]
+    assert traced == "file: a.txt\nline: 2\n 0 None"
+    assert "1 artifact" in verified
     assert "nothing needed doing" in again
+    assert read == "2 [2, 2, 0] uint32\n"
 
 
 @pytest.mark.slow
@@ -60,7 +73,8 @@ def test_a_drop_without_text_is_refused_and_a_damaged_artifact_is_found(toy_chec
     other = toy_checkout / "data/drops/letters/other"
     other.mkdir(parents=True)
     (other / "notes.md").write_text("no letters")
-    table = _built(toy_checkout, "second", fails=True)
+    _put(toy_checkout, "second")
+    table = run(toy_checkout, "operate.py", "materialize", "letters/counts", fails=True)
     assert "letters/other: it holds no .txt file" in table
     lines = toy_checkout / "data/letters/counts/second/lines.jsonl"
     lines.write_text("")

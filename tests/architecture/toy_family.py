@@ -26,9 +26,8 @@ def files_of_the_page() -> dict[str, str]:
 def toy_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout with the family of the page in it."""
     root = tmp_path_factory.mktemp("toy")
-    skip = shutil.ignore_patterns("__pycache__")
     for top in ("gristmill", "assets", "resources", "sensors", "commands"):
-        shutil.copytree(CHECKOUT / top, root / top, ignore=skip)
+        shutil.copytree(CHECKOUT / top, root / top)  # with the bytecode, where it is kept
     for name in ("definitions.py", "operate.py", "workspace.yaml", "dagster.yaml"):
         shutil.copy(CHECKOUT / name, root)
     for path, text in files_of_the_page().items():

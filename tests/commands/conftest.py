@@ -14,6 +14,7 @@ from commands import checkout
 from gristmill.cli import main
 from resources.lake import CHECKOUT
 from tests.commands.drops import DROPS, Command
+from tests.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -25,12 +26,27 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def begun(run_folder: RunFolder) -> Path:
+    """A folder with an instance that has just begun, which takes longer than to copy it."""
+
+    def begin(folder: Path) -> None:
+        shutil.copy(CHECKOUT / "dagster.yaml", folder)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("DAGSTER_HOME", raising=False)
+            patch.setattr(checkout, "CHECKOUT", folder)
+            with checkout.open_instance():
+                pass
+
+    return run_folder.once("begun_instance", begin)
+
+
 @pytest.fixture
-def run(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def run(data: Path, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """`gristmill` on an instance of its own, in this process."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
-    shutil.copy(CHECKOUT / "dagster.yaml", tmp_path)
+    shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(checkout, "CHECKOUT", tmp_path)
     return lambda *words: CliRunner().invoke(main, words)
 

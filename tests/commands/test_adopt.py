@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(run: Command, data: Path, tmp_path: Path, made: Path) -> Path:
     """A copy of that data root; the copy of its instance is beside it."""
     shutil.copytree(made / "data", data, dirs_exist_ok=True)
-    shutil.copytree(made / ".dagster", tmp_path / ".dagster")
+    shutil.copytree(made / ".dagster", tmp_path / ".dagster", dirs_exist_ok=True)
     return data
 
 

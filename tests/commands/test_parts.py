@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -60,6 +62,24 @@ def test_shares_are_made_and_a_run_takes_them_over(run: Command, data: Path, dro
     assert made.exit_code == 0, made.output
     assert "takes over 3 finished parts" in made.output
     assert "nothing to do: the partition is published" in _parts("2", "2", ASSET, "d6").output
+
+
+@pytest.mark.parametrize(
+    ("asset", "settings", "reason"),
+    [
+        ("synth/harmony", {"workers": 1}, "set workers = 2 or more"),
+        ("synth/harmony", {"workers": 2}, None),
+        ("macroxue/pack", {"workers": 1}, None),
+        ("reasoning/gpt2_shards", {"capped": True, "workers": 2}, "under a cap on rows or tokens"),
+        ("reasoning/gpt2_shards", {"capped": False, "workers": 2}, None),
+    ],
+)
+def test_parts_that_depend_on_those_before_are_made_by_no_share(
+    asset: str, settings: dict[str, object], reason: str | None
+) -> None:
+    build: Any = SimpleNamespace(asset=asset, config=SimpleNamespace(**settings))
+    found = parts._indivisible(build)
+    assert found == reason if reason is None else reason in str(found)
 
 
 def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> None:

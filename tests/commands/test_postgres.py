@@ -39,6 +39,7 @@ def server() -> Iterator[Postgres]:
 @pytest.fixture
 def on_postgres(run: Command, server: Postgres, tmp_path: Path) -> Command:
     """`gristmill` on an instance whose history is in a database of its own."""
+    shutil.rmtree(tmp_path / ".dagster")  # a history that begins in files
     use_in(tmp_path, server.database(f"t{time.time_ns()}"))
     return run
 

@@ -23,8 +23,6 @@ from gristmill.untrusted.files import REFUSE_LINKS
 from tests.marked import mark
 from tests.toy_inbox import asked
 
-pytestmark = pytest.mark.sampled(0.5)
-
 TOOLS = Tools(atomic_fs.place, atomic_fs.exchange, lambda _: None, REFUSE_LINKS)
 CALLS = {"fsync", "write", "open", "unlink", "utime", "mkdir", "rmdir", "truncate"}
 CALLS |= {"replace", "place", "exchange"}
@@ -72,6 +70,7 @@ def killed_at(point: int, work: Callable[[], object]) -> bool:
         os._exit(1)
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("kind", ["folder", "file"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
@@ -101,6 +100,12 @@ def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
     (arrival,) = present_drops(place.parent, asked(), shape).arrivals
     assert arrival.key == "d6"
     assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_inbox_of_a_data_root_without_drops_is_made(source: Path, tmp_path: Path) -> None:
+    place = tmp_path / "data/drops/macroxue/d6"
+    assert copy(source, place).status == "copied"
+    assert {"a", "inner/b", "c"} < set(contents(place))
 
 
 def test_two_copies_to_one_place_do_not_mix(source: Path, tmp_path: Path) -> None:

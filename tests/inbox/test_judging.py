@@ -20,10 +20,12 @@ from gristmill.inbox import (
     Refusal,
     Settling,
     Standing,
+    listing,
 )
 from gristmill.inbox.account import Unread, Waits
-from gristmill.inbox.judging import judged, surveyed
-from gristmill.untrusted.files import REFUSE_LINKS
+from gristmill.inbox.judging import all_surveyed, judged, surveyed
+from gristmill.inbox.listing import Survey
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.toy_inbox import asked
 
 MINUTE = Settling(60.0)
@@ -102,6 +104,28 @@ def test_a_family_that_does_not_answer_is_waited_for_no_longer_than_the_bound(dr
         thread.join(60)
     assert found.state == REFUSED
     assert "takes more than 0.2 seconds to look at" in found.reason
+
+
+def test_a_drop_that_cannot_be_listed_is_waited_for_no_longer_than_the_bound(drop, monkeypatch):
+    release, threads = threading.Event(), list[threading.Thread]()
+
+    def survey(_path: Path, _links: LinkRule) -> Survey:
+        threads.append(threading.current_thread())
+        assert release.wait(10)
+        return listing.survey(drop, REFUSE_LINKS)
+
+    monkeypatch.setattr("gristmill.inbox.judging.DROP_SECONDS", 0.1)
+    monkeypatch.setattr("gristmill.inbox.judging.survey", survey)
+    late = "takes more than 0.1 seconds to look at"
+    try:
+        with pytest.raises(BadInput, match=late):
+            surveyed(drop, REFUSE_LINKS)
+        ((_, error),) = all_surveyed([drop.with_name("other")], REFUSE_LINKS)
+    finally:
+        release.set()
+        for thread in threads:
+            thread.join(60)
+    assert late in str(error)
 
 
 def test_a_folder_without_files_is_refused_and_its_family_is_not_asked(drop):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gristmill.inbox.state import State, Waiting
+from gristmill.inbox.state import Refusal, State, Waiting
 
 FULL = State(
     waiting={"a": Waiting("s", 1), "b\udcff": Waiting("t", 2, 1)},
@@ -64,3 +64,7 @@ def _with(name: str, value: object) -> str:
 )
 def test_a_text_of_another_form_is_an_empty_state(cursor: str) -> None:
     assert State.read(cursor) == State()
+
+
+def test_a_refusal_that_no_look_saw_has_neither_a_time_nor_a_trace() -> None:
+    assert Refusal("d6", "no grain in it", True) == Refusal("d6", "no grain in it", True, "", 0)

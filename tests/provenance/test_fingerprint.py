@@ -11,7 +11,8 @@ from typing import Annotated
 
 from gristmill import provenance
 from gristmill.provenance import Input, Tokenizer
-from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT
+from gristmill.provenance.fingerprint import recorded_values
+from gristmill.settings.kinds import ADDED_LATER, COUNTED_BEFORE, NO_EFFECT
 from tests.paths import CHECKOUT
 
 SHA = "ab" * 32
@@ -107,3 +108,18 @@ def test_what_changes_the_fingerprint() -> None:
         provenance.fingerprint("r", "c", {}),
     }
     assert len(fingerprints) == 5
+
+
+def test_a_record_stands_for_numbers_in_another_spelling_and_fields_that_once_counted() -> None:
+    @dataclass(frozen=True)
+    class Mill:
+        share: float = 1.0
+        stones: int = 2
+        is_wet: bool = True
+        gone: Annotated[int, NO_EFFECT, COUNTED_BEFORE] = 5
+        speed: Annotated[int, NO_EFFECT] = 9
+
+    recorded = {"share": 1, "stones": 2, "is_wet": 1, "gone": 4, "speed": 9.0, "unknown": 3}
+    assert recorded_values(Mill(), recorded) == {"share": 1, "gone": 4}
+    assert recorded_values(Mill(), {"share": 2, "stones": 2.0}) == {"stones": 2.0}
+    assert recorded_values(Mill(), {"share": 1.0, "stones": 3.0}) == {}

@@ -15,6 +15,7 @@ from gristmill.provenance.canonical import canonical, config_fields
 from gristmill.settings.fields import (
     LONGEST_TEXT,
     Checked,
+    FieldRule,
     nearest,
     rules_of,
     shown,
@@ -107,6 +108,35 @@ def test_a_refusal_says_what_is_allowed(values: dict[str, Any], text: str) -> No
     with pytest.raises(ValueError, match="must be") as caught:
         Everything(**values)
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentences"),
+    [
+        (
+            FieldRule("seed", int, default=7, help="Of the shuffle.", least=0),
+            "Of the shuffle. Must be a whole number, 0 or more. Default: 7.",
+        ),
+        (
+            FieldRule("rows", int, default=1_000, help="Of a shard.", least=1, most=9, unit="rows"),
+            "Of a shard. Must be a whole number from 1 to 9. Unit: rows. Default: 1000.",
+        ),
+        (
+            FieldRule("layout", str, default="a", choices=("a", "b")),
+            'Must be one of "a", "b". Default: "a".',
+        ),
+        (FieldRule("flag", bool, default=False), "Must be true or false. Default: false."),
+        (
+            FieldRule("share", float, optional=True, help="Of all rows.", above=0, most=1),
+            "Of all rows. Must be a finite number above 0 and at most 1. Default: not set.",
+        ),
+    ],
+    ids=lambda each: each.name if isinstance(each, FieldRule) else "",
+)
+def test_a_field_is_explained_by_its_meaning_what_is_allowed_unit_and_default(
+    rule: FieldRule, sentences: str
+) -> None:
+    assert rule.sentences == sentences
 
 
 def test_a_list_becomes_a_tuple_and_nothing_else_is_converted() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill import families
 from gristmill.contract import BadInput
-from gristmill.settings.kinds import Positive
+from gristmill.settings.kinds import Positive, Workers
 from gristmill.settings.tables import FILE, Table, drop_refusal, read_drop, read_root
 from tests.settings.page import on_the_page, rendered
 
@@ -158,6 +158,22 @@ def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path:
     (drop / FILE).unlink()
     os.mkfifo(drop / FILE)
     assert "is a pipe" in str(drop_refusal(drop, TABLES))
+
+
+def test_changes_are_those_of_recorded_keys_that_decide_the_output() -> None:
+    @dataclass(frozen=True)
+    class Ground(Mill):
+        workers: Workers = 1
+
+    table = Table("rye/mill", Ground)
+    recorded = {"stones": 3, "grains": [], "place": "hill", "workers": 8}
+    assert list(table.changes({"stones": 3, "place": "hill", "workers": 1}, recorded)) == []
+    assert list(table.changes({"grains": ("rye",)}, recorded)) == [
+        "stones is now 2, was 3",
+        'grains is now ["rye"], was []',
+        'place is now "", was "hill"',
+    ]
+    assert list(table.changes({"stones": 4}, {})) == []
 
 
 def test_every_family_has_its_tables_and_they_start_with_known_assets() -> None:

@@ -96,19 +96,23 @@ def test_a_file_that_vanishes_after_it_was_listed_has_no_size(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
-def test_a_file_of_another_owner_with_names_elsewhere_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("follow", [False, True], ids=["links are refused", "links are followed"])
+def test_a_file_of_another_owner_with_names_elsewhere_is_refused(
+    tmp_path: Path, follow: bool
+) -> None:
+    links = LinkRule(follow=follow)
     drop = _drop(tmp_path)
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
     os.chown(secret, 12345, -1)
     (drop / "secret").hardlink_to(secret)
     (drop / "own").hardlink_to(drop / "b.txt")
-    refused, noted = hard_links(list_files(drop, root=drop))
+    refused, noted = hard_links(list_files(drop, root=drop, links=links))
     assert set(refused) == {"secret"}
     assert "belongs to user 12345, its folder to user 0" in refused["secret"]
     assert noted == []
     secret.unlink()
-    assert hard_links(list_files(drop, root=drop)) == ({}, [])
+    assert hard_links(list_files(drop, root=drop, links=links)) == ({}, [])
 
 
 def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path: Path) -> None:

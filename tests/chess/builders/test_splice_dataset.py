@@ -1,7 +1,10 @@
 """Legacy rows are those of simple loops."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.chess import (
@@ -10,6 +13,7 @@ from gristmill.chess import (
     build_game_dataset,
     build_splice_dataset,
 )
+from gristmill.chess.builders import splice_dataset
 from gristmill.chess.config import SPLITS
 from tests.chess import reference_rules
 from tests.chess.builders.chain import rows
@@ -37,3 +41,14 @@ def test_legacy_rows_are_those_of_simple_loops(
         )
         assert (tmp_path / "out" / f"{split}.jsonl").read_text() == expected
         assert expected
+
+
+def test_samples_are_counted_by_the_moves_that_are_left_up_to_10_up_to_20_and_more() -> None:
+    left = np.array([0, 10, 11, 20, 21, 60])
+    samples: Any = SimpleNamespace(
+        game=np.zeros(6, np.int64), indices=99 - left, plies=np.array([100]), starts=np.array([0])
+    )
+    codes = np.zeros(100, np.uint8)
+    counts = splice_dataset._counts(samples, np.array([True]), codes)
+    assert (counts["rows"], counts["samples"]) == (1, 6)
+    assert counts["left"] == {"<=10": 2, "11-20": 2, ">20": 2}

@@ -34,3 +34,9 @@ def test_targets_have_the_length_of_the_horizon() -> None:
     batch = collate([sample(["e2e4"], ["e7e5"])], WORDS, horizon=3)
     assert batch["target"].tolist() == [[3, 0, 0]]
     assert batch["target_mask"].tolist() == [[True, False, False]]
+
+
+def test_samples_from_the_start_of_their_games_have_a_context_without_columns() -> None:
+    batch = collate([sample([], ["e2e4"]), sample([], ["e7e5"])], WORDS)
+    assert tuple(batch["context"].shape) == tuple(batch["context_mask"].shape) == (2, 0)
+    assert batch["target"].tolist() == [[2], [3]]

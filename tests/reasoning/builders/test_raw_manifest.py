@@ -94,6 +94,7 @@ def test_what_has_no_record_any_more_stays(tmp_path: Path) -> None:
 def test_a_corpus_of_another_version_stays_behind_the_known_ones(tmp_path: Path) -> None:
     entry = {**written(tmp_path / "1", [record("gsm8k__train")])["gsm8k"], "name": "zeta"}
     entry["files"]["train"]["path"] = "zeta/train.jsonl"
+    entry["extra_columns"] = ["règle"]  # written as it is: `written` compares the texts
     second = written(tmp_path / "2", [record("wiqa__test")], {"zeta": entry})
     assert list(second) == ["wiqa", "zeta"]
 
