@@ -10,6 +10,8 @@ change the output of a build, and `counted_before: True` one of these that finge
 versions count. `added_later: True` marks a field that was added after a release and whose
 default does what was done before: fingerprints leave it out at its default. `in_event: True` marks
 a field that events always show; of the others they show those that are not at their default.
+
+Source: `docs/publishing.md#provenance`.
 """
 
 from __future__ import annotations
@@ -207,7 +209,7 @@ def without_effect(config: type[Any]) -> tuple[str, ...]:
 
     config: a dataclass; these fields have `affects_output: False` in their metadata.
 
-    Artifacts that differ in them alone are equal. Source: `docs/publishing.md#provenance`.
+    Artifacts that differ in them alone are equal.
     """
     specs = dataclasses.fields(config)
     return tuple(spec.name for spec in specs if not spec.metadata.get("affects_output", True))
@@ -254,10 +256,7 @@ def shown(value: object) -> str:
 
 
 def toml_value(value: object) -> str:
-    """Returns a value of a config as `gristmill.toml` writes it, whole and on one line.
-
-    value: bool, int, float, str, a path, or a list or tuple of these.
-    """
+    """Returns a value of a config as `gristmill.toml` writes it, whole and on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
