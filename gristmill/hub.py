@@ -41,7 +41,6 @@ class Source:
     token: for repositories that need one; False (default) sends none.
 
     Raises ValueError for another revision.
-    Source: `docs/drops.md#pinned-downloads`.
     """
 
     repo_id: str
@@ -118,7 +117,6 @@ def commit_of(
     revision: a branch, tag or commit; default "main".
 
     Raises HubError if the hub does not answer, or has no such repository or revision.
-    Source: `docs/drops.md#pinned-downloads`.
     """
     with HubErrors(f"{repo_id} at {revision}"):
         commit = _api(endpoint, token).dataset_info(repo_id, revision=revision).sha
@@ -133,7 +131,7 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
     source: the repository at one commit.
     wanted: takes a path, returns whether the file is listed.
 
-    Raises HubError if the hub does not answer. Source: `docs/drops.md#pinned-downloads`.
+    Raises HubError if the hub does not answer.
     """
     from huggingface_hub import RepoFile
 
@@ -170,7 +168,7 @@ def download(
 
     An unfinished download, even of a killed process, is a `.partial` file; the next call
     continues it. Raises HubError if the hub does not answer, closes the connection for good, or
-    sends other bytes than it listed. Source: `docs/drops.md#pinned-downloads`.
+    sends other bytes than it listed.
     """
     downloaded = size = before = 0
     total = sum(file.bytes for file, _ in wanted)
