@@ -55,12 +55,6 @@ def run_here(
 ) -> Result:
     """Run one asset and its checks in this process; an error of the asset is in the result.
 
-    instance: the Dagster instance.
-    job: the job of all assets.
-    asset: key of the asset.
-    tags: of the run, those of its partitions among them.
-    config: of the run, as the launchpad writes it; default: it chooses nothing.
-
     `execute_in_process`, the public way, makes runs that the timeline leaves out.
     """
     run_config = {**_QUIET, **(config or {})}
@@ -180,11 +174,8 @@ def is_unknown(answer: Any) -> bool:
 def fork_request(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[str, str] | None:
     """Returns what a process needs to load the code of a run, and what it needs to execute the run.
 
-    instance: the Dagster instance.
-    run: a run that the UI, a sensor or a schedule has queued.
-
-    None where Dagster has other names, or the run does not say where its code is. The first text
-    is the same for all runs of one code location.
+    None where Dagster has other names, or the run does not say where its code is. The first text is
+    the same for all runs of one code location.
     """
     try:
         from dagster._grpc.types import ExecuteExternalJobArgs
@@ -206,8 +197,7 @@ def fork_request(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[str,
 def load_code(origin: str, request: str) -> Any:
     """Load the definitions of a code location; returns what `execute` takes.
 
-    origin, request: both texts of `fork_request`. Variables that the instance loads for the code
-        location are set first, as a code server does.
+    Variables that the instance loads for the code location are set first, as a code server does.
     """
     from dagster._core.origin import RepositoryPythonOrigin
     from dagster._serdes import deserialize_value
@@ -258,11 +248,7 @@ class _Said:
 
 
 def report_crash(request: str, status: int) -> None:
-    """Close a run whose process ended before the run did; nothing where the run has ended.
-
-    request: the second text of `fork_request`.
-    status: of the process; a signal is negative.
-    """
+    """Close a run whose process ended before the run did; nothing where the run has ended."""
     from dagster._utils import get_run_crash_explanation
 
     asked = _asked(request)

@@ -16,10 +16,7 @@ MOST: Final = 100
 
 
 def most_together(policy: dg.BackfillPolicy | None) -> int:
-    """Returns how many partitions of an asset one run may have.
-
-    policy: of the asset; None: each partition has a run of its own.
-    """
+    """Returns how many partitions of an asset one run may have."""
     return 1 if policy is None else min(policy.max_partitions_per_run or MOST, MOST)
 
 

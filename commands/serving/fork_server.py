@@ -85,7 +85,6 @@ class ForkServer:
     """Forks runs and waits for them.
 
     code: what `dagster_private.execute` takes.
-    files: the code that is loaded.
     requests, answers: pipes to the process that asks.
     """
 

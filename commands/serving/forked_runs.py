@@ -41,9 +41,6 @@ class ForkedRuns:
     def start(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> int | None:
         """Start a run; returns the id of its process, or None where it must start in another way.
 
-        instance: the Dagster instance.
-        run: a run that was queued.
-
         Raises RuntimeError where a server ended while it was asked: nobody knows whether the run
         has started.
         """
@@ -63,10 +60,7 @@ class ForkedRuns:
         return None
 
     def close(self, seconds: float) -> None:
-        """End the server, once the runs that it has forked have ended.
-
-        seconds: how long to wait for them at most.
-        """
+        """End the server, once the runs that it has forked have ended."""
         with self._lock:
             self._end()
             deadline = time.monotonic() + seconds
