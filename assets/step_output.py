@@ -25,11 +25,7 @@ the partitions are then reported once more.
 def step_output(
     context: dg.AssetExecutionContext, events: Sequence[dg.AssetMaterialization]
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetMaterialization]:
-    """Yields the output of a step, and again the events that came before it where it hides them.
-
-    context: of the step.
-    events: of all partitions of the run, which the step has yielded; at least one.
-    """
+    """Yields the output of a step, and again the events that came before it where it hides them."""
     yield dg.MaterializeResult(metadata={UNREPORTED: True})
     if _is_hidden(context, events[-1]):
         yield from events

@@ -54,10 +54,7 @@ def sign(context: dg.AssetExecutionContext) -> None:
 
 
 def signature_of(tags: Mapping[str, str]) -> str | None:
-    """Returns the identity of the process in a run's tags, or None.
-
-    tags: of the run.
-    """
+    """Returns the identity of the process in a run's tags, or None."""
     return tags.get(TAG) or tags.get(_EARLIER)
 
 
@@ -89,10 +86,7 @@ def is_alive(signature: str) -> bool:
 
 
 def interrupt(signature: str) -> bool:
-    """Send SIGINT to the process of a signature; returns whether it still runs on this machine.
-
-    signature: the value of the tag, as `identity` returned it.
-    """
+    """Send SIGINT to the process of a signature; returns whether it still runs on this machine."""
     try:
         process = os.pidfd_open(int(signature.split(":")[1]))
     except OSError:
@@ -128,11 +122,7 @@ def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
 
 
 def was_there(process: int, timestamp: float) -> bool:
-    """Returns whether a process lives that was there at a time; a later one may have its id.
-
-    process: the process id.
-    timestamp: seconds since 1970.
-    """
+    """Returns whether a process lives that was there at a time; a later one may have its id."""
     signature = identity(process)
     if signature is None:
         return False

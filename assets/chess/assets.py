@@ -199,10 +199,7 @@ def splice_dataset(
 
 
 def valid_preview(folder: Path) -> Mapping[str, str | int | float]:
-    """Returns figures of a month's valid games, compared with the month before if it is built.
-
-    folder: the published valid games.
-    """
+    """Returns figures of a month's valid games, compared with the month before if it is built."""
     from gristmill.chess.show import metrics
 
     before = folder.with_name(f"elite_{month_before(folder.name.removeprefix('elite_'))}")

@@ -56,10 +56,6 @@ def choices(lake: Lake, run: BaseModel) -> MonthConfig:
 def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig:
     """Returns the config of a dataset's cache, with the fields of `SHARED` as the dataset has them.
 
-    lake: the data root.
-    run: the config of the run, from the resource `chess_month`.
-    dataset: the published game dataset.
-
     Raises NotRebuilt if the run sets another value for a field of `SHARED`.
     """
     built = provenance.read_record(dataset / provenance.RECORD).config

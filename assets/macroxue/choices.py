@@ -14,30 +14,18 @@ PACK, VALUES, POOL = "macroxue/pack", "macroxue/values", "macroxue/pool"
 
 
 def pack_settings(lake: Lake, key: str) -> Settings:
-    """Returns what files give for a pack; a drop that is gone has no file.
-
-    lake: the data root.
-    key: key of the drop.
-    """
+    """Returns what files give for a pack; a drop that is gone has no file."""
     drop = lake.inbox("macroxue") / key
     return lake.settings(PACK, drop if drop.is_dir() else None)
 
 
 def pool_settings(lake: Lake, described: PoolFile, key: str) -> Settings:
-    """Returns what files give for a pool: the pool's file, key by key, before the data root's.
-
-    lake: the data root.
-    described: the contents of the pool's file.
-    key: key of the pool.
-    """
+    """Returns what files give for a pool: the pool's file, key by key, before the data root's."""
     return Settings({**lake.settings(POOL), **described.settings}, file=pool_file(lake, key))
 
 
 def pool_file(lake: Lake, key: str) -> Path:
     """Returns the file of a pool.
-
-    lake: the data root.
-    key: key of the pool.
 
     Raises BadKey for a text that is no key: it could name a file outside of the inbox.
     """

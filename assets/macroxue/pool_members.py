@@ -12,11 +12,7 @@ from resources import Lake
 
 
 def refuse_merged_away(lake: Lake, key: str) -> None:
-    """Raise NothingToBuild if a pool merged and deleted the pack, and would delete it again.
-
-    lake: the data root.
-    key: key of the drop.
-    """
+    """Raise NothingToBuild if a pool merged and deleted the pack, and would delete it again."""
     artifact = lake.artifact("macroxue", "packs", key)
     if (lake.root / artifact).exists():
         return
@@ -39,11 +35,7 @@ def refuse_merged_away(lake: Lake, key: str) -> None:
 
 
 def stale_members(lake: Lake, pools: Collection[str] | None) -> dict[str, str]:
-    """Returns what changed in the members of pools, by `pool/member`; empty if nothing did.
-
-    lake: the data root.
-    pools: keys of the pools to compare; None for every published pool.
-    """
+    """Returns what changed in the members of pools, by `pool/member`; empty if nothing did."""
     stale: dict[str, str] = {}
     for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
         record = provenance.read_record(path)

@@ -12,11 +12,7 @@ from resources import Lake
 
 
 def recipe_settings(lake: Lake, recipe: Recipe) -> Settings:
-    """Returns the table of the data root's file, and the settings of the recipe before it.
-
-    lake: the data root.
-    recipe: built in, or from a file.
-    """
+    """Returns the table of the data root's file, and the settings of the recipe before it."""
     root = lake.settings(recipe.asset)
     file = lake.inbox(RECIPES_INBOX) / f"{recipe.name}.toml"
     return Settings({**root, **recipe.settings}, file=file if file.exists() else root.file)

@@ -189,10 +189,7 @@ def alignment_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 def shards_config(lake: Lake, run: BaseModel, corpus: Corpus) -> TokenizeConfig:
     """Returns the config of a split's token shards.
 
-    lake: the data root.
-    run: the launchpad's config.
-    corpus: of the split. `allow` keeps this corpus alone, so that a setting for another one
-        rebuilds nothing.
+    `allow` keeps this corpus alone, so that a setting for another one rebuilds nothing.
     """
     config = configs.resolve(
         TokenizeConfig,

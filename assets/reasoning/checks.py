@@ -46,10 +46,7 @@ _CURES: Final = {
 
 
 def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
-    """Returns the check `checksums`: what staging verifies, over all published shards.
-
-    manifest: the asset of the shards' manifest.
-    """
+    """Returns the check `checksums`: what staging verifies, over all published shards."""
     rule = Rule(
         "checksums",
         "Every shard has the hash of its tensor and of its file that meta file and manifest "

@@ -13,11 +13,7 @@ from resources import Lake
 
 
 def drop_of_corpus(lake: Lake, corpus: Corpus) -> Path | None:
-    """Returns the drop of a corpus, None if it is gone.
-
-    lake: the data root.
-    corpus: whose drop it is.
-    """
+    """Returns the drop of a corpus, None if it is gone."""
     folder = lake.inbox(drops.INBOX) / corpus.name
     return folder if folder.is_dir() else None
 

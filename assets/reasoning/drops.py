@@ -79,11 +79,7 @@ def split_inputs(lake: Lake, files: Iterable[Path], partition: str) -> list[Inpu
 
 
 def audit_inputs(lake: Lake, partition: str) -> list[Input]:
-    """Returns the audits of a partition as inputs: its file, or none.
-
-    lake: the data root.
-    partition: key of the partition.
-    """
+    """Returns the audits of a partition as inputs: its file, or none."""
     path = lake.inbox(INBOX) / names.audits(partition)
     if not os.path.lexists(path):  # a link that leads nowhere is refused below
         return []

@@ -76,9 +76,6 @@ def _manifest(lake: Lake, key: str, values: Values) -> Build:
 def report_of_now(lake: Lake, key: str | None) -> Build:
     """Returns the build of a day's report, to compare it with the record.
 
-    lake: the data root.
-    key: the day, as `2026-11-22`.
-
     Raises what `report_build` raises.
     """
     from assets.reasoning import dataset_builds

@@ -55,21 +55,12 @@ def published_partitions(lake: Lake, folder: str) -> list[str]:
 
 
 def published_inputs(lake: Lake, folder: str, asset: str) -> list[Input]:
-    """Returns all published partitions of an asset as inputs, in the order of the corpora.
-
-    lake: the data root.
-    folder: path of the asset's folder relative to the data root.
-    asset: key of the asset.
-    """
+    """Returns all published partitions of an asset as inputs, in the order of the corpora."""
     return [lake.published(folder, asset, key) for key in published_partitions(lake, folder)]
 
 
 def published_records(lake: Lake, folder: str) -> list[Record]:
-    """Returns the records of all published partitions, in the order of the corpora.
-
-    lake: the data root.
-    folder: path of the folder relative to the data root.
-    """
+    """Returns the records of all published partitions, in the order of the corpora."""
     keys = published_partitions(lake, folder)
     return [provenance.read_record(record_path(lake, folder, key)) for key in keys]
 

@@ -152,11 +152,7 @@ smoke_shards, smoke_manifest = _kd_assets(
 
 
 def kd_preview(lake: Lake, published: Published) -> Mapping[str, str]:
-    """Returns counts, lengths and some conversations of one shard as Markdown.
-
-    lake: the data root, for the vocabulary.
-    published: the published shard.
-    """
+    """Returns counts, lengths and some conversations of one shard as Markdown."""
     from gristmill.synth.show.preview import picture, preview
 
     record = published.record
@@ -169,20 +165,14 @@ def kd_preview(lake: Lake, published: Published) -> Mapping[str, str]:
 
 
 def manifest_preview(folder: Path) -> Mapping[str, str]:
-    """Returns a table of a Megatron dataset's shards as Markdown.
-
-    folder: the published dataset.
-    """
+    """Returns a table of a Megatron dataset's shards as Markdown."""
     from gristmill.synth.show.preview import manifest_table
 
     return {"inventory": manifest_table(folder)}
 
 
 def kd_notes(record: Record) -> Iterator[Violation]:
-    """Yields the keys of messages that a shard does not have, since they are not rendered.
-
-    record: of the shard.
-    """
+    """Yields the keys of messages that a shard does not have, since they are not rendered."""
     from gristmill.synth.show.preview import unknown_keys
 
     if found := unknown_keys(record.counts):

@@ -14,11 +14,7 @@ from resources import Lake
 
 
 def harmony_settings(lake: Lake, key: str) -> Settings:
-    """Returns what files give for a Harmony shard, by the drop that it was built from.
-
-    lake: the data root.
-    key: number of the shard.
-    """
+    """Returns what files give for a Harmony shard, by the drop that it was built from."""
     given = lake.settings(HARMONY, _drop(lake, key))
     # An empty text in a file says that there is no such message.
     none = {"developer": None} if given.get("developer") == "" else {}

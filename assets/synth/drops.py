@@ -18,11 +18,9 @@ _ASSETS = {sources.RAW: RAW, sources.READY: READY}
 def refuse_samples(lake: Lake, source: Source) -> None:
     """Raise GristmillError if samples would take the place of what another drop was built into.
 
-    lake: the data root.
-    source: the drop to build from. The sample drop may be named in gristmill.toml.
-
     A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
     whose record is damaged does not say what it was built from: `publish` replaces it if asked to.
+    The sample drop may be named in gristmill.toml.
     """
     if not sources.is_sample(source.folder) or lake.settings(HARMONY).get("drop"):
         return
@@ -60,11 +58,6 @@ def available(lake: Lake) -> Sequence[str]:
 
 def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) -> list[Input]:
     """Returns files of a drop as inputs; files that the record knows are not hashed again.
-
-    lake: the data root.
-    source: the drop.
-    files: the files, all below the drop.
-    record: name of the record in `synth_harmony/`: a shard's number, or `manifest`.
 
     Raises BadInput where two raw files have the same bytes.
     """
