@@ -25,10 +25,7 @@ INTERVAL_SECONDS = 15
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """Returns the sensor of an inbox: one run for each partition of a drop that has settled.
-
-    inbox: the folder to watch, and the assets to build.
-    """
+    """Returns the sensor of an inbox: one run for each partition of a drop that has settled."""
     # A job has assets of the same partitions; runs of others are requested by their assets.
     target: Any = inbox.job or list(inbox.targets)
     aims = {"target": target} if inbox.starts is None else {"asset_selection": target}
