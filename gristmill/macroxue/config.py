@@ -6,6 +6,8 @@ version or a field loads no NumPy.
 
 The metadata of each field has `help`, its text for the launchpad and the docs, and the bounds of a
 number: `least`, `most`, `above`, and its `unit` (see `gristmill.settings.fields`).
+
+Source: `docs/formats/macroxue.md#value-sidecar`.
 """
 
 from __future__ import annotations
@@ -157,8 +159,7 @@ class ValueConfig:
     compat: "none" (default) plays with the true ranks; "reference" gives the numbers of the
         original bit for bit: every tile above 32768 has rank 16, so a 65536 and a 131072 merge.
 
-    Raises ValueError for a value of another type, or one that is not allowed. Source:
-    docs/formats/macroxue.md#value-sidecar.
+    Raises ValueError for a value of another type, or one that is not allowed.
     """
 
     CODE_VERSION: ClassVar = "1"

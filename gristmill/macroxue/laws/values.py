@@ -1,4 +1,7 @@
-"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
+"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to.
+
+Source: `docs/formats/macroxue.md#value-laws`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ SAMPLE_RUNS = 64
 def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterator[Violation]:
     """Find what breaks the laws of a value sidecar.
 
-    path: folder of the sidecar.
-    pack: folder of its pack or pool.
     sample_runs: number of runs, spread evenly over the pack, whose values are computed again;
         0 means all, default SAMPLE_RUNS.
 
@@ -36,7 +37,6 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
     values_finite: no NaN and no infinity.
     values_recomputed: all four columns, bit for bit, with the settings in values.json.
     files_open: the files can be read, and the pack agrees with its metadata.db.
-    Source: docs/formats/macroxue.md#value-laws.
     """
     try:
         stream = StepStream(pack)

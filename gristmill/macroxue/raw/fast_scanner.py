@@ -7,6 +7,8 @@ parser. Importing this module loads numba, so import it inside the function that
 
 All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
 loaded at most PAD bytes behind the text, which the caller provides.
+
+Source: `docs/formats/macroxue.md#row-rules`.
 """
 
 # numba infers the types here, and mypy cannot follow it.
@@ -544,7 +546,7 @@ def scan(
 
     Returns (position of the first line that was not taken, number of rows that are filled, END
     or UNSURE or FULL). Releases the GIL while it runs. Raises ValueError for arrays and
-    positions that are not as described. Source: docs/formats/macroxue.md#row-rules.
+    positions that are not as described.
     """
     if not 0 <= at <= end <= len(text) - PAD or (end and text[end - 1] != 10):
         raise ValueError("text must end with a newline and have PAD bytes behind it")

@@ -2,6 +2,10 @@
 
 See also `splits.py` for splits by run, `torch_dataset.py` for torch, and `step_stream.py`, which
 reads a whole pack from the first row to the last.
+
+Source: `docs/formats/macroxue.md#foreign-packs`, `docs/publishing.md#reading`,
+`docs/formats/macroxue.md#board-packing`, `docs/formats/macroxue.md#true-ranks`,
+`docs/formats/macroxue.md#columns`, `docs/formats/macroxue.md#splits`.
 """
 
 from __future__ import annotations
@@ -77,7 +81,6 @@ class StepDataset(Reader[Columns]):
     Raises BadInput for a damaged file; for self-play v1 and legacy rows, naming their reader;
     where the first or last row of a run is not where metadata.db says; and where the sidecar has
     other shards, runs or steps than the pack, or was built from another version of it.
-    Source: docs/formats/macroxue.md#foreign-packs, docs/publishing.md#reading.
     """
 
     def __init__(
@@ -179,17 +182,11 @@ class StepDataset(Reader[Columns]):
         return self._counting[run_id]
 
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """The ranks of step rows [N] as uint8 [N, 16], row by row; 16 means 65536 or more.
-
-        Source: docs/formats/macroxue.md#board-packing.
-        """
+        """The ranks of step rows [N] as uint8 [N, 16], row by row; 16 means 65536 or more."""
         return decode_boards(rows["board"], rows["tile_65536_mask"])
 
     def run_ranks(self, run_id: int) -> TrueRanks:
-        """The true ranks of the rows of a run; KeyError if there is no such run.
-
-        Source: docs/formats/macroxue.md#true-ranks.
-        """
+        """The true ranks of the rows of a run; KeyError if there is no such run."""
         rows = self.rows(np.arange(*self.run_bounds(run_id)))
         return true_ranks(rows, np.zeros(1, np.int64))
 
@@ -202,7 +199,6 @@ class StepDataset(Reader[Columns]):
         step_index uint32 [N]; board_eval int32 [N]; branch_evs float32 [N, 4] and ev_legal bool
         [N, 4] in the order up, down, left, right. With a sidecar also reward, reward_scaled,
         return_raw, return_scaled float32 [N]. Raises as `rows`.
-        Source: docs/formats/macroxue.md#columns.
         """
         rows = self.rows(indices)
         columns: dict[str, npt.NDArray[Any]] = {"ranks": self.boards(rows)}
@@ -257,7 +253,6 @@ class StepDataset(Reader[Columns]):
         among: run ids to split; default None, all runs.
 
         Raises ValueError for another fraction or mode.
-        Source: docs/formats/macroxue.md#splits.
         """
         if not 0 <= held_out <= 1:
             raise ValueError(f"held_out must be a fraction of 0 to 1, not {held_out}")
@@ -280,7 +275,6 @@ class StepDataset(Reader[Columns]):
         params: values of the placeholders of both; default none.
 
         Raises as `runs`, and ValueError where a run or game is on both sides.
-        Source: docs/formats/macroxue.md#splits.
         """
         sides = self.runs(train, params), self.runs(held_out, params)
         refuse_sharing(self.run_table, *sides)

@@ -15,8 +15,6 @@ from gristmill.reading.folder import OpenFolder, made_from_another
 def open_pack_rows(pack: OpenFolder) -> Gather:
     """The rows of all steps files of a pack or pool.
 
-    pack: the open folder.
-
     Raises BadInput for a missing or damaged file, for foreign rows, and for files of different
     layouts.
     """
@@ -37,9 +35,6 @@ def open_pack_rows(pack: OpenFolder) -> Gather:
 def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
     """The rows of all files of a value sidecar.
 
-    sidecar: the open folder.
-    steps: rows of its pack.
-
     Raises BadInput for a missing or damaged file, and for other shards than those of the pack.
     """
     names = [file.name for file in value_files(sidecar.inside)]
@@ -54,10 +49,7 @@ def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
 
 
 def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
-    """Raise BadInput where the records say that a sidecar was built from another version.
-
-    sidecar, pack: the open folders.
-    """
+    """Raise BadInput where the records say that a sidecar was built from another version."""
     if made_from_another(sidecar, pack):
         raise BadInput(
             sidecar.path,

@@ -33,8 +33,6 @@ def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> se
 
     database: metadata.db of a pack or pool. It is queried as a copy in memory, because SQLite
         opens files by their path, which may lead to a rebuilt pack.
-    sql: one SELECT statement.
-    params: values of its placeholders.
 
     Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
     OverflowError for a number of more than 64 bits with its sign; BadInput for a damaged database.
