@@ -7,6 +7,9 @@ importing them loads neither NumPy nor Arrow.
 The metadata of a field has `help`, a sentence for the user, and `choices` where
 the values are a fixed list, and of a number the bounds `least` and `most` and the `unit`. Fields
 that cannot change a byte have `affects_output: False`.
+
+Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#harmony-columns`,
+`docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps`, `docs/formats/synth.md#quarantine`.
 """
 
 from __future__ import annotations
@@ -45,7 +48,6 @@ class HarmonyConfig:
     """How raw rows become a Harmony shard. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/synth.md#messages` and `docs/formats/synth.md#harmony-columns`.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -138,8 +140,6 @@ class KDConfig:
     """How a Harmony shard becomes Megatron datasets. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps` and
-    `docs/formats/synth.md#quarantine`.
     """
 
     CODE_VERSION: ClassVar = "1"

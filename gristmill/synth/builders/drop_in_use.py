@@ -27,7 +27,6 @@ RAW: Final = "synth/raw"
 def raw_file_count(lake: DataRoot, folder: Path) -> int:
     """Returns how many raw files make a drop complete.
 
-    lake: the data root.
     folder: the drop; its own `gristmill.toml` comes before that of the data root.
 
     Raises BadInput if the settings are wrong.

@@ -82,7 +82,6 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
     compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
     list of the first `quarantine.BadRow`s in short form.
-    Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
     with HashedFile(path) as file:
@@ -233,10 +232,7 @@ class _Part:
 
 
 def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
-    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`.
-
-    tokens: the rest of the cap.
-    """
+    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`."""
     places = np.array([place for split in SPLITS for place in rows.places[split]], dtype=np.int64)
     lengths = np.concatenate([made[split].lengths for split in SPLITS])
     order = np.argsort(places)
@@ -283,14 +279,9 @@ def _trace_rows(
 ) -> pa.RecordBatch:
     """Return the trace rows of a batch, in the order of the input rows.
 
-    batch: rows of a Harmony shard.
-    shard: file name of the Harmony shard.
-    first_row: number of rows before the batch.
-    documents: of each split.
     places: of each split the rows of its documents, counted in the batch from 0.
 
     Documents are counted from 0 in this batch.
-    Source: `docs/formats/synth.md#part-files`.
     """
     import pyarrow as pa
 

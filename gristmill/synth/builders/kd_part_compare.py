@@ -54,7 +54,6 @@ class Sample:
         before: number of rows of the shard before the batch.
 
         Raises EnginesDiffer with the row where tiktoken's tokens are others.
-        Source: `docs/formats/vocabularies.md#sample-of-a-build`.
         """
         kept = sorted(place for places_of_split in places.values() for place in places_of_split)
         if not (self._is_needed and kept):

@@ -2,7 +2,9 @@
 
 Arrow decides itself how much memory a page takes, and a page of a few bytes may claim
 gigabytes. See also `untrusted_parquet.py`: the calls of these functions.
-Source: `docs/formats/synth.md#parquet-limits`.
+
+Source: `docs/formats/synth.md#parquet-limits`, `docs/formats/synth.md#row-filter`,
+`docs/formats/synth.md#harmony-part-files`.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
     path: of the file, for error messages.
     nulls: names of columns.
 
-    Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    Raises BadInput.
     """
     parquet = _opened(descriptor, path)
     try:
@@ -105,7 +107,7 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
     wanted: which rows.
 
     Strings of a dictionary and string views become strings. A batch that is too large is
-    divided. Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    divided. Raises BadInput.
     """
     row = wanted.first_row
     parquet = _opened(descriptor, path)
@@ -138,7 +140,7 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
     wanted: which rows; columns of strings.
     rows: how many rows are looked at; None for all.
 
-    Raises BadInput for a damaged file. Source: `docs/formats/synth.md#row-filter`.
+    Raises BadInput for a damaged file.
     """
     count = row = 0
     try:
@@ -165,7 +167,6 @@ def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int |
     columns: names of columns of strings.
 
     The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
-    Source: `docs/formats/synth.md#harmony-part-files`.
     """
     parquet = _opened(descriptor, path)
     try:

@@ -10,13 +10,7 @@ from gristmill.synth.builders import harmony_shard
 
 
 def harmony_laws(root: Path, partition: str | None = None) -> Iterator[Violation]:
-    """Yield the violations of Harmony shards.
-
-    root: the folder with the shards.
-    partition: number of one shard ("00"); default all shards.
-
-    Source: `docs/formats/synth.md#harmony-laws`.
-    """
+    """Yield the violations of Harmony shards."""
     shards = harmony_shard.shards(root)
     if partition is not None:
         shards = {partition: shards[partition]} if partition in shards else {}

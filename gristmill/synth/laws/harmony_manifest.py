@@ -15,11 +15,10 @@ from gristmill.synth.builders.manifest_files import MANIFEST, METADATA, json_vio
 def harmony_manifest_laws(root: Path, partition: str | None) -> Iterator[Violation]:
     """Yield a violation for each of both files that is not a JSON object.
 
-    root: the folder with `manifest.json` and `metadata.json`.
     partition: name of the manifest's own record. It is not read.
 
     Sizes and rows are not compared: an imported manifest may describe a larger
-    folder. Source: `docs/formats/synth.md#harmony-laws`.
+    folder.
     """
     for name in (MANIFEST, METADATA):
         yield from json_violations(root / name)

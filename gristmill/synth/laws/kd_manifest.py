@@ -33,7 +33,6 @@ def kd_manifest_laws(
         publishing the manifest is in another folder.
 
     Raises GristmillError if a record cannot be read.
-    Source: `docs/formats/synth.md#manifest-laws`.
     """
     if broken := list(json_violations(root / MANIFEST)):
         yield from broken

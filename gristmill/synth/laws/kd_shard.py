@@ -24,12 +24,9 @@ def kd_shard_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of a published shard. The valid fraction is that of its record.
 
-    root: the dataset.
     partition: number of the shard ("00"); None for all shards.
-    has_traces: as for `kd_laws`.
 
     Raises GristmillError if the record cannot be read.
-    Source: `docs/formats/synth.md#shard-laws`.
     """
     path = provenance.record_path(root, partition, shared=True)
     fraction = provenance.read_record(path).config["valid_fraction"] if path.exists() else None
@@ -44,14 +41,11 @@ def kd_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of Megatron datasets.
 
-    root: the dataset.
-    partition: number of one shard ("00"); default all shards.
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
     has_traces: False where another program wrote no trace: its laws are left out. Default True.
 
     Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
-    Source: `docs/formats/synth.md#shard-laws`.
     """
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:
