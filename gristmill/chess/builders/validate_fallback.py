@@ -1,4 +1,7 @@
-"""Add a game that python-chess read to the output of its byte range."""
+"""Add a game that python-chess read to the output of its byte range.
+
+Source: `docs/formats/chess.md#verdict-order`.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,7 @@ _ECO = re.compile("[A-E][0-9][0-9]")
 
 
 def add_game(output: RangeOutput, placed: PlacedGame) -> None:
-    """Decide on a game that python-chess read, and add its row, or its reject.
-
-    output: of the byte range.
-    placed: the game and its place in the PGN.
-
-    Source: docs/formats/chess.md#verdict-order
-    """
+    """Decide on a game that python-chess read, and add its row, or its reject."""
     game, task = placed.game, output.task
     output.counts["total"] += 1
     output.counts["oracle"] += 1

@@ -16,12 +16,9 @@ from gristmill.run.part_streams import Made
 def validate_range(task: RangeTask) -> Made:
     """Validate the games of one byte range.
 
-    task: the range and the config.
-
-    Returns the streams of `RangeOutput.finish`, and a summary whose `end` is the byte after
-    the last game.
-    Raises BadInput for a game that cannot be read, and MissingPythonChess where a game needs
-    python-chess.
+    Returns the streams of `RangeOutput.finish`, and a summary whose `end` is the byte after the
+    last game. Raises BadInput for a game that cannot be read, and MissingPythonChess where a game
+    needs python-chess.
     """
     from gristmill.chess.builders.validate_fallback import add_game
     from gristmill.chess.builders.validate_fast import add_batch

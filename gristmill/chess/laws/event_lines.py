@@ -67,8 +67,6 @@ def event_line_laws(path: Path, pgn_folder: Path) -> Iterator[Violation]:
 class _Games:
     """Games that begin in a stretch of the PGN, in file order.
 
-    start: byte offset of the stretch.
-    stop: byte offset after it.
     starts: byte offsets of the games, int64.
     ends: the byte after each game, int64; for a rejected game where the next one starts.
     """

@@ -3,6 +3,8 @@
 This module decides only whether the server's answer is complete, is no web page,
 and belongs to the same file; `unpack.py` decides about the bytes.
 Rules: docs/formats/chess.md#download
+
+Source: `docs/formats/chess.md#partial-downloads`.
 """
 
 from __future__ import annotations
@@ -198,7 +200,6 @@ def fetch(
 
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
-    Source: docs/formats/chess.md#download, docs/formats/chess.md#partial-downloads
     """
     if not url.startswith(("http://", "https://")):
         raise DownloadError(f"{url}: only http and https addresses are fetched")

@@ -23,20 +23,13 @@ class DownloadError(GristmillError):
 
 
 def range_validator(state: dict[str, str]) -> str:
-    """The validator for `If-Range`: the ETag unless it is weak, else Last-Modified, else empty.
-
-    state: as `load_state` returns it.
-    """
+    """The validator for `If-Range`: the ETag unless it is weak, else Last-Modified, else empty."""
     etag = state.get("etag", "")
     return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
 
 
 def is_other_file(state: dict[str, str], headers: Any) -> bool:
-    """Whether an answer names other validators than the recorded ones; it need not name any.
-
-    state: as `load_state` returns it.
-    headers: headers of the answer.
-    """
+    """Whether an answer names other validators than the recorded ones; it need not name any."""
     named = {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
     return any(state.get(name) and value and state[name] != value for name, value in named.items())
 
@@ -58,10 +51,6 @@ def load_state(part_file: Path, url: str) -> dict[str, str]:
 
 def start_over(part_file: Path, url: str, headers: Any) -> dict[str, str]:
     """Empty the part file and record the validators of an answer.
-
-    part_file: the bytes of the unfinished download.
-    url: the address that is fetched.
-    headers: headers of the answer.
 
     Returns the state as `load_state` will.
     """
@@ -87,13 +76,7 @@ def append_body(
 ) -> int:
     """Write the body of an answer after the bytes that the part file has.
 
-    answer: the answer of the server.
-    part_file: the bytes of the unfinished download.
-    have: bytes of the part file that stay.
     expected: bytes of the body, None where the server does not say.
-    max_bytes: bytes of the whole file at most.
-    deadline: time of `time.monotonic()` at which to stop, in seconds.
-    stage: learns the bytes of the whole file so far.
 
     Returns the bytes written.
     Raises DownloadError where the file would be larger than `max_bytes`, and after

@@ -32,8 +32,6 @@ _READ_BYTES: Final = 1 << 20
 def game_origins(path: Path, which: str, split: str | None) -> Iterator[contract.Trace]:
     """Trace a game to its bytes in the PGN and in the drop that the PGN came from.
 
-    path, which, split: as `trace.traces` takes them.
-
     Yields for each row its trace, then its origin. Raises BadInput as `trace.traces`.
     """
     for found in traces(path, which, split):
@@ -44,9 +42,7 @@ def game_origins(path: Path, which: str, split: str | None) -> Iterator[contract
 def cache_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
     """Trace a sample of a splice cache: its splice index, then its game in the dataset.
 
-    path: a splice cache.
     sample: number from 0, in its split.
-    split: train by default.
 
     Raises BadInput where there is no such sample, and NotTraced where the dataset is gone or was
     built again.
@@ -64,9 +60,7 @@ def cache_origins(path: Path, sample: int, split: str | None) -> Iterator[contra
 def splice_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
     """Trace a sample of a splice dataset: its splice index, then its game among the valid ones.
 
-    path: a splice dataset.
     sample: number of the line from 0, in its split.
-    split: train by default.
 
     Several games where their ids and moves are equal. Raises BadInput where there is no such
     sample, and NotTraced where the valid games are gone or were built again.

@@ -26,10 +26,7 @@ Figures = dict[str, str | int | float]
 
 
 def archive_figures(path: Path) -> Figures:
-    """A table that says where a month came from.
-
-    path: folder of the artifact `chess/elite_pgn`.
-    """
+    """A table that says where a month came from."""
     source = json.loads((path / SOURCE).read_bytes())
     rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
@@ -45,7 +42,6 @@ def archive_figures(path: Path) -> Figures:
 def validated_figures(path: Path, before: Path | None = None) -> Figures:
     """Documents and numbers of a validated month: lengths, valid games, openings, drift.
 
-    path: folder of the artifact `chess/valid_games`.
     before: folder of the month before, for the drift; None for no drift.
     """
     profile = read_profile(path)
@@ -64,19 +60,13 @@ def validated_figures(path: Path, before: Path | None = None) -> Figures:
 
 
 def dataset_figures(path: Path) -> Figures:
-    """Documents of a game dataset, and its rows: games.
-
-    path: folder of the artifact `chess/game_dataset`.
-    """
+    """Documents of a game dataset, and its rows: games."""
     stats = json.loads((path / "stats.json").read_bytes())
     return {**dataset_preview(path), "rows": sum(stats["split_games"].values())}
 
 
 def cache_figures(path: Path) -> Figures:
-    """A table of games, samples and bytes by split, and the rows of a cache: samples.
-
-    path: folder of the artifact `chess/splice_cache`.
-    """
+    """A table of games, samples and bytes by split, and the rows of a cache: samples."""
     manifest = json.loads((path / "manifest.json").read_bytes())
     names = ("game_rows_total", "sample_rows_total", "total_cache_bytes")
     rows = [
@@ -89,10 +79,7 @@ def cache_figures(path: Path) -> Figures:
 
 
 def splice_figures(path: Path) -> Figures:
-    """A table of samples by split and phase, and the rows of a splice dataset: samples.
-
-    path: folder of the artifact `chess/splice_dataset`.
-    """
+    """A table of samples by split and phase, and the rows of a splice dataset: samples."""
     stats = json.loads((path / "stats.json").read_bytes())
     phases = sorted({name for counts in stats["split_phase_counts"].values() for name in counts})
     rows = []
