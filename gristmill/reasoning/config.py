@@ -4,6 +4,10 @@ CODE_VERSION of a config is raised when its builder makes other files from the s
 input and config. The metadata of a field has `help`, a sentence for the user, and
 `choices`, `least`, `most` and `unit` where they apply. Fields that cannot change a byte have
 `affects_output: False`.
+
+Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#pinned-downloads`,
+`docs/formats/reasoning.md#shards`, `docs/formats/reasoning.md#alignment`,
+`docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations
@@ -32,7 +36,6 @@ class NormalizeConfig:
     """How raw records become a normalised file. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
 
     CODE_VERSION: ClassVar = "2"
@@ -65,7 +68,6 @@ class SourcesConfig:
     """Mirrors that raw files are fetched from, by corpus; None for the built-in paths.
 
     Raises ValueError for a value of another type.
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
 
     gsm8k: str | None = field(default=None, metadata={"help": _MIRROR_HELP})
@@ -85,7 +87,6 @@ class TokenizeConfig:
     """How a normalised file becomes token shards. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#shards`.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -163,7 +164,6 @@ class AlignConfig:
     """How steps are found and projected to tokens. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#alignment`.
     """
 
     CODE_VERSION: ClassVar = "2"
@@ -193,7 +193,6 @@ class ReportConfig:
     """What a daily report measures, and how far it may drift from its baseline.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/reasoning.md#reports`.
     """
 
     CODE_VERSION: ClassVar = "1"

@@ -24,7 +24,6 @@ def breaches(now: Splits, before: Splits, config: ReportConfig) -> list[str]:
     config: the tolerances.
 
     A split of the baseline that is gone is a breach; one that is new is not.
-    Source: `docs/formats/reasoning.md#reports`.
     """
     found = []
     for name, old in before.items():

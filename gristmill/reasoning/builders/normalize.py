@@ -41,7 +41,6 @@ _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 class NormalizeSummary(Summary):
     """What was normalised.
 
-    records: lines that were written.
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
@@ -88,7 +87,6 @@ def normalize(
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
     are damaged or break a limit, for a file without a good row, for too many damaged records,
     and where no record is left, ValueError for an unknown split.
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
     which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)

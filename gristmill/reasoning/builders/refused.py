@@ -55,7 +55,6 @@ class Refused:
 
     path: of the file that lists them.
     most: how many damaged ones may be set aside.
-    drop: that the raw files are in.
 
     left_out: number of records that a rule of the corpus leaves out, by reason.
 
@@ -81,12 +80,7 @@ class Refused:
         return self._split.reasons.total() + self.left_out.total()
 
     def add(self, raw: Path, row: int, unfit: Unfit) -> None:
-        """Note a record.
-
-        raw: the file that it is in.
-        row: its row, from 1.
-        unfit: why it is refused.
-        """
+        """Note a record."""
         rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +98,6 @@ class Refused:
         """Raise BadInput for a file without a good row, however many may be set aside.
 
         raw: the file; none of its rows is a record with a text, or is left out by a rule.
-        empty: number of its records without a text.
         """
         advice = "no row of the file is good: correct the file, or take it out"
         if raw in self._by_file:
@@ -113,11 +106,7 @@ class Refused:
             raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
 
     def check(self, raw: Path, kept: int) -> None:
-        """Raise BadInput where too many records are damaged, or none is left.
-
-        raw: the first file of the split.
-        kept: how many records of the split are not refused.
-        """
+        """Raise BadInput where too many records are damaged, or none is left."""
         count = self._split.reasons.total()
         if count > self._most:
             raise self._split.error(

@@ -27,8 +27,6 @@ _LINES: Final = 4096
 class SplitIndex:
     """Writes the index of a split. The lines of one rank come in the order of its records.
 
-    out: folder of all shards.
-    corpus, split: whose index it is.
     path_prefix: first folder of `shard_path`.
     seq_len, tokens_per_shard, world_size: of the config.
     """
@@ -57,7 +55,6 @@ class SplitIndex:
         """Append the lines of a part.
 
         rank: of the part; the ranks come one after the other.
-        before: tokens of the rank before the part.
         """
         if rank != self._rank:
             self.close_rank()

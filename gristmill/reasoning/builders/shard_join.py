@@ -32,7 +32,6 @@ class TokenizeSummary(Summary):
 
     examples: records with text. skipped_empty: records whose text is empty.
     with_cot: examples with a chain of thought of their own.
-    shards, sequences: written.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
     control_texts: how often texts hold `<|endoftext|>`, which stays text.
     fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.

@@ -30,8 +30,6 @@ def _header(records: int) -> bytes:
 class OriginsWriter:
     """Writes the origins of a split, an .npy file.
 
-    path: where no file is yet.
-
     Use it as a context manager: the header is written at the end.
     """
 
@@ -69,7 +67,6 @@ def mapped(path: Path) -> npt.NDArray[np.int64]:
         files, from 0; column 1: row in it, from 1.
 
     Raises BadInput where the file is missing, damaged, or of another type or shape.
-    Source: `docs/formats/reasoning.md#origins`.
     """
     try:
         with path.open("rb") as file:

@@ -31,14 +31,7 @@ Mask = npt.NDArray[np.bool_]
 def index_laws(
     folder: Path, corpus: str, split: str, shards: Sequence[Meta]
 ) -> Iterator[Violation]:
-    """Yield the violations of the index of a split.
-
-    folder: of all shards.
-    corpus, split: of the index.
-    shards: metas of the split, which are as `shards.py` demands.
-
-    Source: `docs/formats/reasoning.md#shard-laws`.
-    """
+    """Yield the violations of the index of a split."""
     name = names.split_index(corpus, split)
     checked = _Checked(folder, corpus, split, shards)
     try:
@@ -99,8 +92,6 @@ class _Checked:
 
     def add(self, lines: Sequence[bytes], path: Path, before: int) -> Iterator[tuple[int, str]]:
         """Yield the place and the problem of the first line that is wrong, if one is.
-
-        path: of the index. before: number of its lines before these.
 
         Raises BadInput for a line of another form.
         """

@@ -93,7 +93,6 @@ def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
     mirror: `[address/]owner/name[@revision]`; None (default) for none.
 
     Raises ValueError for a mirror of another form.
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
     found = []
     if mirror is not None:
@@ -122,7 +121,6 @@ def reached(
 
     Raises HubError if the hub does not answer, has no such repository, or if the repository has
     no data file, or one that belongs to no split of the corpus.
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
     sent = token if place.endpoint is None else False
     where = place.endpoint or endpoint
@@ -205,7 +203,7 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     Files are downloaded into the hidden folder `.fetch-<corpus>` beside the drop, which the
     sensor does not see, and moved when all are there; a fetch that was interrupted goes on.
     Raises HubError as `gristmill.hub.download`, and where the drop holds other data files: their
-    records would be counted twice. Source: `docs/formats/reasoning.md#pinned-downloads`.
+    records would be counted twice.
     """
     names = {name for _, name in place.files}
     try:

@@ -35,7 +35,6 @@ def rows(
     columns: that are read; default None: all. The others are null in every row.
 
     Raises BadInput if it is no regular file, is damaged, or breaks a limit.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     with open_file(path, root=path.parent, links=links) as file:
         size = os.fstat(file.fileno()).st_size

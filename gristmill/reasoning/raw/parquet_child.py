@@ -92,10 +92,7 @@ def read(
 
 
 def _rows(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:
-    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone.
-
-    empty: a null for each column of the file, where some are not in the batch.
-    """
+    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone."""
     has_floats = _has_floats(batch.schema)
     for at in range(len(batch)):
         try:

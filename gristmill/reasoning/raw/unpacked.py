@@ -53,7 +53,7 @@ def unpacked(
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
 
     Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError
-    where `.zst` is read without zstandard. Source: `docs/formats/reasoning.md#drops`.
+    where `.zst` is read without zstandard.
     """
     _, packing = kind(path.name) or ("", "")
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
@@ -97,10 +97,7 @@ def _xz() -> Any:
 
 
 def _check_begin(data: bytes, path: Path, name: str, members: int) -> None:
-    """Raise BadInput for what does not begin as a member or frame.
-
-    data: from its first byte on. members: those before it.
-    """
+    """Raise BadInput for what does not begin as a member or frame."""
     begins = _BEGINS[name]
     if any(begin.startswith(data[: len(begin)]) for begin in begins):
         return

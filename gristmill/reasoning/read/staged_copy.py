@@ -49,9 +49,6 @@ def copy_all(
 ) -> dict[str, Entry]:
     """Copy files that are not there yet, in their order.
 
-    target: the job's folder.
-    known: what is staged there already, by path.
-
     Returns `known` with the new entries. Raises as `stage`.
     """
     journal = Journal(target)

@@ -33,12 +33,7 @@ _LONGEST: Final = 1_500
 
 
 def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """The source and licence of a split, its first records, and its share with CoT.
-
-    folder: of the normalised files.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """The source and licence of a split, its first records, and its share with CoT."""
     corpus, split = corpus_and_split(partition)
     records_total = int(counts.get("records", 0))
     figures: Figures = _small_cot(counts, records_total)
@@ -53,12 +48,7 @@ def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """The source and licence of a split, its tokens, and the lengths of its examples.
-
-    folder: of the token shards.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """The source and licence of a split, its tokens, and the lengths of its examples."""
     corpus, split = corpus_and_split(partition)
     examples, tokens = counts.get("examples", 0), counts.get("text_tokens", 0)
     figures: Figures = {"source and licence": source_table(corpus), "rows": int(examples)}
@@ -78,10 +68,7 @@ def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def licence_figures(folder: Path) -> Figures:
-    """The corpora of the raw manifest with source, licence and records.
-
-    folder: of the normalised files.
-    """
+    """The corpora of the raw manifest with source, licence and records."""
     manifest: dict[str, Any] = json.loads((folder / names.MANIFEST).read_bytes())
     rows = []
     for name, entry in manifest.items():
@@ -94,10 +81,7 @@ def licence_figures(folder: Path) -> Figures:
 
 
 def source_table(corpus: Corpus) -> str:
-    """Where a corpus is from and what its licence allows, as a Markdown table.
-
-    corpus: the corpus.
-    """
+    """Where a corpus is from and what its licence allows, as a Markdown table."""
     licence = corpus.licence
     public = " ".join(name for name in (corpus.public_path, corpus.public_subset) if name)
     rows: list[tuple[str, str]] = [
@@ -127,8 +111,6 @@ def rejected_table(counts: Counts) -> str:
     """The rejected records by reason as a Markdown table, those that are left out last.
 
     Empty where there are none.
-
-    counts: of the record of a split.
     """
     reasons = [
         (name.removeprefix(kind), int(number))
@@ -141,11 +123,7 @@ def rejected_table(counts: Counts) -> str:
 
 
 def cot_share(counts: Counts, total: float) -> Figures:
-    """The percentage of records with CoT; nothing where there are no records.
-
-    counts: of the record of a split, with `with_cot`.
-    total: the records.
-    """
+    """The percentage of records with CoT; nothing where there are no records."""
     if not total or "with_cot" not in counts:
         return {}
     return {"with_cot_percent": round(100 * counts["with_cot"] / total, 3)}

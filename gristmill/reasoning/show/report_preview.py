@@ -23,11 +23,7 @@ COLUMNS: Final = (
 
 
 def report_figures(folder: Path, date: str) -> Figures:
-    """The splits of a report and what is outside of a tolerance; numbers of all splits together.
-
-    folder: of the reports.
-    date: of the report, as `2026-11-22`.
-    """
+    """The splits of a report and what is outside of a tolerance; numbers of all splits together."""
     report: dict[str, Any] = json.loads((folder / f"{date}.json").read_bytes())
     figures: Figures = {
         "splits of the report": splits_table(report),
@@ -41,10 +37,7 @@ def report_figures(folder: Path, date: str) -> Figures:
 
 
 def splits_table(report: Mapping[str, Any]) -> str:
-    """The splits of a report as a Markdown table.
-
-    report: as the file has it.
-    """
+    """The splits of a report as a Markdown table."""
     rows = [
         (name, *(number(split.get(column)) for column in COLUMNS))
         for name, split in report["splits"].items()
@@ -68,10 +61,7 @@ def flagged_table(invariance: Mapping[str, Any]) -> str:
 
 
 def gate_text(gate: Mapping[str, Any]) -> str:
-    """Whether a report is within the tolerances of its baseline, and what is not.
-
-    gate: of the report.
-    """
+    """Whether a report is within the tolerances of its baseline, and what is not."""
     against = f"the report of {gate['baseline']}" if gate["baseline"] else "no baseline"
     first = f"Compared with {markdown.escape(against)}: "
     if gate["passed"]:

@@ -22,12 +22,7 @@ _SHOWN: Final = 3
 
 
 def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """Coverage and confidence of an alignment, its rules, and examples with their steps.
-
-    folder: of the alignments.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """Coverage and confidence of an alignment, its rules, and examples with their steps."""
     corpus, split = corpus_and_split(partition)
     examples = counts.get("examples", 0)
     figures: Figures = {"picture": _small_confidence(counts)} if examples else {}
@@ -51,10 +46,7 @@ def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def confidence_svg(counts: Counts) -> str:
-    """Examples by confidence as bars in SVG.
-
-    counts: of the record of a split, with `confidence/0.9` for 0.9 and above.
-    """
+    """Examples by confidence as bars in SVG."""
     return histogram_svg("Examples by confidence, from", _confidences(counts), _mean(counts))
 
 
@@ -79,7 +71,6 @@ def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
     """Examples with their steps in colours, as images in Markdown.
 
     folder: of the alignments; the normalised files are beside it.
-    corpus, split: of the alignment.
 
     The first example of each rule is taken first, then the next ones. Without the normalised
     file there is none.
