@@ -3,6 +3,9 @@
 CODE_VERSION of a config is raised when its builder makes other files from the same input and
 config. The metadata of a field has `help`, a sentence for the user, and `choices`, `least`,
 `most` and `unit` where they apply. Fields that cannot change a byte have `affects_output: False`.
+
+Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#sudoku`,
+`docs/formats/puzzles.md#maze`, `docs/formats/puzzles.md#domino`.
 """
 
 from __future__ import annotations
@@ -54,7 +57,6 @@ class ArcConfig:
     """How ARC tasks become a dataset. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#arc`.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -82,7 +84,6 @@ class SudokuConfig:
     """How Sudokus become a dataset. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#sudoku`.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -135,7 +136,6 @@ class MazeConfig:
     """How mazes become a dataset. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#maze`.
     """
 
     CODE_VERSION: ClassVar = "2"
@@ -159,7 +159,6 @@ class DominoConfig:
     """How Domino games become a dataset. Each field has its help text in its metadata.
 
     Raises ValueError for a value of another type, or one that a field does not allow.
-    Source: `docs/formats/puzzles.md#domino`.
     """
 
     CODE_VERSION: ClassVar = "1"

@@ -145,7 +145,6 @@ def build_sudoku(
     links: what happens to links in the folders; default: they are refused.
 
     Raises BadInput with file and line for what breaks a rule, and with the rows of leaks.
-    Source: docs/formats/puzzles.md#sudoku
     """
     folders = source_folders(csv_dir)
     counts: Counter[str] = Counter()

@@ -31,8 +31,6 @@ _SHOWN: Final = 10
 def chosen_rows(table: Table, config: SudokuConfig, counts: Counter[str]) -> dict[str, RowNumbers]:
     """The rows of each split in the order of the dataset.
 
-    counts: of rows left out, changed.
-
     Raises BadInput for leaks, where they are refused.
     """
     chosen: dict[str, RowNumbers] = {}

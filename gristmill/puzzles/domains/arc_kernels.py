@@ -231,11 +231,6 @@ def write_examples(
 ):
     """Write the examples of a task and its augmentations.
 
-    key: of the translations of the task, uint64.
-    moved: whether the grids are translated: all but one example of each puzzle.
-    cells, starts, shapes: the task.
-    pairs: int64, numbers of the pairs that are written.
-    numbers, symmetries, colours: the augmentations, from `kept_draws`.
     inputs, labels: uint8 [augmentations * pairs, 900], zeros; written.
     """
     state = np.zeros(1, np.uint64)

@@ -18,9 +18,7 @@ from gristmill.run.kernels import kernel
 def draw_places(key, shapes, numbers, symmetries, places):
     """Draw where the training examples of a task begin, as `write_examples` does.
 
-    key: of the translations of the task, uint64.
     shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
-    numbers, symmetries: of the augmentations.
     places: int16 [augmentations * pairs, 2], row and column; written.
     """
     state = np.zeros(1, np.uint64)

@@ -1,4 +1,7 @@
-"""How the tokens of one kind of puzzle are numbered, and how long its sequences are."""
+"""How the tokens of one kind of puzzle are numbered, and how long its sequences are.
+
+Source: `docs/formats/puzzles.md#contract`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ class Encoding:
     blank_identifier_id: the identifier of puzzles without one; default 0.
 
     Raises ValueError for numbers that exclude each other.
-    Source: docs/formats/puzzles.md#contract
     """
 
     seq_len: int

@@ -39,8 +39,6 @@ class PuzzleDatasetMetadata:
     total_groups: groups of all sets.
     mean_puzzle_examples: examples of all sets, divided by their puzzles.
     sets: names of the sets, in the order in which training reads them.
-
-    Source: docs/formats/puzzles.md#contract
     """
 
     pad_id: int
@@ -62,8 +60,6 @@ class PuzzleDatasetMetadata:
 
 def parsed_metadata(text: bytes, path: Path) -> PuzzleDatasetMetadata:
     """The metadata in the bytes of `dataset.json`; keys that are not known are ignored.
-
-    path: of the file, for messages.
 
     Raises BadInput where a key is missing or has a value of another type.
     """

@@ -36,7 +36,6 @@ def augmentation_law(
 
     Padding keeps its positions in inputs, and the labels without loss keep theirs. At most ten rows
     of a set are named, and the rest is counted. Raises ValueError for positions outside of a row.
-    Source: docs/formats/puzzles.md#augmentation-law
     """
     dataset = Dataset(folder)
     try:

@@ -1,4 +1,7 @@
-"""What must hold of Domino: every row, every group, and the splits beside each other."""
+"""What must hold of Domino: every row, every group, and the splits beside each other.
+
+Source: `docs/formats/puzzles.md#domino`.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +59,8 @@ class _Seen:
 def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of Domino in a dataset.
 
-    dataset: or its folder, published or staged.
-
-    The first 24 violations are named, the others counted. Where augmentations are modular, as in
-    a dataset without a trace, their rows may break `label_not_heaviest` and `tile_not_low_high`.
-    Source: docs/formats/puzzles.md#domino
+    The first 24 violations are named, the others counted. Where augmentations are modular, as in a
+    dataset without a trace, their rows may break `label_not_heaviest` and `tile_not_low_high`.
     """
     dataset = Dataset.of(dataset)
     found = _violations(dataset)

@@ -1,4 +1,7 @@
-"""What must hold of mazes: every row, every group, and the splits beside each other."""
+"""What must hold of mazes: every row, every group, and the splits beside each other.
+
+Source: `docs/formats/puzzles.md#maze`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,9 @@ _BATCH_BYTES: Final = 1 << 20
 def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of mazes in a dataset.
 
-    dataset: or its folder, published or staged.
-
     Walls, start and goal, and the path are compared in the first row of each group; the other rows
-    of a group must be its symmetries 1 to 7, token by token. The first 24 violations are named,
-    the others counted.
-    Source: docs/formats/puzzles.md#maze
+    of a group must be its symmetries 1 to 7, token by token. The first 24 violations are named, the
+    others counted.
     """
     dataset = Dataset.of(dataset)
     found = _violations(dataset)

@@ -56,7 +56,7 @@ def reached(
     token: for repositories that need one; False (default) sends none.
 
     Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
-    one of `FILES`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    one of `FILES`.
     """
     commit = hub.commit_of(repo, revision, endpoint, token)
     source = Source(repo, commit, endpoint, token)
@@ -75,7 +75,7 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
 
     Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
     does not see, and moved when all are there; a fetch that was interrupted goes on.
-    Raises HubError as `gristmill.hub.download`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    Raises HubError as `gristmill.hub.download`.
     """
     folder = drop.with_name(f".fetch-{drop.name}")
     folder.mkdir(parents=True, exist_ok=True)
