@@ -17,6 +17,11 @@ from typing import Final
 MOVED: Final = {
     f"gristmill.{family}.build": f"gristmill.{family}.builders"
     for family in ("macroxue", "synth", "chess", "reasoning", "puzzles")
+} | {
+    "gristmill.chess.builders.validate_fallback": "gristmill.chess.builders.validate_range",
+    "gristmill.macroxue.read.open_rows": "gristmill.macroxue.read.dataset",
+    "gristmill.macroxue.read.run_query": "gristmill.macroxue.read.dataset",
+    "gristmill.synth.builders.kd_part_compare": "gristmill.synth.builders.kd_part",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 
