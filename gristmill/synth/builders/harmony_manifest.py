@@ -49,12 +49,12 @@ def write_harmony_manifest(
     git_sha: str | None,
     progress: Progress = SILENT,
 ) -> HarmonyManifestSummary:
-    """Write both files from the provenance records of the shards.
+    """Write both files from the provenance records of the shards, in any order, to a new folder.
 
-    out: folder to write, which must not exist.
-
-    Raises GristmillError if there are no records, or if their configs differ from
-    each other or from `config`.
+    A record is a mapping with `config`, `code_version`, `outputs` (path, bytes, rows, sha256) and
+    `counts` (rows, row_groups, skipped), as `provenance.Record.model_dump` returns it. Raises
+    GristmillError if there are no records, or if their configs differ from each other or from
+    `config`.
     """
     _check_config(records, config)
     out.mkdir(parents=True)

@@ -81,12 +81,13 @@ def write_kd_manifest(
     git_sha: str | None,
     progress: Progress = SILENT,
 ) -> KDManifestSummary:
-    """Write `manifest.json` from the provenance records of the shards.
+    """Write `manifest.json` from the provenance records of the shards, in any order, to a new
+    folder.
 
-    out: folder to write, which must not exist.
-
-    Raises GristmillError if there are no records, if they differ in config, code
-    version, libraries or vocabulary, or if a record lacks a file.
+    A record is a mapping with `partition` ("00"), `config`, `code_version`, `counts`, `libraries`,
+    `tokenizer`, `data_version` and `outputs` (path, bytes, sha256, rows), as
+    `provenance.Record.model_dump` returns it. Raises GristmillError if there are no records, if
+    they differ in config, code version, libraries or vocabulary, or if a record lacks a file.
     """
     shared = check_equal_configs(records, KDConfig)
     config = contract_config(shared["valid_fraction"])
