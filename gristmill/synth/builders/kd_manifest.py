@@ -81,8 +81,7 @@ def write_kd_manifest(
     git_sha: str | None,
     progress: Progress = SILENT,
 ) -> KDManifestSummary:
-    """Write `manifest.json` from the provenance records of the shards, in any order, to a new
-    folder.
+    """Write `manifest.json`, in a new folder, from the records of the shards in any order.
 
     A record is a mapping with `partition` ("00"), `config`, `code_version`, `counts`, `libraries`,
     `tokenizer`, `data_version` and `outputs` (path, bytes, sha256, rows), as
