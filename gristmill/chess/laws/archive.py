@@ -22,7 +22,6 @@ def archive_laws(path: Path, has_source: bool = True) -> Iterator[Violation]:
     has_source: False where another program wrote no source.json; True by default.
 
     Yields the violations.
-    Source: docs/formats/chess.md#archive-laws
     """
     source, faults = read_json(path / SOURCE) if has_source else ({}, [])
     yield from faults

@@ -44,7 +44,6 @@ def event_line_laws(path: Path, pgn_folder: Path) -> Iterator[Violation]:
         another size than `sources.json` records is not compared.
 
     Yields the violation `event_line_accounted` for the first 20 lines without a game.
-    Source: docs/formats/chess.md#event-line-law
     """
     recorded, faults = read_json(sidecar.sources_file(path))
     yield from faults

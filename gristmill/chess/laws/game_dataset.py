@@ -57,7 +57,6 @@ def dataset_laws(
     has_sidecar: False where another program wrote the rows, and no sidecar; True by default.
 
     Yields the violations.
-    Source: docs/formats/chess.md#dataset-laws
     """
     stats, faults = read_json(path / STATS)
     yield from faults

@@ -81,7 +81,6 @@ def cache_laws(
         source, and whose rows need no sidecar; True by default.
 
     Yields the violations.
-    Source: docs/formats/chess.md#cache-laws
     """
     file = path / CACHE_MANIFEST
     if not file.is_file():

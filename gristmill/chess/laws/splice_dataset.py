@@ -42,7 +42,6 @@ def splice_laws(path: Path) -> Iterator[Violation]:
     path: folder of the artifact `chess/splice_dataset`.
 
     Yields the violations.
-    Source: docs/formats/chess.md#splice-laws
     """
     stats, faults = read_json(path / STATS)
     yield from faults

@@ -33,7 +33,6 @@ def validated_laws(
     without: those of PROFILE and SIDECAR that another program did not write. Default: none.
 
     Yields the violations.
-    Source: docs/formats/chess.md#validated-laws
     """
     from gristmill.chess.kernels import rowshape
 

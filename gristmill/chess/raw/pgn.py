@@ -50,7 +50,6 @@ class PlacedGame:
 
     offset: byte offset of the game in the file.
     size: bytes of the game, with the blank line that ends it.
-    game: the game.
     """
 
     offset: int

@@ -8,7 +8,7 @@ parser. Importing this module loads numba, so import it inside the function that
 All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
 loaded at most PAD bytes behind the text, which the caller provides.
 
-Source: `docs/formats/macroxue.md#row-rules`.
+Source: `docs/formats/macroxue.md#row-rules`, `docs/formats/macroxue.md#number-rules`.
 """
 
 # numba infers the types here, and mypy cannot follow it.
@@ -176,7 +176,6 @@ def _decimal(at: int) -> tuple[float, int]:
 
     The value is exact: float64 holds the mantissa and the power of ten without rounding, so the
     quotient is the nearest float64. Address 0 if unsure.
-    Source: docs/formats/macroxue.md#number-rules.
     """
     negative = _byte(at) == 45
     at += 1 if negative else 0

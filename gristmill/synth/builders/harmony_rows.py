@@ -34,7 +34,7 @@ _COMPILED_BYTES: Final = 1 << 30
 def system_message(config: HarmonyConfig) -> dict[str, Any]:
     """Return the system message of every conversation.
 
-    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    The order of the keys is that of the rule.
     """
     return {
         "role": "system",
@@ -57,7 +57,7 @@ def system_message(config: HarmonyConfig) -> dict[str, Any]:
 def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
     """Return the developer message of every conversation, None if it has none.
 
-    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    The order of the keys is that of the rule.
     """
     if config.developer is None:
         return None

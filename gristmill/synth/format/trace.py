@@ -35,7 +35,7 @@ def path(number: str) -> str:
 def schema() -> pa.Schema:
     """Return the columns of a trace file.
 
-    Source: `docs/formats/synth.md#trace`, with the meaning of each column.
+    The page of the format has the meaning of each column.
     """
     import pyarrow as pa
 
