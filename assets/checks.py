@@ -58,18 +58,10 @@ def disk_checks(
 
     All checks share one step, since a step takes longer than most checks.
 
-    asset: the asset to check.
-    below: folder relative to the data root that holds the asset's artifacts.
-    has_laws: False leaves `lawful` out; default True.
     notes: takes the folder of an artifact and returns what is unusual in it without being a
         violation; the check `noteworthy` warns about it. Default None: no such check.
-    blocking: whether assets downstream in the same run wait for `lawful`, and are not built if it
-        fails; default False.
     has_config: whether `noteworthy` also warns where files choose another config than the one that
         stands. Default None: if the asset has a table of its own in `gristmill.toml`.
-    counted: takes the record of an artifact and returns what is unusual in it, as `notes`.
-    across: whether `noteworthy` also warns of a raw file that two partitions were built from;
-        default False: only of equal ones among those of one partition.
     """
     wanted = [
         Rule(BUILT, _DESCRIPTIONS[BUILT], None, lambda *_: ""),

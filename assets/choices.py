@@ -124,8 +124,6 @@ def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
 def config_rows(record: Record) -> dict[str, str]:
     """Returns the config that matters, as text by `config/<key>`, for an event.
 
-    record: of the published artifact.
-
     These are the fields that events always show (`in_event`), and those that are not at their
     default. Numbers are texts, so that the UI plots no constant.
     """
@@ -144,8 +142,6 @@ def config_rows(record: Record) -> dict[str, str]:
 def refused_values(run_config: Mapping[str, Any]) -> list[str]:
     """Returns what the launchpad's values of a run break, of all its assets; empty if nothing.
 
-    run_config: the run's config, as Dagster stores it.
-
     Dagster has compared types and choices before the run starts, but knows no ranges.
     """
     refused = []
@@ -163,11 +159,8 @@ def refused_values(run_config: Mapping[str, Any]) -> list[str]:
 def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
     """Returns the settings that a command gives to an asset, checked as those of a file.
 
-    asset: key of the asset.
-    words: each `field=value`; none for any asset.
-
-    Raises BadInput for a value that is refused, a field that the asset does not have, and an
-    asset without settings.
+    Raises BadInput for a value that is refused, a field that the asset does not have, and an asset
+    without settings.
     """
     if not words:
         return {}

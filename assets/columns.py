@@ -21,10 +21,7 @@ _AROUND: Final = 300
 
 @cache
 def column_schema(asset: str) -> dg.TableSchema | None:
-    """Returns the columns of an asset's artifacts; None where they are no tables.
-
-    asset: its key, as `macroxue/pack`.
-    """
+    """Returns the columns of an asset's artifacts; None where they are no tables."""
     columns = families.columns_of(asset)
     if not columns:
         return None
@@ -34,20 +31,14 @@ def column_schema(asset: str) -> dg.TableSchema | None:
 
 
 def column_metadata(asset: str) -> dict[str, Any]:
-    """Returns the entry for an event; empty where the artifacts are no tables.
-
-    asset: its key.
-    """
+    """Returns the entry for an event; empty where the artifacts are no tables."""
     schema = column_schema(asset)
     return {} if schema is None else {NAME: dg.MetadataValue.table_schema(schema)}
 
 
 @cache
 def stored_bytes(asset: str) -> int:
-    """Returns the bytes of the entry as Dagster stores it, a little more than they are.
-
-    asset: its key.
-    """
+    """Returns the bytes of the entry as Dagster stores it, a little more than they are."""
     schema = column_schema(asset)
     return sum(
         _AROUND + stored_size(f"{column.name}{column.type}{column.description}")

@@ -149,11 +149,9 @@ def _is_zero(name: str, value: float, before: Record | None) -> bool:
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     """Returns the numbers of an event, the first ones if there are too many.
 
-    counts: by name. A name such as `languages/en` may be text of a drop: it is cut and made
-        printable, and it takes no name that an event has already.
-
-    Numbers that a builder names come before those that a drop names. What is left out is counted
-    in `counts left out`.
+    Numbers that a builder names come before those that a drop names. What is left out is counted in
+    `counts left out`. A name such as `languages/en` may be text of a drop: it is cut and made
+    printable, and it takes no name that an event has already.
     """
     numbers: dict[str, Any] = {}
     size = 0
@@ -173,11 +171,7 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
 
 
 def bounded_documents(documents: Mapping[str, str], most: int) -> dict[str, str]:
-    """Returns the documents of an event, the longest ones cut until all fit.
-
-    documents: Markdown by title.
-    most: bytes of all of them, as an event stores them.
-    """
+    """Returns the documents of an event, the longest ones cut until all fit."""
     sizes = {title: _stored({title: text}) for title, text in documents.items()}
     room, bounded = most, {}
     # From the shortest on, each may take an equal part of what the shorter ones left.
@@ -195,9 +189,6 @@ def bounded_documents(documents: Mapping[str, str], most: int) -> dict[str, str]
 
 def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
     """Returns a record unchanged if it fits, else without what is too long in it.
-
-    record: the record as JSON values.
-    most: bytes of the result as an event stores it.
 
     A cut record has the entry `cut`: what was left out of each field.
     """

@@ -50,7 +50,7 @@ def with_subjects(
 ) -> Sequence[dg.AssetsDefinition | dg.AssetSpec]:
     """Returns assets whose descriptions begin with their group's subject and end with its page.
 
-    assets: of any groups; those whose group is not in `GROUPS` are left as they are.
+    Those whose group is not in `GROUPS` are left as they are.
     """
     return dg.map_asset_specs(_with_subject, assets)
 

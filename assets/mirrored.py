@@ -66,13 +66,10 @@ def push_published(
     mirror: MirrorSettings,
     done: Sequence[tuple[str | None, Artifact]],
 ) -> Iterator[dg.AssetObservation]:
-    """Push the partitions that a step published, and yield an event for each that failed.
+    """Push the partitions that a step published or found current, where the mirror takes the asset.
 
-    context: of the asset's step.
-    mirror: where to; where it takes nothing of the asset, nothing is done.
-    done: each partition, and its artifact; partitions that are current among them.
-
-    Raises dagster.Failure at the end if an artifact is not in the mirror.
+    Yields an event for each that failed. Raises dagster.Failure at the end if an artifact is not in
+    the mirror.
     """
     if not mirror.takes(context.asset_key.to_user_string()) or not done:
         return

@@ -67,8 +67,6 @@ def publish_asset(
     context: the context of the asset's step. The asset has `output_required=False`.
     build_of: takes a partition key (None for an asset without partitions) and returns what is
         to be built.
-    preview: takes what was published, and returns Markdown documents and numbers by title, in
-        addition to the counts of the record; default none.
 
     Yields one event for each partition. If a build raises NothingToBuild or fails, the event is an
     observation with the reason: the partition does not count as materialized. A run without a

@@ -94,7 +94,6 @@ def step_output(
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetMaterialization]:
     """Yields the output of a step, and again the events that came before it where it hides them.
 
-    context: of the step.
     events: of all partitions of the run, which the step has yielded; at least one.
     """
     yield dg.MaterializeResult(metadata={UNREPORTED: True})

@@ -26,12 +26,9 @@ _BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
 def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
     """Returns the raw drops of an artifact, over any number of steps, as rows of an event.
 
-    record: of the artifact.
-    root: the data root.
-
-    Each drop is a link to the partition of its raw asset in the UI. A link has no host, so that
-    it leads to the server that shows the page. At most 8 are listed; none for an artifact that
-    was downloaded, sampled, or made from all partitions of another.
+    Each drop is a link to the partition of its raw asset in the UI. A link has no host, so that it
+    leads to the server that shows the page. At most 8 are listed; none for an artifact that was
+    downloaded, sampled, or made from all partitions of another.
     """
     found: dict[str, str] = {}
     for name, address in _raw_drops(record, root):
@@ -50,11 +47,7 @@ def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
 
 
 def equal_rows(record: Record, root: Path) -> dict[str, str]:
-    """Returns the raw files of an artifact that have the same bytes as a row of its event.
-
-    record: of the artifact.
-    root: the data root.
-    """
+    """Returns the raw files of an artifact that have the same bytes as a row of its event."""
     groups = equal_inputs(_inputs(record, root))
     return {EQUAL: cut(named(groups), _LONGEST_LIST)} if groups else {}
 

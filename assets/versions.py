@@ -31,11 +31,8 @@ def tagger(
     """Returns a function that makes the tags of a partition's event.
 
     The function takes a partition key and the data version of what was built. An upstream asset
-    with the same partitions counts with the partition of the same key; one without partitions,
-    or of which all partitions are an input, with its latest event.
-
-    context: the context of the step; its asset's dependencies are the inputs.
-    keys: the partition keys that the function will be called with.
+    with the same partitions counts with the partition of the same key; one without partitions, or
+    of which all partitions are an input, with its latest event.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
     deps = [dep.asset_key for dep in spec.deps]
@@ -50,11 +47,7 @@ def tagger(
 
 
 def version_tags(data_version: str, code_version: str) -> dict[str, str]:
-    """Returns the tags of an event that say what was built, and by which code.
-
-    data_version: of the record.
-    code_version: of the builder.
-    """
+    """Returns the tags of an event that say what was built, and by which code."""
     return {
         DATA_VERSION: data_version,
         _USER_PROVIDED: "true",
@@ -68,13 +61,7 @@ def input_tagger(
     keys: Sequence[str],
     whole: Collection[dg.AssetKey] = (),
 ) -> Callable[[str], dict[str, str]]:
-    """Returns a function that takes a partition key and makes the tags of the event's inputs.
-
-    instance: the Dagster instance that knows the inputs.
-    deps: keys of the assets that the asset is built from.
-    keys: the partition keys that the function will be called with.
-    whole: those of `deps` of which all partitions are an input; default none.
-    """
+    """Returns a function that takes a partition key and makes the tags of the event's inputs."""
     inputs = {asset: _input(instance, asset, () if asset in whole else keys) for asset in deps}
 
     def tags(key: str) -> dict[str, str]:
@@ -88,12 +75,7 @@ def input_tagger(
 
 
 def input_tags(asset: dg.AssetKey, version: str, pointer: str) -> dict[str, str]:
-    """Returns the tags that name one input of an event.
-
-    asset: key of the input's asset.
-    version: data version of the input.
-    pointer: storage id of the input's event.
-    """
+    """Returns the tags that name one input of an event."""
     name = asset.to_user_string()
     return {f"{_INPUT_VERSION}/{name}": version, f"{_INPUT_POINTER}/{name}": pointer}
 
@@ -140,11 +122,6 @@ def outdated(
     """Returns the partitions whose latest event names another version of an input than it has now.
 
     Dagster's pages call them stale.
-
-    instance: the Dagster instance to ask.
-    asset: key of the asset.
-    inputs: assets with the same partitions.
-    events: storage id of the latest materialization, by partition key.
     """
     suspects: dict[int, str] = {}
     for parent in inputs:

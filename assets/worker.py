@@ -50,10 +50,7 @@ def sign(context: dg.AssetExecutionContext) -> None:
 
 
 def signature_of(tags: Mapping[str, str]) -> str | None:
-    """Returns the identity of the process in a run's tags, or None.
-
-    tags: of the run.
-    """
+    """Returns the identity of the process in a run's tags, or None."""
     return tags.get(TAG) or tags.get(_EARLIER)
 
 
@@ -103,11 +100,7 @@ def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
 
 
 def was_there(process: int, timestamp: float) -> bool:
-    """Returns whether a process lives that was there at a time; a later one may have its id.
-
-    process: the process id.
-    timestamp: seconds since 1970.
-    """
+    """Returns whether a process lives that was there at a time; a later one may have its id."""
     signature = identity(process)
     if signature is None:
         return False

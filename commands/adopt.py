@@ -64,9 +64,6 @@ def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
 class Reports:
     """The published artifacts of a data root, and the instance that they are reported to.
 
-    instance: the Dagster instance.
-    lake: the data root.
-
     graph: the assets. left: after `report`, a line for each artifact that is no partition.
     """
 
@@ -109,9 +106,6 @@ class Reports:
 
     def report(self, asset: dg.AssetKey, dry_run: bool = False) -> tuple[list[str], int]:
         """Report the artifacts of an asset; those that it is built from come first.
-
-        asset: key of the asset.
-        dry_run: report nothing; default False.
 
         Returns the partition keys of the reported ones, and how many were known already.
         """

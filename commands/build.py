@@ -122,7 +122,7 @@ class _Work:
     def build(self, keys: Sequence[str], is_named: bool) -> list[str]:
         """Build partitions; returns those that failed, with the reason.
 
-        is_named: whether a person named the partition: any reason is an error then.
+        If named, any reason is an error.
         """
         failed = []
         with shown_on_stderr():

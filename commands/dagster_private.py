@@ -53,12 +53,6 @@ def run_here(
 ) -> Result:
     """Run one asset and its checks in this process; an error of the asset is in the result.
 
-    instance: the Dagster instance.
-    job: the job of all assets.
-    asset: key of the asset.
-    tags: of the run, those of its partitions among them.
-    config: of the run, as the launchpad writes it; default: it chooses nothing.
-
     `execute_in_process`, the public way, makes runs that the timeline leaves out.
     """
     run_config = {**_QUIET, **(config or {})}

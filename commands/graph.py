@@ -87,10 +87,7 @@ class Graph:
         return [key for key in ordered if not names or key in wanted]
 
     def partitioned_by(self, definition: dg.PartitionsDefinition[str]) -> set[str]:
-        """Returns the keys of the assets with these partitions, as `macroxue/pack`.
-
-        definition: the partitions.
-        """
+        """Returns the keys of the assets with these partitions, as `macroxue/pack`."""
         return {
             key.to_user_string()
             for key in self._graph.materializable_asset_keys

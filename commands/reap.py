@@ -57,9 +57,6 @@ def reap(dry_run: bool, parts: bool) -> None:
 def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iterator[str]:
     """Close unfinished runs whose process is gone, and free their places in the queue.
 
-    instance: the Dagster instance.
-    dry_run: only say which runs these are; default False.
-
     Yields a line for each: the run, its status, and why it cannot be executing.
     """
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
@@ -73,11 +70,7 @@ def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iter
 
 
 def why_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
-    """Returns why an unfinished run cannot be executing, or None if it may be.
-
-    instance: the Dagster instance of the run.
-    run: the run.
-    """
+    """Returns why an unfinished run cannot be executing, or None if it may be."""
     if worker.CLUSTER in run.tags:
         # Its process may be on another machine, so that only the cluster knows.
         return dagster_private.gone(instance.run_launcher, run)

@@ -96,10 +96,7 @@ def _retire(
     removes: tuple[bool, bool],
     dry_run: bool,
 ) -> None:
-    """Forget a key of some dynamic partitions, and list or remove what was built from it.
-
-    removes: whether that is removed, and whether with it what was made from it.
-    """
+    """Forget a key of some dynamic partitions, and list or remove what was built from it."""
     graph, (artifacts, with_dependents) = Graph(instance, lake), removes
     definitions = [dg.DynamicPartitionsDefinition(name=name) for name in names]
     assets = set[str]().union(*(graph.partitioned_by(each) for each in definitions))

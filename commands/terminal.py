@@ -36,8 +36,8 @@ def shown(text: str) -> str:
 def shown_lines(text: str) -> str:
     """Returns text of any origin as rich's markup that shows it on its own lines.
 
-    text: any string. Lines after the first are indented, so that none passes for a line of the
-        command; what `shown` says holds for the rest.
+    Lines after the first are indented, so that none passes for a line of the command; what `shown`
+    says holds for the rest.
     """
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return escape(plain("\n  ".join(filter(None, lines))))

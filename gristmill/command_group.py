@@ -132,8 +132,6 @@ def _load_own(name: str) -> click.Command:
 def load_late(name: str) -> click.Command:
     """Import a command of `LATE_COMMANDS`.
 
-    name: of the command.
-
     Raises ClickException, which names the extra that is missing.
     """
     point = _entry_points().get(name)

@@ -4,6 +4,50 @@ A builder is a function `build(inputs, out, config) -> summary` that writes a
 complete artifact into `out`, a folder that does not exist yet. It publishes
 nothing: `gristmill.publish.publish` does. Formats and rules of a family do not
 belong here.
+
+The tree of the errors whose text is for the user, each below its base, with its module:
+
+    GristmillError                the text says what is wrong and what to do
+      BadInput                    input breaks a rule; the text names file, row and rule
+        NoVocabularyFile          vocabularies.pinned
+        Misaligned                synth.read.shard
+      NothingToBuild              nothing is wrong
+        Waits, Unread             inbox.account
+        NotReady                  data_root.drops
+        NotPublished              chess.raw.download
+      FileFailed                  the disk or the network
+      Misuse                      families
+      BadKey                      keys
+      DropExists                  inbox.copying
+      NotBuilt                    data_root.drops
+        NotRebuilt                data_root.drops
+      LawsBroken, DiskFull        publish.build
+      InputChanged, InputDamaged  publish.build
+      OtherOutput                 publish.build
+      Busy, NotWritable           publish.locks
+      RefusedByFileSystem         publish.atomic_fs
+      LostLease, Living           publish.storage.lease
+      NotTraced                   provenance.trace_inputs
+      MirrorError                 mirror.store
+        WrongObject               mirror.store
+        WrongVersion              mirror.layout
+      WouldReplace                mirror.pulling
+      HubError                    hub
+      WorkerDied                  run.workers
+      NotTheBuild                 run.build_mark
+      RayError                    run.ray_parts
+      ChildDied                   untrusted.child
+      ChildFailed                 untrusted.child_main
+      MissingVocabulary           vocabularies.pinned
+      EnginesDiffer               vocabularies.compare
+      StaleDataset                reading.generation
+      TooManyNames                macroxue.raw.names
+      NotCounted                  synth.builders.harmony_part
+      SplitLeakage                chess.builders.splits
+      DownloadError               chess.raw.partial_download
+      MissingPythonChess          chess.raw.python_chess
+      StaleCache                  chess.read.staleness
+      GateClosed                  reasoning.read.gate
 """
 
 from __future__ import annotations

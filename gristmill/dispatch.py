@@ -1,6 +1,8 @@
 """Which family answers for a folder: by the records in it, else by its files.
 
 A folder without a record is judged here by the laws of its kind.
+
+Source: `docs/publishing.md#folders-without-a-record`.
 """
 
 from __future__ import annotations
@@ -57,7 +59,6 @@ class Judged:
     facts: lines about its files, as far as they can be read.
     left_out: the rules that were not looked at, each with the reason.
     violations: what it breaks of the others.
-    is_checked: whether any law was asked.
     """
 
     asset: str
@@ -76,7 +77,7 @@ def judged(folder: Path, asset: str | None = None) -> Judged:
     asset: key of its kind; None (the default) where its files say it.
 
     Raises Misuse for an unknown kind and for a folder with a record, and GristmillError where the
-    files are of no kind or of several. Source: docs/publishing.md#folders-without-a-record.
+    files are of no kind or of several.
     """
     if recorded_assets(folder):
         raise Misuse(f"{folder} has a record, which says its kind: leave --kind out")

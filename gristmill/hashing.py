@@ -67,12 +67,7 @@ def named_errors(path: Path) -> Iterator[None]:
 
 
 def named_reader(descriptor: int, path: Path, buffering: int = -1) -> BinaryIO:
-    """A file that is open for reading, and closes the descriptor; its errors name it.
-
-    descriptor: of the open file.
-    path: of the file.
-    buffering: 0 for none; default -1: buffered.
-    """
+    """A file that is open for reading, and closes the descriptor; its errors name it."""
     file = NamedFile(path, "rb", descriptor)
     return cast(BinaryIO, BufferedReader(file) if buffering else file)
 

@@ -152,8 +152,7 @@ def bullets(items: Iterable[str]) -> str:
 def shortened(document: str, most: int) -> str:
     """A Markdown document, or its first lines and how many were left out.
 
-    document: Markdown that is trusted.
-    most: characters of the result as an event stores it (see `stored_size`), 1,000 or more.
+    `most` counts as `stored_size` does, and is 1,000 or more.
     """
     if stored_size(document) <= most:
         return document

@@ -35,6 +35,10 @@ MOVED: Final = {
     "gristmill.puzzles.format.encoding": "gristmill.puzzles.format.metadata",
     "gristmill.puzzles.build.sudoku_choice": "gristmill.puzzles.builders.sudoku",
     "gristmill.reasoning.format.selection": "gristmill.reasoning.format.index",
+    "gristmill.chess.builders.validate_fallback": "gristmill.chess.builders.validate_range",
+    "gristmill.macroxue.read.open_rows": "gristmill.macroxue.read.dataset",
+    "gristmill.macroxue.read.run_query": "gristmill.macroxue.read.dataset",
+    "gristmill.synth.builders.kd_part_compare": "gristmill.synth.builders.kd_part",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

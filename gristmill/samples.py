@@ -33,12 +33,9 @@ Sums = Mapping[str, str]
 def write_samples(data_root: Path, again: bool = False) -> list[Path]:
     """Write the sample drops of every family under `<data_root>/drops`; return their paths.
 
-    data_root: the data root.
-    again: whether samples come back that a person removed; default False.
-
-    A drop that exists is left as it is, and none is written whose place another drop has. A new
-    one appears whole: it is written into a hidden folder next to its place and renamed. A sample
-    that an earlier version wrote without a mark is marked, so far as it is as it was written.
+    A drop that exists is left as it is, and none is written whose place another drop has. A new one
+    appears whole: it is written into a hidden folder next to its place and renamed. A sample that
+    an earlier version wrote without a mark is marked, so far as it is as it was written.
     """
     drops, note, taken = data_root / "drops", _read(data_root), taken_places(data_root)
     for name, write in _writers().items():
@@ -55,20 +52,14 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
 
 
 def removed_places(data_root: Path) -> list[Path]:
-    """Returns the sample drops that are not written, since a person removed them.
-
-    data_root: the data root.
-    """
+    """Returns the sample drops that are not written, since a person removed them."""
     places = (data_root / "drops" / name for name in _read(data_root) if name in _writers())
     taken = taken_places(data_root)
     return [path for path in places if not path.exists() and path not in taken]
 
 
 def taken_places(data_root: Path) -> dict[Path, Path]:
-    """Returns the sample drops that are not written, each with the drop that has its place.
-
-    data_root: the data root.
-    """
+    """Returns the sample drops that are not written, each with the drop that has its place."""
     found: dict[Path, Path] = {}
     for each in catalogs():
         others: dict[str, Path] = {}
@@ -102,8 +93,6 @@ class Removal:
 
 def removal(data_root: Path) -> Removal:
     """Returns what `remove_samples` would remove.
-
-    data_root: the data root.
 
     Raises GristmillError where the data root is not there, BadInput for a mark that cannot be read.
     """
@@ -140,10 +129,8 @@ def removal(data_root: Path) -> Removal:
 def remove_samples(data_root: Path, found: Removal) -> None:
     """Remove samples and what was built from them alone. No sample comes back unasked.
 
-    data_root: the data root.
-    found: what `removal` returned. A file that has other bytes by now stays.
-
-    Raises locks.Busy where a builder is at work on an artifact; the call can be repeated.
+    A file that has other bytes by now stays. Raises locks.Busy where a builder is at work on an
+    artifact; the call can be repeated.
     """
     _keep(data_root, found.note)
     for name, sums in found.note.items():
@@ -221,7 +208,7 @@ def _writers() -> dict[str, Writer]:
 def _recognised(drop: Path, write: Writer, renew: bool = False) -> Sums:
     """The files of a drop that are as the sample is, generated again, with their sums.
 
-    renew: write those again that are as an earlier version wrote them; else they have its sums.
+    `renew` writes those again that are as an earlier version wrote them; else they have its sums.
     """
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch, drop.name)

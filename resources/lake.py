@@ -1,4 +1,7 @@
-"""The data root as a Dagster resource; `gristmill/data_root.py` says what it gives."""
+"""The data root as a Dagster resource; `gristmill/data_root.py` says what it gives.
+
+Source: `docs/clusters.md#parts-on-ray`.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,6 @@ class Lake(dg.ConfigurableResource[Any], DataRoot):
         """Let builds within make their parts where `[run]` in the data root's gristmill.toml says.
 
         Raises BadInput if the file is not TOML, or if the table is wrong.
-        Source: docs/clusters.md#parts-on-ray.
         """
         settings = RunSettings(**self.settings(RUN.name))
         if settings.engine == LOCAL:

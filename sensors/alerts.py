@@ -69,10 +69,7 @@ class Sent:
 
 
 def is_configured(lake: Lake) -> bool:
-    """Whether the data root's settings have a table `[alerts]`, right or wrong.
-
-    lake: the data root.
-    """
+    """Whether the data root's settings have a table `[alerts]`, right or wrong."""
     file = lake.root / FILE
     try:
         if not file.is_file():
@@ -104,11 +101,7 @@ def settings_of(lake: Lake) -> tuple[AlertSettings, str]:
 def alerts_sensor(
     send: Callable[[str, dict[str, Any]], None] = post, now: Callable[[], float] = time.time
 ) -> dg.SensorDefinition:
-    """Returns the sensor.
-
-    send: sends a message to an address, or raises NotSent; default `post`.
-    now: seconds since 1970; default of the clock.
-    """
+    """Returns the sensor."""
 
     @dg.sensor(
         name="alerts",

@@ -48,13 +48,7 @@ def newest_events(
     keys: Sequence[str],
     kind: dg.DagsterEventType = dg.DagsterEventType.ASSET_MATERIALIZATION,
 ) -> dict[str, int]:
-    """Returns the number of each partition's newest event; partitions without one are left out.
-
-    instance: the Dagster instance to ask.
-    asset: key of the asset.
-    keys: partition keys.
-    kind: type of the event; default: a materialization.
-    """
+    """Returns the number of each partition's newest event; partitions without one are left out."""
     found: dict[str, int] = {}
     for start in range(0, len(keys), _KEYS_IN_QUERY):
         some = set(keys[start : start + _KEYS_IN_QUERY])
@@ -65,11 +59,7 @@ def newest_events(
 def inputs_among(
     asset: dg.AssetsDefinition, among: Sequence[dg.AssetsDefinition]
 ) -> list[dg.AssetsDefinition]:
-    """Returns those of some assets that an asset is built from.
-
-    asset: the asset.
-    among: the assets.
-    """
+    """Returns those of some assets that an asset is built from."""
     keys = {dep.asset_key for spec in asset.specs for dep in spec.deps}
     return [each for each in among if each.key in keys]
 

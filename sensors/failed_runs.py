@@ -117,11 +117,7 @@ def described(
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Returns a text without passwords, tokens, and the values of variables that hold them.
-
-    text: an error of any library.
-    environment: the variables of the process; those whose name says that they hold a secret count.
-    """
+    """Returns a text without passwords, tokens, and the values of variables that hold them."""
     secrets = {value for name, value in environment.items() if _SECRET_NAMES.search(name)}
     for value in sorted(secrets, key=len, reverse=True):
         if len(value) >= _SHORTEST_SECRET:

@@ -10,10 +10,7 @@ INTERVAL_SECONDS = 30
 
 
 def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensorDefinition:
-    """Returns the sensor that evaluates the assets with an automation condition.
-
-    families: the families whose assets it evaluates.
-    """
+    """Returns the sensor that evaluates the assets with an automation condition."""
     keys = {
         spec.key
         for family in families

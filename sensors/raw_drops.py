@@ -32,8 +32,6 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
     """Returns the sensor of an inbox: the drops that settle at the same look share a run.
 
     A partition that the run does not build gets a run of its own: see `unfinished.py`.
-
-    inbox: the folder to watch, and the assets to build.
     """
     # A job has assets of the same partitions; runs of others are requested by their assets.
     target: Any = inbox.job or list(inbox.targets)
@@ -127,10 +125,7 @@ def _requests(
     starts: Iterable[tuple[Arrival, Start]],
     new: Mapping[str, Sequence[str]],
 ) -> Iterator[dg.RunRequest]:
-    """Yields the runs: partitions of the same assets that follow each other share one.
-
-    new: the dynamic partitions that this look adds, in their order.
-    """
+    """Yields the runs: partitions of the same assets that follow each other share one."""
     together: dict[tuple[dg.AssetKey, ...], tuple[Start, dict[str, str]]] = {}
     for arrival, start in starts:
         if not start.waiting:

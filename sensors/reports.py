@@ -30,15 +30,9 @@ def arrival_events(
 ) -> list[dg.AssetMaterialization | dg.AssetObservation]:
     """Returns the events that report an arrival to the instance, for each partition of the drop.
 
-    Dagster shows the status of an external asset's partition by its materializations, but
-    decides by its observations whether the assets downstream are stale. So each partition gets
-    both events, the observation first.
-
-    inbox: the inbox of the drop.
-    arrival: the drop that has settled.
-    partitions: keys of the partitions that are built from it.
-    changes: how it differs from the drop that was taken before, as `changes_of` says it; default
-        empty: there was none.
+    Dagster shows the status of an external asset's partition by its materializations, but decides
+    by its observations whether the assets downstream are stale. So each partition gets both events,
+    the observation first.
     """
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(arrival.path),
@@ -114,14 +108,7 @@ def events_of(
     seen: Look,
     changes: Mapping[str, str],
 ) -> list[Event]:
-    """Returns the events of one look: arrivals, and refusals that are new.
-
-    inbox: the inbox.
-    arrivals: the drops to report.
-    partitions: keys of the partitions that are built from each drop, by its key.
-    seen: what the look found.
-    changes: for some drops, what `changes_of` says.
-    """
+    """Returns the events of one look: arrivals, and refusals that are new."""
     arrived = [
         event
         for arrival in arrivals
@@ -141,11 +128,7 @@ def events_of(
 
 
 def newly_refused(inbox: Inbox, seen: Look) -> list[tuple[str, str]]:
-    """Returns key and reason of drops that no look refused before; many are counted.
-
-    inbox: the inbox.
-    seen: what the look found.
-    """
+    """Returns key and reason of drops that no look refused before; many are counted."""
     new = [
         (plain(refusal.key, 200), plain(refusal.reason))
         for refusal in seen.refusals

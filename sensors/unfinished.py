@@ -56,14 +56,7 @@ class Behind:
 def runs_again(
     inbox: Inbox, instance: dg.DagsterInstance, lake: Lake, state: State, fresh: Collection[str]
 ) -> Iterator[tuple[dg.RunRequest, str]]:
-    """Yield the runs to request again, each with the reason, and bring `state` up to date.
-
-    inbox: the inbox.
-    instance: the Dagster instance that knows the runs.
-    lake: the data root.
-    state: of the sensor.
-    fresh: keys of drops whose first runs this tick requests.
-    """
+    """Yield the runs to request again, each with the reason, and bring `state` up to date."""
     settled = [key for key in state.settled if key not in fresh]
     token = _token(inbox, instance, settled)
     if state.built == token:

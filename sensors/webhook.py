@@ -32,10 +32,6 @@ class _NoRedirects(request.HTTPRedirectHandler):
 def post(address: str, body: Mapping[str, Any], seconds: float = SECONDS) -> None:
     """Send a message. Only the status of the answer is read.
 
-    address: of the webhook, http or https.
-    body: the message.
-    seconds: the limit for all of it; default SECONDS.
-
     Raises NotSent unless the answer is 2xx.
     """
     refusals: list[str | None] = []

@@ -26,10 +26,7 @@ _TABLE: Final = "drops"
 
 
 def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
-    """Returns the check `arrivals` of the raw asset of an inbox.
-
-    inbox: the inbox.
-    """
+    """Returns the check `arrivals` of the raw asset of an inbox."""
 
     @dg.asset_check(
         asset=inbox.raw_drop,

@@ -63,12 +63,7 @@ CHECKED: dict[dg.AssetKey, Checked] = {}
 
 
 def registered(asset: dg.AssetsDefinition, below: str, wanted: Iterable[Rule]) -> Checked:
-    """Returns an asset with its checks, after adding some.
-
-    asset: the asset.
-    below: folder relative to the data root that holds its artifacts.
-    wanted: the checks to add.
-    """
+    """Returns an asset with its checks, after adding some."""
     checked = CHECKED.get(asset.key)
     if checked is None or checked.asset is not asset:
         checked = CHECKED[asset.key] = Checked(asset, below)

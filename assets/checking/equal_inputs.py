@@ -18,10 +18,7 @@ _MOST_NAMED: Final = 5
 
 
 def raw_hashes(inputs: Iterable[Input]) -> dict[str, str]:
-    """Return the sha256 of the raw files of a record by path; empty files are left out.
-
-    inputs: of the record.
-    """
+    """Return the sha256 of the raw files of a record by path; empty files are left out."""
     return {
         item.path: item.sha256
         for item in inputs
@@ -37,8 +34,6 @@ def equal_inputs(inputs: Iterable[Input]) -> list[list[str]]:
     """Return the paths of raw files that have the same bytes: a list of two or more for each.
 
     inputs: of a record, as `read_inputs` returns them.
-
-    Source: `docs/drops.md#equal-files`.
     """
     by_hash: dict[str, list[str]] = {}
     for path, sha256 in raw_hashes(inputs).items():

@@ -58,12 +58,7 @@ def adopt(
 
 
 def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) -> list[Verdict]:
-    """Returns the verdict on each partition whose last build failed, by the events of builds.
-
-    instance: the Dagster instance.
-    checked: the asset.
-    lake: the data root.
-    """
+    """Returns the verdict on each partition whose last build failed, by the events of builds."""
     observed, built = (
         dg.DagsterEventType.ASSET_OBSERVATION,
         dg.DagsterEventType.ASSET_MATERIALIZATION,
@@ -93,13 +88,7 @@ def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) ->
 
 
 def failed_build(asset: str, subject: str, problem: Problem, lake: Lake) -> Verdict:
-    """Returns the verdict on a partition whose build failed.
-
-    asset: key of the asset.
-    subject: the partition.
-    problem: why it failed.
-    lake: the data root.
-    """
+    """Returns the verdict on a partition whose build failed."""
     below = problem.below(lake.root)
     lines = [line for line in below.reason.splitlines() if line.strip()][:_MOST_LINES]
     command = rules.command(asset, subject)

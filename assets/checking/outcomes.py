@@ -34,7 +34,6 @@ class Outcomes:
     A build that came through does not fail because its verdict cannot be kept: the checks then
     take what became of it from its events. What a failing step cannot keep, it says once more.
 
-    context: of the asset's step.
     done: the partitions that were published or are current, each with its artifact.
     """
 
@@ -67,10 +66,7 @@ class Outcomes:
 
     @contextmanager
     def of(self, key: str | None) -> Iterator[None]:
-        """Note how the build of a partition ends that does not succeed.
-
-        key: of the partition; None for an asset without partitions.
-        """
+        """Note how the build of a partition ends that does not succeed."""
         try:
             yield
         except NothingToBuild:
@@ -83,11 +79,7 @@ class Outcomes:
             raise
 
     def failed(self, keys: Sequence[str | None], error: Exception) -> None:
-        """Say that the builds of some partitions failed.
-
-        keys: of the partitions; [None] for an asset without partitions.
-        error: why.
-        """
+        """Say that the builds of some partitions failed."""
         if self._checked is None:
             return
         name, lake = self._checked.name, self._lake

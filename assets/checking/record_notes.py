@@ -21,9 +21,6 @@ _TASKS = "puzzles/"
 def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
     """Yields that raw files of an artifact have the same bytes.
 
-    record: of the artifact.
-    path: that the record was read from.
-
     Equal tasks of ARC are ordinary: they are named in the event alone.
     """
     if record.asset.startswith(_TASKS):
@@ -36,12 +33,7 @@ def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
 def equal_across(
     record: Record, path: Path, others: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Violation]:
-    """Yields that a raw file of a partition is also that of another partition.
-
-    record: of the partition.
-    path: that the record was read from.
-    others: partition by path of its raw files, by their sha256, of all that is published.
-    """
+    """Yields that a raw file of a partition is also that of another partition."""
     for own, sha256 in raw_hashes(_inputs(record, path)).items():
         for other, partition in sorted(others.get(sha256, {}).items()):
             if partition != record.partition:

@@ -140,11 +140,7 @@ def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
 
 
 def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[str, Any]:
-    """Returns the metadata of what one run looked at and found.
-
-    looked: what its rule saw; None for a rule that looks at nothing.
-    keys: the partitions of the run; None if it looked at everything.
-    """
+    """Returns the metadata of what one run looked at and found."""
     said = "everything published" if keys is None else f"partitions of it: {_first_keys(keys)}"
     violations = [violation for _, violation in looked.findings] if looked else []
     if looked is not None:
@@ -155,10 +151,7 @@ def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[st
 
 
 def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[str, str]]:
-    """Returns the problem and the cure by partition, as an evaluation shows them.
-
-    evaluation: of any check; one without a table has none.
-    """
+    """Returns the problem and the cure by partition, as an evaluation shows them."""
     table = evaluation.metadata.get(TABLE) if evaluation else None
     if not isinstance(table, dg.TableMetadataValue):
         return {}

@@ -213,11 +213,7 @@ def noteworthy(
     counted: Callable[[Record], Iterable[Violation]],
     across: bool,
 ) -> Callable[[Scope], Looked]:
-    """Returns what looks for the unusual, equal raw files among it.
-
-    notes: takes the folder of an artifact.
-    counted: takes its record.
-    across: whether raw files are also compared with those of the other partitions.
+    """Returns what looks for the unusual, equal raw files (`across` partitions, too) among it.
 
     What the laws noted before the commit of the same run counts, as their verdict does.
     """

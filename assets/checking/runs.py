@@ -38,14 +38,7 @@ def evaluated(
     chosen: Sequence[Rule],
     keys: Collection[str] | None,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Look at the partitions of a run, and yield the state of each check.
-
-    context: of the step.
-    lake: the data root.
-    checked: the asset.
-    chosen: its checks to execute.
-    keys: the partitions of the run; None for everything.
-    """
+    """Look at the partitions of a run, and yield the state of each check."""
     instance = context.instance
     since, seen = start_of(context), dict[str, Looked | None]()
 
@@ -199,12 +192,8 @@ def settle_planned(
 def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheckKey]:
     """Report the states of checks whose run ended without evaluating them, as after a kill.
 
-    Findings on partitions that were retired or removed since are taken back, too.
-
-    instance: the Dagster instance.
-    lake: the data root.
-
-    Returns the checks that were reported.
+    Findings on partitions that were retired or removed since are taken back, too. Returns the
+    checks that were reported.
     """
     owners = {item.key(rule): item for item in CHECKED.values() for rule in item.rules.values()}
     assets = {}

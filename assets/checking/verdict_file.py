@@ -45,7 +45,6 @@ Result = TypeVar("Result")
 class VerdictFile:
     """The verdicts of a data root, in the file or in memory. `kept` makes and closes it.
 
-    root: the data root.
     warn: takes a line if verdicts cannot be kept.
     """
 
@@ -63,7 +62,7 @@ class VerdictFile:
     def do(self, work: Callable[[Verdicts], Result]) -> Result:
         """Returns what `work` returns; called again with empty verdicts if the file fails.
 
-        work: takes the verdicts. What it does besides must bear a second call.
+        What it does besides must bear a second call.
         """
         try:
             return work(self.verdicts)
@@ -112,8 +111,7 @@ def opened(root: Path) -> Iterator[Verdicts]:
 def note_loss(root: Path, error: Exception) -> None:
     """Note that verdicts could not be written, so that the file is no longer trusted.
 
-    root: the data root.
-    error: why. A file that is broken is removed; so is one beside which nothing can be noted.
+    A file that is broken is removed; so is one beside which nothing can be noted.
     """
     folder = root.absolute() / WORK
     if not _is_of_the_file(error):

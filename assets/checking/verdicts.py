@@ -195,9 +195,8 @@ class Verdicts:
     def refresh(self, asset: str, of_bytes: Iterable[str]) -> None:
         """Forget the verdicts on artifacts that are gone or were built again elsewhere.
 
-        asset: its key.
-        of_bytes: names of the checks whose verdicts count for the very files; the verdicts of
-            others also count for another build with the same data version.
+        Those of the checks `of_bytes` count for the very files; those of others also count for
+        another build with the same data version.
         """
         query = "select subject, record, data_version, stamp from artifacts where asset = ?"
         changed = [

@@ -49,10 +49,7 @@ class InstanceDatabase:
         return {str(row[0]) for row in rows}
 
     def delete_events(self, runs: Sequence[str]) -> None:
-        """Delete all events of some runs, and their logs.
-
-        runs: ids of runs that have ended, none of them in `newest_runs`.
-        """
+        """Delete all events of some runs, and their logs."""
         for some in _portions(runs):
             with self._changed(self._events.index_connection()) as events:
                 events.execute(
@@ -65,20 +62,14 @@ class InstanceDatabase:
             self._logs.delete(some)
 
     def delete_runs(self, runs: Sequence[str]) -> None:
-        """Delete runs whose events are deleted, with their tags.
-
-        runs: ids of runs.
-        """
+        """Delete runs whose events are deleted, with their tags."""
         for some in _portions(runs):
             with self._changed(self._runs.connect()) as database:
                 for table in ("run_tags", "runs"):
                     database.execute(f"DELETE FROM {table} WHERE run_id = ANY(:runs)", runs=some)
 
     def delete_logs(self, runs: Collection[str]) -> None:
-        """Delete the logs of runs; events of assets and checks, and the runs' states, stay.
-
-        runs: ids of runs that have ended.
-        """
+        """Delete the logs of runs; events of assets and checks, and the runs' states, stay."""
         for some in _portions(list(runs)):
             with self._changed(self._events.index_connection()) as events:
                 events.execute(
@@ -100,11 +91,7 @@ class InstanceDatabase:
         return sizes
 
     def is_old(self, run: str, before: float) -> bool:
-        """Returns whether no log of a run was changed since a time.
-
-        run: id of a run, or the name of a folder of logs.
-        before: seconds since 1970.
-        """
+        """Returns whether no log of a run was changed since a time."""
         with self._changed(self._events.index_connection()) as events:
             ((newer,),) = events.execute(
                 "SELECT count(*) FROM event_logs WHERE run_id = :run AND timestamp >= :before",
@@ -114,10 +101,7 @@ class InstanceDatabase:
         return newer == 0 and self._logs.changed_at(run) < before
 
     def runless(self, before: float) -> list[int]:
-        """Returns the storage ids of old events without a run that a newer one has replaced.
-
-        before: seconds since 1970.
-        """
+        """Returns the storage ids of old events without a run that a newer one has replaced."""
         with self._changed(self._events.index_connection()) as events:
             rows = events.execute(
                 "SELECT id FROM event_logs WHERE run_id = :runless AND timestamp < :before"
@@ -131,11 +115,7 @@ class InstanceDatabase:
         return [int(row[0]) for row in rows]
 
     def delete_runless(self, events: Sequence[int], before: float) -> None:
-        """Delete events without a run, and their log before a time.
-
-        events: what `runless` returned.
-        before: seconds since 1970.
-        """
+        """Delete events without a run, and their log before a time."""
         with self._changed(self._events.index_connection()) as database:
             for some in _portions(list(events)):
                 database.execute(
@@ -150,10 +130,7 @@ class InstanceDatabase:
             )
 
     def ticks(self, before: float) -> int:
-        """Returns the number of ticks of sensors and schedules before a time.
-
-        before: seconds since 1970.
-        """
+        """Returns the number of ticks of sensors and schedules before a time."""
         with self._changed(self._schedules.connect()) as schedules:
             ((count,),) = schedules.execute(
                 "SELECT count(*) FROM job_ticks WHERE timestamp < :before", before=_time(before)
@@ -161,10 +138,7 @@ class InstanceDatabase:
         return int(count)
 
     def delete_ticks(self, before: float) -> None:
-        """Delete the ticks of sensors and schedules before a time.
-
-        before: seconds since 1970.
-        """
+        """Delete the ticks of sensors and schedules before a time."""
         with self._changed(self._schedules.connect()) as schedules:
             schedules.execute(
                 "DELETE FROM job_ticks WHERE timestamp < :before", before=_time(before)
@@ -206,10 +180,7 @@ class _Statements:
 
 
 def has_database(instance: dg.DagsterInstance) -> bool:
-    """Returns whether an instance keeps all of its history in Postgres.
-
-    instance: the Dagster instance.
-    """
+    """Returns whether an instance keeps all of its history in Postgres."""
     storages = (instance.event_log_storage, instance.run_storage, instance.schedule_storage)
     return all(hasattr(storage, "postgres_url") for storage in storages)
 

@@ -20,10 +20,7 @@ _BUSY_SECONDS: Final = 30.0
 
 
 def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
-    """Returns the files of events, runs, and ticks.
-
-    instance: on SQLite.
-    """
+    """Returns the files of events, runs, and ticks."""
     storage: Any = instance.event_log_storage
     index = Path(storage.path_for_shard("index"))
     history = index.parent.parent  # at the top of a disk, a folder is its own parent
@@ -59,10 +56,7 @@ class InstanceFiles:
         return {str(row[0]) for row in rows}
 
     def delete_events(self, runs: Sequence[str]) -> None:
-        """Delete the events of some runs from the index, and their logs.
-
-        runs: ids of runs that have ended, none of them in `newest_runs`.
-        """
+        """Delete the events of some runs that have ended from the index, and their logs."""
         for start in range(0, len(runs), RUNS_IN_STATEMENT):
             some = runs[start : start + RUNS_IN_STATEMENT]
             marks = ", ".join("?" * len(some))
@@ -77,10 +71,7 @@ class InstanceFiles:
             self.delete_logs(some)
 
     def delete_runs(self, runs: Sequence[str]) -> None:
-        """Delete runs whose events are deleted, with their tags.
-
-        runs: ids of runs.
-        """
+        """Delete runs whose events are deleted, with their tags."""
         for start in range(0, len(runs), RUNS_IN_STATEMENT):
             some = runs[start : start + RUNS_IN_STATEMENT]
             marks = ", ".join("?" * len(some))
@@ -89,10 +80,7 @@ class InstanceFiles:
                     database.execute(f"DELETE FROM {table} WHERE run_id IN ({marks})", some)
 
     def runless(self, before: float) -> list[int]:
-        """Returns the storage ids of old events without a run that a newer one has replaced.
-
-        before: seconds since 1970.
-        """
+        """Returns the storage ids of old events without a run that a newer one has replaced."""
         with closing(self._connect(self._index)) as index:
             rows = index.execute(
                 "SELECT id FROM event_logs WHERE run_id = ?"
@@ -105,11 +93,7 @@ class InstanceFiles:
         return [int(row[0]) for row in rows]
 
     def delete_runless(self, events: Sequence[int], before: float) -> None:
-        """Delete events without a run, and their log before a time.
-
-        events: what `runless` returned.
-        before: seconds since 1970.
-        """
+        """Delete events without a run, and their log before a time."""
         with self._changed(self._index) as index:
             ids = [(event,) for event in events]
             index.executemany("DELETE FROM asset_event_tags WHERE event_id = ?", ids)
@@ -122,10 +106,7 @@ class InstanceFiles:
                 )
 
     def ticks(self, before: float) -> int:
-        """Returns the number of ticks of sensors and schedules before a time.
-
-        before: seconds since 1970.
-        """
+        """Returns the number of ticks of sensors and schedules before a time."""
         with closing(self._connect(self._schedules)) as schedules:
             (count,) = schedules.execute(
                 "SELECT count(*) FROM job_ticks WHERE timestamp < datetime(?, 'unixepoch')",
@@ -134,10 +115,7 @@ class InstanceFiles:
         return int(count)
 
     def delete_ticks(self, before: float) -> None:
-        """Delete the ticks of sensors and schedules before a time.
-
-        before: seconds since 1970.
-        """
+        """Delete the ticks of sensors and schedules before a time."""
         with self._changed(self._schedules) as schedules:
             schedules.execute(
                 "DELETE FROM job_ticks WHERE timestamp < datetime(?, 'unixepoch')", (before,)
@@ -155,19 +133,12 @@ class InstanceFiles:
         return sizes
 
     def is_old(self, run: str, before: float) -> bool:
-        """Returns whether no log file of a run was changed since a time.
-
-        run: id of a run, or the name of a folder of logs.
-        before: seconds since 1970.
-        """
+        """Returns whether no log file of a run was changed since a time."""
         file = self._index.parent / f"{run}.db"
         return max(changed_at(file), self._logs.changed_at(run)) < before
 
     def delete_logs(self, runs: Collection[str]) -> None:
-        """Delete the log files of runs; what the partitions were built from stays in the index.
-
-        runs: ids of runs that have ended.
-        """
+        """Delete the log files of runs; what the partitions were built from stays in the index."""
         for run in runs:
             for suffix in (".db-wal", ".db-shm", ".db"):
                 (self._index.parent / f"{run}{suffix}").unlink(missing_ok=True)
@@ -209,8 +180,5 @@ class InstanceFiles:
 
 
 def has_files(instance: dg.DagsterInstance) -> bool:
-    """Returns whether an instance keeps its history in SQLite files.
-
-    instance: the Dagster instance.
-    """
+    """Returns whether an instance keeps its history in SQLite files."""
     return hasattr(instance.event_log_storage, "path_for_shard")

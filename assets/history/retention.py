@@ -38,11 +38,8 @@ class Pruned:
     """What was removed, or would be.
 
     runs: number of runs. emptied: runs that stay, whose logs went.
-    log_bytes: of the logs of both.
     events: events without a run, as arrivals of drops, that newer ones have replaced.
-    ticks: of sensors and schedules.
     before, after: bytes of the whole instance; equal where nothing was removed.
-    kept: number of runs that stay.
     not_compacted: why the databases keep their size; None where they were compacted.
     """
 

@@ -34,10 +34,7 @@ class History(Protocol):
         ...
 
     def delete_events(self, runs: Sequence[str]) -> None:
-        """Delete all events of some runs, and their logs.
-
-        runs: ids of runs that have ended, none of them in `newest_runs`.
-        """
+        """Delete all events and logs of ended runs, none of them in `newest_runs`."""
         ...
 
     def delete_runs(self, runs: Sequence[str]) -> None:

@@ -27,13 +27,7 @@ from gristmill.puzzles.raw.recipes import Recipe
 def starts_of_drop(
     built: Definitions, instance: dg.DagsterInstance, path: Path, settled: Collection[str]
 ) -> list[Start]:
-    """Returns the runs of a raw drop: one for each recipe that it is a source of.
-
-    built: the definitions of the family, by key.
-    instance: whose partitions say which other drops have arrived.
-    path: the drop.
-    settled: names of drops that settled with it.
-    """
+    """Returns the runs of a raw drop: one for each recipe that it is a source of."""
     lake = DataRoot(path.parents[2])
     known = {*_sources(instance), *settled, path.name}
     can = {recipe.name for recipe in buildable(lake, lambda _, name: name in known)}
@@ -45,13 +39,7 @@ def starts_of_drop(
 def starts_of_recipe(
     built: Definitions, instance: dg.DagsterInstance, path: Path, settled: Collection[str]
 ) -> list[Start]:
-    """Returns the run of a recipe file; none if its drop has started it since the file changed.
-
-    built: the definitions of the family, by key.
-    instance: whose partitions say which drops have arrived.
-    path: the file.
-    settled: names of recipes that settled with it.
-    """
+    """Returns the run of a recipe file; none if its drop has started it since the file changed."""
     lake = DataRoot(path.parents[3])
     recipe = read_recipe_file(path, lake.rules(RECIPES_INBOX)[0])
     start = _start(built, lake, recipe, _sources(instance))

@@ -23,8 +23,6 @@ COUNT: Final = 5
 def observations(lake: Lake) -> Iterator[dg.AssetObservation]:
     """Yield this week's sample of each corpus that has examples without an audit.
 
-    lake: the data root.
-
     Raises BadInput where an alignment is not that of its index.
     """
     from gristmill.reasoning.read.audit_sample import draw, week_of

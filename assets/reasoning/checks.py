@@ -52,10 +52,7 @@ def reasoning_checks(built: Definitions) -> list[dg.AssetChecksDefinition]:
 
 
 def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
-    """Returns the check `checksums`: what staging verifies, over all published shards.
-
-    manifest: the asset of the shards' manifest.
-    """
+    """Returns the check `checksums`: what staging verifies, over all published shards."""
     rule = Rule(
         "checksums",
         "Every shard has the hash of its tensor and of its file that meta file and manifest "

@@ -20,12 +20,7 @@ Key = TypeVar("Key", str, "str | None")
 
 
 def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[Outcome]:
-    """Returns the outcome of each partition of a run.
-
-    asset: key of the asset, as `macroxue/pack`.
-    keys: the run's partitions; [None] for an asset without partitions.
-    result: of the run.
-    """
+    """Returns the outcome of each partition of a run: [None] for an asset without partitions."""
     published = _published(result)
     reports = _reports(result)
     reason_of_run, error_of_run = _failure(result)
@@ -51,12 +46,7 @@ def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[
 
 
 def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outcome:
-    """Returns the outcome of a partition that is published.
-
-    asset: key of the asset.
-    partition: its key; empty for an asset without partitions.
-    metadata: values of the event, by name.
-    """
+    """Returns the outcome of a published partition, or, with an empty key, of a whole asset."""
     return Outcome(
         asset,
         partition,
@@ -129,9 +119,7 @@ def _failed_checks(asset: str, partition: str, result: Result) -> str:
 def named_in(check: dg.AssetCheckEvaluation, keys: Collection[Key]) -> set[Key]:
     """Returns those of some partitions that a failed check is about.
 
-    check: its evaluation. A table in its metadata with a column `partition` names them; without
-        one it is about all.
-    keys: the partitions.
+    A table in its metadata with a column `partition` names them; without one it is about all.
     """
     for value in check.metadata.values():
         if isinstance(value, dg.TableMetadataValue) and value.schema.columns[0].name == "partition":

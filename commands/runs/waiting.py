@@ -21,10 +21,7 @@ _FOLLOWS: Final = (NotBuilt.__name__, NotRebuilt.__name__)
 
 
 class Failures:
-    """The targets of one call that failed, and those that wait for them.
-
-    graph: the assets.
-    """
+    """The targets of one call that failed, and those that wait for them."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -32,11 +29,7 @@ class Failures:
         self._roots: dict[tuple[dg.AssetKey, str], list[str]] = {}
 
     def judged(self, asset: dg.AssetKey, outcome: Outcome) -> Outcome:
-        """Returns the outcome of a target; `not built` with what it waits for if it only waits.
-
-        asset: key of the target's asset.
-        outcome: of its run. Outcomes come in the order of the runs.
-        """
+        """Returns the outcome of a target; `not built` with what it waits for if it only waits."""
         if outcome.status != "failed":
             return outcome
         if roots := self._waits_for(asset, outcome):
@@ -47,12 +40,7 @@ class Failures:
         return outcome
 
     def follows(self, asset: dg.AssetKey, key: str | None, error: Exception) -> Outcome | None:
-        """Returns the outcome of a target that needs no run, since it waits for a failed one.
-
-        asset: key of the target's asset.
-        key: of its partition; None for an asset without partitions.
-        error: why there is no build of it.
-        """
+        """Returns the outcome of a target that needs no run, since it waits for a failed one."""
         outcome = Outcome(
             asset.to_user_string(),
             key or "",

@@ -41,10 +41,7 @@ class Refusal(NamedTuple):
 
 
 class LocalRequests:
-    """ASGI middleware that answers refused requests itself, and forbids frames in every answer.
-
-    app: the application behind it.
-    """
+    """ASGI middleware that answers refused requests itself, and forbids frames in every answer."""
 
     def __init__(self, app: App) -> None:
         self._app = app

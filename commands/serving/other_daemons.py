@@ -27,10 +27,6 @@ def refuse_other_daemons(
 ) -> None:
     """Wait, where heartbeats are recent, whether one is renewed.
 
-    instance: the Dagster instance that is to be served.
-    say: takes a line for the user.
-    sleep: waits a number of seconds; default `time.sleep`.
-
     Raises click.ClickException where another daemon is at work.
     """
     before = _heartbeats(instance)
@@ -52,18 +48,12 @@ def refuse_other_daemons(
 
 
 def forget_heartbeats(instance: dg.DagsterInstance) -> None:
-    """Remove the heartbeats of daemons that have ended, so that the next start need not wait.
-
-    instance: the Dagster instance that was served.
-    """
+    """Remove the heartbeats of daemons that have ended, so that the next start need not wait."""
     instance.wipe_daemon_heartbeats()
 
 
 def daemons(processes: Path = Path("/proc")) -> Iterator[str]:
-    """Yields the processes of this machine that look like a daemon of Dagster, as `process 12: …`.
-
-    processes: the folder of processes.
-    """
+    """Yields the processes of this machine that look like a Dagster daemon, as `process 12: …`."""
     for folder in sorted(processes.glob("[0-9]*"), key=lambda path: int(path.name)):
         try:
             words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")

@@ -57,8 +57,6 @@ class RayAssetLauncher(RayRunLauncher):
     def needs(self, run: dg.DagsterRun) -> dict[str, Any]:
         """Returns what the assets of a run need, without what is left to the block `ray`.
 
-        run: the run.
-
         Raises BadInput if gristmill.toml has a wrong table of one of the assets.
         """
         needed: dict[str, Any] = {}
@@ -85,8 +83,8 @@ class RayAssetLauncher(RayRunLauncher):
     def check_run_worker_health(self, run: dg.DagsterRun) -> Any:
         """Returns that a run lives, or that it is gone; unknown counts as alive.
 
-        run: a run that says it is under way. Where it is no Ray job, as one of `gristmill
-            materialize`, its process on this machine counts: dagster-ray would take it for dead.
+        Where it is no Ray job, as one of `gristmill materialize`, its process on this machine
+        counts: dagster-ray would take it for dead.
         """
         if worker.CLUSTER not in run.tags:
             is_gone = worker.is_running(self._instance, run) is False

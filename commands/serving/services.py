@@ -47,10 +47,6 @@ class Service(NamedTuple):
 def serve(checkout: Path, address: str, port: int, lock: int) -> None:
     """Run the services until a signal asks to stop, or one of them ends.
 
-    checkout: the folder of workspace.yaml, in which the services start.
-    address, port: where the web server listens.
-    lock: the descriptor of the instance's lock, which is held until the last service is gone.
-
     Raises click.ClickException where a service ended by itself.
     """
     folder = tempfile.mkdtemp(prefix="gristmill-ui-")
@@ -68,8 +64,6 @@ def serve(checkout: Path, address: str, port: int, lock: int) -> None:
 @contextmanager
 def instance_lock(path: Path) -> Iterator[int]:
     """Hold the lock of an instance; gives its descriptor.
-
-    path: the lock file, created with its folder where it does not exist.
 
     Raises click.ClickException where another process serves the instance, or the file cannot be
     written.
@@ -101,8 +95,7 @@ def instance_lock(path: Path) -> Iterator[int]:
 def split_workspace(file: Path, folder: Path) -> tuple[Path, list[tuple[Service, Path]]]:
     """Returns a workspace that names sockets, and the code servers that listen on them.
 
-    file: workspace.yaml; a location that is no `python_file` is left as it is.
-    folder: where the workspace is written and the sockets appear.
+    A location of the file that is no `python_file` is left as it is.
     """
     locations: list[dict[str, Any]] = yaml.safe_load(file.read_text())["load_from"]
     servers: list[tuple[Service, Path]] = []
@@ -219,7 +212,7 @@ class _Group:
 def is_ready(process: int) -> bool:
     """Returns whether a service has loaded its code: it handles SIGTERM then.
 
-    process: its id. True on a system that does not say.
+    True on a system that does not say.
     """
     try:
         status = Path(f"/proc/{process}/status").read_text()

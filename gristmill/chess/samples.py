@@ -58,7 +58,6 @@ class SampleGame:
     """A generated game.
 
     tags: names and values in file order.
-    moves: moves in SAN.
     terminator: the result at the end of the movetext.
     """
 
@@ -126,12 +125,7 @@ def _tags(
 
 
 def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
-    """Make the games of a month, the same for the same arguments. Every tenth is unusual.
-
-    month: `YYYY-MM`.
-    games: number of games.
-    seed: any integer.
-    """
+    """Make the games of a month, the same for the same arguments. Every tenth is unusual."""
     from gristmill.chess.kernels import ending
     from gristmill.chess.kernels.generate import play
     from gristmill.chess.kernels.scan import new_board
@@ -170,9 +164,6 @@ def write_month(path: Path, month: str, games: int, seed: int) -> int:
     """Write a sample month.
 
     path: the file to write; a name in `.zip` makes a ZIP with one PGN, any other a PGN.
-    month: `YYYY-MM`.
-    games: number of games.
-    seed: any integer.
 
     Returns the bytes of the PGN.
     """

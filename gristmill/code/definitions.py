@@ -123,9 +123,9 @@ class Sources:
         return None
 
     def defined(self, dotted: str) -> Place:
-        """Returns where a dotted name is defined. Raises GristmillError where nothing defines it.
+        """Returns where a dotted name is defined.
 
-        dotted: as for `place`.
+        Raises GristmillError where nothing defines it.
         """
         found = self.place(dotted)
         if found is None or found[1] or not found[0].name:

@@ -72,8 +72,6 @@ class Code:
 def definitions_of(entries: Collection[str]) -> set[Place]:
     """Returns the definitions that functions reach, themselves included.
 
-    entries: their dotted names, all of one package.
-
     Errors as for `Code.digest`.
     """
     if not entries:
@@ -83,10 +81,7 @@ def definitions_of(entries: Collection[str]) -> set[Place]:
 
 
 def is_left_out(place: Place) -> bool:
-    """Whether a definition is in one of the modules that decide nothing.
-
-    place: of the definition.
-    """
+    """Whether a definition is in one of the modules that decide nothing."""
     return any(f"{place.module}.".startswith(f"{name}.") for name in LEFT_OUT)
 
 

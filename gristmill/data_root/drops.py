@@ -2,6 +2,8 @@
 
 See also `root_settings.py`: paths and settings. `resources/lake.py` is the same as a Dagster
 resource.
+
+Source: `docs/drops.md#states`.
 """
 
 from __future__ import annotations
@@ -124,7 +126,7 @@ class DataRoot(RootSettings):
         name: of the entry in the inbox.
 
         Raises NotReady for a drop that is gone, not complete, or waits; GristmillError with the
-        reason for one that is refused. Source: docs/drops.md#states.
+        reason for one that is refused.
         """
         drop, made = self.inbox(inbox) / name, list[Account]()
         found = self.judged(inbox, drop, made, self._listed_sums(drop, self.rules(inbox)[0]))

@@ -2,6 +2,9 @@
 
 Every path that an asset uses is made here. Every name in a path must be a valid key, since the
 Dagster instance accepts any text as a partition key. See also `data_root.py`: what is there.
+
+Source: `docs/drops.md#links`, `docs/drops.md#when-a-drop-has-arrived`,
+`docs/mirror.md#after-each-build`.
 """
 
 from __future__ import annotations
@@ -22,10 +25,7 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 
 class RootSettings:
-    """A data root.
-
-    root: its absolute path.
-    """
+    """A data root."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -38,17 +38,12 @@ class RootSettings:
     def inbox(self, family: str) -> Path:
         """Returns the path of an inbox; the folder may not exist yet.
 
-        family: name of the inbox, as `macroxue` or `pools`, or the path of one in another, as
-            `puzzles/recipes`.
-
         Raises BadKey if a name is not a valid key.
         """
         return self.root.joinpath("drops", *map(keys.checked, family.split("/")))
 
     def artifact(self, *names: str) -> str:
         """Returns the POSIX path of an artifact relative to the data root.
-
-        names: the names of the path, each a valid key.
 
         Raises BadKey if a name is not a valid key.
         """
@@ -58,7 +53,6 @@ class RootSettings:
         """Returns what happens to links in drops: `[inbox]` in the data root's gristmill.toml.
 
         Raises BadInput if the file is not TOML, or if the table is wrong.
-        Source: docs/drops.md#links.
         """
         settings = self.settings(INBOX.name)
         try:
@@ -70,10 +64,7 @@ class RootSettings:
     def settling(self, inbox: str) -> Settling:
         """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.
 
-        inbox: name of the inbox, as for `inbox`.
-
         Raises BadInput if the data root's gristmill.toml is not TOML, or if a table is wrong.
-        Source: docs/drops.md#when-a-drop-has-arrived.
         """
         own = inbox_table(inbox)
         chosen = {**self.settings(INBOX.name)}
@@ -88,8 +79,6 @@ class RootSettings:
     def rules(self, inbox: str) -> tuple[LinkRule, Settling, str]:
         """Returns what an inbox does with links, when its drops have arrived, and what is wrong.
 
-        inbox: its name.
-
         Where the settings cannot be read, links are refused and the defaults count, so that drops
         without links are still taken.
         """
@@ -103,10 +92,8 @@ class RootSettings:
     def mirror(self) -> MirrorSettings:
         """Returns what builds push to: `[mirror]` in the data root's gristmill.toml.
 
-        A folder that is relative there is one relative to the data root.
-
-        Raises BadInput if the file is not TOML, or if the table is wrong or names no asset.
-        Source: docs/mirror.md#after-each-build.
+        A folder that is relative there is one relative to the data root. Raises BadInput if the
+        file is not TOML, or if the table is wrong or names no asset.
         """
         settings = MirrorSettings(**self.settings(MIRROR.name))
         for name in settings.assets:
@@ -122,14 +109,9 @@ class RootSettings:
         """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
 
         A table in a drop's file takes the place of the whole table in the data root's file. The
-        file of a sample does not count where real files are beside it.
-
-        name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
-            families' catalogs, and `inbox`.
-        drop: folder of a drop, whose file comes first; default None: the data root's file only.
-
-        Raises BadInput, naming file, table and key, for a file that is not TOML, a table or key
-        that is unknown or is not read there, and a value that its field cannot hold.
+        file of a sample does not count where real files are beside it. Raises BadInput, naming
+        file, table and key, for a file that is not TOML, a table or key that is unknown or is not
+        read there, and a value that its field cannot hold.
         """
         known = families.tables()
         if name not in known:

@@ -65,8 +65,6 @@ class DropStates:
 def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
     """What is wrong with the drops that artifacts were made from, and what is to be known of them.
 
-    path: an artifact's folder, or any folder above some.
-
     Returns a violation for each refused drop, and a line for each that is gone or not ready, or
     whose file says another build.
     """

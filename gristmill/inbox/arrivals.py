@@ -3,6 +3,8 @@
 Plain functions over folders and a small state. Dagster's sensor is `sensors/raw_drops.py`.
 See also `shape.py`: what an inbox holds, `listing.py`: what is in it, `waiting.py`: what a drop
 waits for, and `present.py`: all drops that are there, without a look before.
+
+Source: `docs/drops.md#when-a-drop-has-arrived`.
 """
 
 from __future__ import annotations
@@ -54,8 +56,6 @@ def look(
     seconds: after this long the look stops, and the next one goes on from there.
     shape: what a drop is in this inbox; default a folder.
     now_ns: the clock, in nanoseconds since 1970.
-
-    Source: docs/drops.md#when-a-drop-has-arrived.
     """
     deadline = time.monotonic() + seconds
     entries, loose = list_inbox(inbox, shape, asked.links)

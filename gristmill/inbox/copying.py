@@ -34,8 +34,6 @@ class DropExists(GristmillError):
 class Copied:
     """What became of a copy.
 
-    place: the drop.
-    files, bytes: of the drop, without marks.
     written: bytes that this call wrote; the others were there.
     status: `copied`, `replaced` or `there already`.
     sums: sha256 of each file, by its path in the drop; that of a drop that is a file by its name.
@@ -85,15 +83,10 @@ def copy_in(
 ) -> Copied:
     """Copy a folder or a file into an inbox.
 
-    source: a folder or a file, outside of the inbox.
-    place: the path of the drop in its inbox.
-    sizes: of its files, as `source_files` returns them.
-    tools: renames, progress and links.
-    replace: whether a drop with other contents is replaced; default False. A sample always is.
-
-    Raises DropExists for a drop with other contents, BadInput for a source that is not as its
-    own SHA256SUMS says or that changes meanwhile, GristmillError while another process copies to
-    the same place, OSError where the disk is full or cannot be written.
+    A sample is always replaced, a drop with other contents by `replace`. Raises DropExists for a
+    drop with other contents, BadInput for a source that is not as its own SHA256SUMS says or that
+    changes meanwhile, GristmillError while another process copies to the same place, OSError where
+    the disk is full or cannot be written.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     is_folder = source.is_dir()
@@ -192,8 +185,6 @@ def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
 @contextmanager
 def only_copy(place: Path) -> Iterator[None]:
     """Hold the lock of a place, so that one process copies to it. The kernel frees it at death.
-
-    place: the path of the drop in its inbox.
 
     Raises GristmillError while another process holds it.
     """

@@ -45,7 +45,6 @@ class Source:
     token: for repositories that need one; False (default) sends none.
 
     Raises ValueError for another revision.
-    Source: `docs/drops.md#pinned-downloads`.
     """
 
     repo_id: str
@@ -122,7 +121,6 @@ def commit_of(
     revision: a branch, tag or commit; default "main".
 
     Raises HubError if the hub does not answer, or has no such repository or revision.
-    Source: `docs/drops.md#pinned-downloads`.
     """
     with HubErrors(f"{repo_id} at {revision}"):
         commit = _api(endpoint, token).dataset_info(repo_id, revision=revision).sha
@@ -137,7 +135,7 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
     source: the repository at one commit.
     wanted: takes a path, returns whether the file is listed.
 
-    Raises HubError if the hub does not answer. Source: `docs/drops.md#pinned-downloads`.
+    Raises HubError if the hub does not answer.
     """
     from huggingface_hub import RepoFile
 
@@ -174,7 +172,7 @@ def download(
 
     An unfinished download, even of a killed process, is a `.partial` file; the next call
     continues it. Raises HubError if the hub does not answer, closes the connection for good, or
-    sends other bytes than it listed. Source: `docs/drops.md#pinned-downloads`.
+    sends other bytes than it listed.
     """
     downloaded = size = before = 0
     total = sum(file.bytes for file, _ in wanted)
@@ -209,7 +207,7 @@ def fetch_drop(
 
     Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
     does not see, and moved when all are there; a fetch that was interrupted goes on.
-    Raises HubError as `download`. Source: `docs/drops.md#pinned-downloads`.
+    Raises HubError as `download`.
     """
     folder = drop.with_name(f".fetch-{drop.name}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -319,10 +317,7 @@ def _check_download(file: RemoteFile, partial: Path) -> None:
 
 
 class HubErrors:
-    """Turns errors of the client library into a HubError that names the request.
-
-    request: what was asked for.
-    """
+    """Turns errors of the client library into a HubError that names the request."""
 
     def __init__(self, request: str) -> None:
         self._request = request

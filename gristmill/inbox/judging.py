@@ -93,11 +93,7 @@ def surveyed(path: Path, links: LinkRule) -> Survey:
 def all_surveyed(
     paths: Sequence[Path], links: LinkRule
 ) -> Generator[tuple[Path, Survey | Exception], None, None]:
-    """Yields each drop with its files, or with the error that `surveyed` raises.
-
-    paths: of the drops.
-    links: what happens to links.
-    """
+    """Yields each drop with its files, or with the error that `surveyed` raises."""
     return each_within(DROP_SECONDS, paths, lambda path: survey(path, links))
 
 

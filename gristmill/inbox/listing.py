@@ -2,6 +2,8 @@
 
 A listing takes names, sizes and times and never reads a file. When a drop has
 arrived is decided in `arrivals.py`.
+
+Source: `docs/drops.md#what-a-drop-may-hold`.
 """
 
 from __future__ import annotations
@@ -43,7 +45,6 @@ class Loose:
 
     changed_ns: when it changed or came. This is the inode's time, which a rename
         sets too and copying tools cannot set back.
-    reason: why it is no drop.
     is_mark: whether it is the mark of a file that is not there yet; default False.
     """
 
@@ -131,7 +132,7 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that cannot be walked, OSError where one of its folders cannot be
-    read. Source: docs/drops.md#what-a-drop-may-hold.
+    read.
     """
     lines: list[str] = []
     unusual: list[Entry] = []

@@ -3,7 +3,8 @@
 A drop that is a folder holds its marks; a drop that is a file has them beside it. They are no
 part of the drop's contents. See also `lists.py`: how `.done` and `SHA256SUMS` are verified, and
 `sample_mark.py`: the mark of a sample.
-Source: docs/drops.md#marks.
+
+Source: `docs/drops.md#marks`, `docs/drops.md#when-a-drop-has-arrived`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ class Settling:
     seconds: for how long a drop without marks must stay unchanged; default 0: for two looks.
     require_done: whether a drop without `.done` or `SHA256SUMS` waits whatever its age;
         default False.
-
-    Source: docs/drops.md#when-a-drop-has-arrived.
     """
 
     seconds: float = 0.0
@@ -92,13 +91,7 @@ class Marks:
 def marks_of(
     found: Mapping[str, os.stat_result], place: Path, newest: tuple[int, str], beside: str = ""
 ) -> Marks:
-    """Returns the marks of a drop.
-
-    found: the stat of each mark, by its name.
-    place: the folder that the marks are in.
-    newest: when the newest file of the drop changed, and its name.
-    beside: the name of the drop if it is a file; default: it is a folder.
-    """
+    """Returns the marks of a drop."""
     if not found:
         return Marks(place, newest_ns=newest[0], newest_name=newest[1])
     kinds = {name: _BESIDE[name.removeprefix(beside)] if beside else name for name in found}
@@ -126,11 +119,7 @@ def is_mark(name: str) -> bool:
 
 
 def marked_file(name: str, ending_of: Callable[[str], str]) -> str | None:
-    """Returns the name of the file that an entry of an inbox is a mark of; None for no mark.
-
-    name: of the entry.
-    ending_of: returns the ending of a drop in the inbox; empty for another name.
-    """
+    """Returns the name of the file that an entry of an inbox is a mark of; None for no mark."""
     for ending in _BESIDE:
         file = name.removesuffix(ending)
         if file != name and ending_of(file):

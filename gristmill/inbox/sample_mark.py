@@ -37,7 +37,7 @@ def not_samples(root: Path, names: Iterable[str]) -> dict[str, str]:
     names: of the files that would be read, POSIX paths relative to `root`.
 
     Returns nothing for a folder without a mark, and for a sample without other files. Raises
-    BadInput for a mark that cannot be read. Source: docs/drops.md#samples.
+    BadInput for a mark that cannot be read.
     """
     named = set(names)
     own = own_files(root) & named if named else named
@@ -69,10 +69,8 @@ def left_out_of(drop: Path, taken: Iterable[str]) -> dict[str, str]:
 def samples_beside(drop: Path, place_of: Callable[[str], object]) -> dict[str, str]:
     """Returns what an account of a real file says of samples that it took the place of.
 
-    drop: a file.
-    place_of: takes the name of a drop, returns its place, as the month of chess.
-
-    Raises BadInput for a mark that cannot be read.
+    `place_of` takes the name of a drop, and returns its place, as the month of chess. Raises
+    BadInput for a mark that cannot be read.
     """
     if own_files(drop):
         return {}
@@ -97,19 +95,13 @@ def is_left_out(file: Path) -> bool:
 def own_files(drop: Path) -> set[str]:
     """Returns the names of a sample's own files that are there as the mark lists them.
 
-    drop: a folder or a file. The name of a file is its own.
-
-    Raises BadInput for a mark that cannot be read.
+    The name of a drop that is a file is its own. Raises BadInput for a mark that cannot be read.
     """
     return own_of(drop, sums_of(drop))
 
 
 def own_of(drop: Path, sums: Mapping[str, str]) -> set[str]:
-    """Returns the names of files of a drop that have these sums.
-
-    drop: a folder or a file.
-    sums: the sha256 of each file, by its name.
-    """
+    """Returns the names of files of a drop that have these sums."""
     place = drop if drop.is_dir() else drop.parent
     return {name for name, sha256 in sums.items() if _sha256(place / name) == sha256}
 
@@ -127,8 +119,6 @@ def contents(drop: Path) -> set[str]:
 
 def is_only_sample(drop: Path) -> bool:
     """Returns whether a drop holds nothing but a sample's own files.
-
-    drop: a folder or a file.
 
     Raises BadInput for a mark that cannot be read.
     """
@@ -157,10 +147,7 @@ def mark_of(drop: Path) -> Path:
 
 
 def sums_in(drop: Path) -> dict[str, str]:
-    """Returns what the mark of a sample lists that was just written.
-
-    drop: a folder, all of whose files are the sample's, or a file.
-    """
+    """Returns what the mark of a sample lists that was just written."""
     files = [path for path in drop.rglob("*") if path.is_file()] if drop.is_dir() else [drop]
     place = drop if drop.is_dir() else drop.parent
     sums = {path.relative_to(place).as_posix(): _sha256(path) for path in files}

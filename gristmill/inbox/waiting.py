@@ -16,12 +16,7 @@ EMPTY: Final = "the folder holds no file: copy the files of the drop into it, or
 
 
 def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
-    """Returns why a drop waits whatever its age; empty where it does not.
-
-    marks: of the drop.
-    unfinished: a name in it that marks a file as unfinished; empty without one.
-    settling: whether the inbox needs a mark.
-    """
+    """Returns why a drop waits whatever its age; empty where it does not."""
     if INCOMPLETE in marks.names:
         mark = printable(marks.names[INCOMPLETE])
         return f"{mark} says that it is not complete: remove that file when it is"

@@ -4,6 +4,10 @@ Raise the CODE_VERSION of a config when its builder makes other bytes from the s
 input and config. This module is apart from the builders, so that asking for a
 version or a field loads no NumPy. The type of a field says what it means
 (`gristmill.settings.kinds`).
+
+Source: `docs/formats/macroxue.md#row-layouts`, `docs/formats/macroxue.md#shards`,
+`docs/formats/macroxue.md#quarantine`, `docs/formats/macroxue.md#valuation-types`,
+`docs/formats/macroxue.md#game-laws`.
 """
 
 from __future__ import annotations
@@ -51,10 +55,6 @@ class PackConfig(Checked):
     """Settings of `pack`: raw drops to a pack.
 
     `pack` does not judge games itself, whatever `game_laws` is; the publisher and `verify` do.
-
-    Source: docs/formats/macroxue.md#row-layouts, docs/formats/macroxue.md#shards,
-    docs/formats/macroxue.md#quarantine, docs/formats/macroxue.md#valuation-types and
-    docs/formats/macroxue.md#game-laws.
     """
 
     CODE_VERSION: ClassVar = "2"

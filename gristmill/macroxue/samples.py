@@ -29,7 +29,6 @@ _UNLIMITED = 1 << 62
 class DropCounts:
     """Counts of a sample drop.
 
-    games, steps, files: how many it holds.
     valuation_types: steps by valuation type; a row without a type counts as search.
     """
 

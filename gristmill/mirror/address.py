@@ -23,7 +23,6 @@ _SHOWN = "mirror://NAME[@PARTITION][#NUMBER][//INSIDE] or mirror+URL!NAME..."
 class Address:
     """What an address names.
 
-    url: of the mirror.
     artifact: path of an artifact, as in a data root.
     partition: of a shared folder; None for all that is at or below the path.
     number: of the version; None for the newest.

@@ -28,7 +28,6 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class Fetcher:
     """Fetches parts by threads, which many artifacts share.
 
-    store: where from.
     threads: how many parts are fetched at once, and with the part size the memory that is taken.
     stage: advanced by the bytes of each part that is there.
     """
@@ -44,8 +43,6 @@ class Fetcher:
 
     def fetch(self, manifest: Manifest, out: Path) -> None:
         """Make `out` hold the files of a manifest and nothing else.
-
-        out: a folder, new or with what an earlier call left.
 
         Raises MirrorError where the mirror lacks an object or gives other bytes three times,
         GristmillError where a file on the disk is not what was written.

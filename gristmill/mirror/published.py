@@ -106,10 +106,9 @@ def of_one_generation(
 
 
 def right_record(folder: OpenFolder, name: str, entry: Entry) -> Record:
-    """Returns the record of an open folder. Raises BadInput where it is wrong or of another place.
+    """Returns the record of an open folder.
 
-    name: path of the record in the folder.
-    entry: the artifact that the folder should be.
+    Raises BadInput where it is wrong or of another place.
     """
     folder.read_record()
     record, shown = folder.record, folder.path / name

@@ -149,10 +149,7 @@ def _pulled(
 
 
 class _Pull:
-    """Pulls one version of one artifact partition.
-
-    numbers: of all its versions.
-    """
+    """Pulls one version of one artifact partition."""
 
     def __init__(
         self, root: Path, fetcher: Fetcher, place: Place, version: Version, numbers: Sequence[int]

@@ -168,10 +168,8 @@ class _Push:
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
         """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
 
-        always: go through all objects, also where the newest version is what stands here.
-
-        Raises BadInput where a file is not what the record says, GristmillError where the record
-        is wrong, MirrorError as the store.
+        Raises BadInput where a file is not what the record says, GristmillError where the record is
+        wrong, MirrorError as the store.
         """
         name = item.record_path.relative_to(item.folder).as_posix()
 
@@ -224,10 +222,7 @@ class _Push:
         return _Ready(self._place, draft, standing, sent)
 
     def _is_whole(self, standing: Version, right: Sequence[File]) -> bool:
-        """Whether the mirror gives the manifest of a version, and each of its parts.
-
-        right: files whose parts it gives.
-        """
+        """Whether the mirror gives the manifest of a version, and each of its parts."""
         try:
             listed = versions.read_manifest(self._sender.store, self._place, standing)
         except MirrorError:

@@ -76,7 +76,6 @@ class Sent:
 class Sender:
     """Sends parts by threads, which many artifacts share.
 
-    store: where to.
     threads: how many parts are sent at once, and with the part size the memory that is taken.
     part_bytes: bytes of a part.
     read_back: read each object after it was found or written, and compare its sha256. Else this is
@@ -101,10 +100,6 @@ class Sender:
 
     def send(self, sources: Sequence[Source], known: Known, sent: Sent) -> Iterator[File]:
         """Send files that lie in one open folder, and yield how the manifest lists them.
-
-        sources: the files.
-        known: what an earlier version lists.
-        sent: counts what this call does.
 
         Raises BadInput where a file is not what its record says, MirrorError as the store. When
         this ends, in either way, no thread reads any of the files.
@@ -177,12 +172,9 @@ class Sender:
     ) -> None:
         """Make the mirror have one object.
 
-        sha256, size: of its bytes.
-        read: gives the bytes; called only where the mirror lacks them, or has other ones.
-        sent: counts it.
-        known: objects of these names need not be compared where they are found; default none.
-
-        Raises MirrorError where the mirror gives other bytes back, and what `read` raises.
+        `read` is called only where the mirror lacks it or has another. Objects that are `known` are
+        not compared where they are found. Raises MirrorError where the mirror gives other bytes
+        back, and what `read` raises.
         """
         key = object_key(sha256)
         with self._turns.setdefault(sha256, Lock()):

@@ -49,11 +49,7 @@ def is_whole(folder: Path, record: Record) -> bool:
 
 
 def check_outer(root: Path, outer: Outer | None) -> None:
-    """Raise GristmillError where the artifact that a version is nested in is not here as it was.
-
-    root: the data root.
-    outer: as the version says; None: it is not nested.
-    """
+    """Raise GristmillError where the artifact that a version is nested in is not here as it was."""
     if outer is None:
         return
     if not provenance.holds_record(root / outer.artifact):

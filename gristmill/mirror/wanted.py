@@ -42,10 +42,6 @@ def wanted_versions(
 ) -> list[Wanted]:
     """The artifact partitions that names mean, each with the version that is asked for.
 
-    store, names, number, sha256: as for `pull`.
-    known: all versions of the mirror.
-    threads: how many versions are read at once.
-
     Raises MirrorError as the store and where no version has the number or the sha256,
     GristmillError for a name that means nothing, and for one version of several artifacts.
     """

@@ -55,7 +55,6 @@ class Hashes:
 class ArtifactCheck:
     """One record against the disk, in two steps: `start` asks for all hashes, then `violations`.
 
-    artifact: the record and its folder.
     data_root: where paths of inputs start; None takes it from the artifact's place.
     hashes: shared by all checks, so that a file that several records name is read once.
     trusts_times: do not hash files whose size and time are as recorded; default False.
@@ -266,10 +265,9 @@ def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
 def broken_laws(
     item: Artifact, data_root: Path | None, sampled: bool, left_out: list[str]
 ) -> list[Violation]:
-    """What an artifact breaks of its family's laws.
+    """What an artifact breaks of its family's laws; a long law may recompute a sample if `sampled`.
 
-    sampled: a law that takes long may recompute a sample.
-    left_out: takes a line for each law that was not asked, with the reason.
+    `left_out` takes a line for each law that was not asked, with the reason.
     """
     try:
         record = provenance.read_record(item.record_path)

@@ -48,9 +48,6 @@ class DropHashes:
     def of_now(self, name: str, links: LinkRule = REFUSE_LINKS) -> str | None:
         """The sha256 of a file as it is on the disk; None where it is not known.
 
-        name: as for `known`.
-        links: what happens to links; default: they are refused.
-
         Raises OSError where the file cannot be looked at, BadInput where it is no regular file.
         """
         if name not in self._kept:

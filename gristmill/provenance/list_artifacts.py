@@ -65,11 +65,9 @@ _MOST_SOURCES = 2
 class Listed:
     """One artifact partition.
 
-    folder: as found, POSIX.
     asset, partition, built, code_version: as recorded; `built` is ISO 8601. None where the record
         is damaged, or for an asset without partitions.
     rows: as the family counts them (`Kind.rows`), None where the record has no such count.
-    bytes: of all files, as recorded.
     sources: what it was made from, each `asset partition`, in the record's order.
     state: `current`, `files changed`, `drop gone`, `input gone`, `drop refused` (or `arriving`,
         `waits`, `unread`), `input changed`, `record damaged` or `missing`; the first that holds,
@@ -201,8 +199,6 @@ class _UsedDrops:
 
     def state(self, root: Path, record: Record, inputs: Sequence[Input]) -> tuple[str, str]:
         """The state of an artifact's first drop that is not ready, or what changed in its drops.
-
-        root: the data root. record, inputs: of the artifact.
 
         Returns the state and the reason; (`ready`, what changed) where a drop has another file of
         the artifact's split, or its file says another build, and (`ready`, "") where nothing is to

@@ -1,6 +1,8 @@
 """Raw files as inputs of a record: listed, sized and hashed, each hash computed once.
 
 See also `drop_hashes.py`: where the hashes are kept.
+
+Source: `docs/drops.md#what-a-drop-may-hold`.
 """
 
 from __future__ import annotations
@@ -104,10 +106,7 @@ def _place(record_path: Path) -> tuple[Path, str | None]:
 
 
 def pulled_note(root: Path, artifact: str, partition: str | None) -> Path:
-    """The file that holds the digest of an artifact's record where that was pulled last.
-
-    root: the data root. artifact: its path. partition: of a folder that several share, else None.
-    """
+    """The file that holds the digest of an artifact's record where that was pulled last."""
     return root / WORK / PULLED / digest([artifact, partition])[:32]
 
 
@@ -123,10 +122,7 @@ def _was_pulled(record_path: Path, record: Record) -> bool:
 
 
 def is_as_written(folder: Path, record: Record) -> bool:
-    """Whether nobody edited a record, or the list of inputs that belongs to it.
-
-    folder: of the artifact.
-    """
+    """Whether nobody edited a record, or the list of inputs that belongs to it."""
     if record.digest != record.computed_digest():
         return False
     listed = record.inputs_file
@@ -154,7 +150,6 @@ def raw_inputs(
 
     Raises BadInput where one is no regular file, belongs to another user and has names outside of
     the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
-    Source: docs/drops.md#what-a-drop-may-hold.
     """
     sums = _Sums(root, links)
 

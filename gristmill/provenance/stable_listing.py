@@ -37,8 +37,6 @@ def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
 class Listing(NamedTuple):
     """Names in a folder, each list sorted.
 
-    folders: without links to folders.
-    names: of all else.
     links: those of `names` that are links.
     """
 

@@ -3,6 +3,8 @@
 `gristmill.provenance.verify` is the public name of `verify`. No builder ever
 waits: an artifact that was replaced while it was read is read again. See also
 `check_artifact`: one record against the disk; `find_artifacts`: the walk.
+
+Source: `docs/publishing.md#verify`.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def verify(
     Returns violations, none where all is well. An artifact that a builder
     replaces meanwhile is checked in its new version; an artifact that is removed
     meanwhile has no violations. Raises GristmillError where no artifact is at or
-    below `path`. Source: `docs/publishing.md#verify`.
+    below `path`.
     """
     path = path.absolute()
     folders = folders_of(artifacts(path))
@@ -134,11 +136,7 @@ def survey(
 
 
 def as_notes(item: Artifact, found: Iterable[Violation]) -> list[Finding]:
-    """Returns what is unusual in an artifact, with its folder as the place.
-
-    item: the artifact.
-    found: with places in its folder.
-    """
+    """Returns what is unusual in an artifact, with its folder as the place."""
     return [
         Finding(item, item.folder, Violation(note.law, f"{item.folder}: {note.where}", note.found))
         for note in found
@@ -146,11 +144,7 @@ def as_notes(item: Artifact, found: Iterable[Violation]) -> list[Finding]:
 
 
 def is_committed(item: Artifact, since: datetime | None) -> bool:
-    """Whether the commit checked these very files since some time.
-
-    item: the artifact.
-    since: the time; None: at no time.
-    """
+    """Whether the commit checked these very files since some time."""
     if since is None:
         return False
     try:
@@ -291,7 +285,6 @@ def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violatio
 class _Used:
     """An artifact that others were made from.
 
-    artifact: its record and folder.
     user: the first of the artifacts asked about that it is an input of, over any number of steps.
     """
 
@@ -302,10 +295,8 @@ class _Used:
 def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Used]:
     """The artifacts that `items` were made from, over any number of steps, each once.
 
-    data_root: where paths of inputs start; None takes it from each artifact's place.
-
-    Those among `items` are left out, and so is an input that is gone, was built again since, or
-    has a record that cannot be read: the check of the record that names it reports that.
+    Those among `items` are left out, and so is an input that is gone, was built again since, or has
+    a record that cannot be read: the check of the record that names it reports that.
     """
     todo = [(item, item) for item in items]
     known = {item.record_path for item, _ in todo}

@@ -156,10 +156,7 @@ def _renameat2(source: Path, target: Path, flags: int) -> None:
 
 
 def link_tree(source: Path, target: Path, leave_out: frozenset[str] = frozenset()) -> None:
-    """Make `target`, a new folder, hold hard links to the files of `source`.
-
-    leave_out: POSIX paths, relative to `source`, that get no link; default none.
-    """
+    """Make `target`, a new folder, hold hard links to the files of `source`."""
     target.mkdir()
     for path in files_below(source):
         if path in leave_out:

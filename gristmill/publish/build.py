@@ -267,8 +267,6 @@ class Published:
 def not_checked_line(record: Record) -> str:
     """Returns in one line the rules that the config of an artifact leaves to the readers.
 
-    record: of the published artifact.
-
     Empty where there is none.
     """
     excused = families.excused(record.asset, record.config)
@@ -276,11 +274,7 @@ def not_checked_line(record: Record) -> str:
 
 
 def account_line(build: Build, record: Record) -> str:
-    """Returns in one line what became of the files and rows of a drop; empty for neither.
-
-    build: whose account it is.
-    record: of the published artifact, whose counts have the rows.
-    """
+    """Returns in one line what became of the files and rows of a drop; empty for neither."""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
     if build.account is None and not set_aside:

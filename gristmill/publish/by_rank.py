@@ -62,17 +62,9 @@ def build_rank(
 ) -> RankBuilt:
     """Make the parts of one rank, and publish if the parts of all ranks are finished.
 
-    build: the partition.
-    ranks: its parts.
-    rank: from 0, below `ranks.world_size`.
-    progress: what the builder reports to; default: nothing.
-    wait: wait for another process that makes the parts of this rank, or builds the partition;
-        default False.
-
     Ranks may run at once and in any order, and again: finished parts are adopted. Raises ValueError
     for another rank; locks.Busy where there is such a process and `wait` is False; and what
     `publish` raises.
-    Source: `docs/publishing.md#builds-by-rank`.
     """
     if not 0 <= rank < ranks.world_size:
         raise ValueError(f"rank {rank}: must be from 0 to {ranks.world_size - 1}")
@@ -124,7 +116,6 @@ def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
 class ShareBuilt:
     """What one share did.
 
-    made: parts that it made.
     taken_over: parts of the share that were there.
     parts: parts of the build, of all shares.
     published: whether the build was published before, so that nothing was to be done.
@@ -137,20 +128,14 @@ class ShareBuilt:
 
 
 def build_share(build: Build, number: int, of: int, progress: Progress = SILENT) -> ShareBuilt:
-    """Make every `of`-th part of a build, from the `number`-th on; publish nothing.
-
-    build: the partition. Its tasks must not depend on parts that are finished before.
-    number: of the share, from 1 to `of`.
-    of: number of shares.
-    progress: what the builder reports to; default: nothing.
+    """Make every `of`-th part of a build, from the `number`-th (1 to `of`) on; publish nothing.
 
     Shares may run at once, on several machines, in any order, and again: finished parts are taken
     over, and a part appears by rename. `publish` takes all of them over and makes what is missing.
-    A builder that makes parts from parts gets the first of these steps in shares.
-
-    Raises ValueError for another number; locks.Busy where a publisher builds the partition; and
-    InputChanged, InputDamaged, DiskFull and what the builder raises.
-    Source: `docs/publishing.md#builds-by-share`.
+    A builder that makes parts from parts gets the first of these steps in shares: the tasks must
+    not depend on parts that are finished before. Raises ValueError for another number; locks.Busy
+    where a publisher builds the partition; and InputChanged, InputDamaged, DiskFull and what the
+    builder raises.
     """
     if not 1 <= number <= of:
         raise ValueError(f"share {number}: must be from 1 to {of}")

@@ -183,14 +183,9 @@ def link_others(
 ) -> list[str]:
     """Make `whole`: links to the files of a shared folder, but for those of one partition.
 
-    item: the partition.
-    replaced: its record, None where it has none, or one that says nothing of its files.
-    members: the other partitions.
-    new: paths that the caller is to fill.
-
-    A file that no record lists may belong to a partition whose record is damaged. Where there is
-    none, it is kept beside the folder, in `.gristmill/unlisted/`, since nobody can prove an input
-    that has such a file. Returns a note about those.
+    The caller fills the paths of `new`. A file that no record lists may belong to a partition whose
+    record is damaged. Where there is none, it is kept beside the folder, in `.gristmill/unlisted/`,
+    since nobody can prove an input that has such a file. Returns a note about those.
     """
     own = {item.record_path.relative_to(item.folder).as_posix()}
     if replaced is not None:

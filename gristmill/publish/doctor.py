@@ -216,10 +216,7 @@ def _of_state(state: file_system.State) -> Iterator[Finding]:
 
 
 def of_software(pins: Path = _PINS) -> Iterator[Finding]:
-    """Python, and the installed libraries whose versions are not the pinned ones.
-
-    pins: lines `name==version`, as `constraints.txt` of the checkout.
-    """
+    """Python, and the installed libraries whose versions are not the pinned ones."""
     version = platform.python_version()
     right = sys.version_info[:2] == (3, 11)
     use = "Gristmill is tested with 3.11"

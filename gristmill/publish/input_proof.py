@@ -171,8 +171,8 @@ class InputProof:
     def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> list[Path]:
         """Compare files with what is recorded; hash and return those that may have changed.
 
-        is_same: the files were proved under the same record before: a file with the
-            same stamp has not changed since, and one with another mtime was written to.
+        `is_same`: the files were proved under the same record before, so that a file with the same
+        stamp has not changed since, and one with another mtime was written to.
         """
         suspects: list[_File] = []
         for file in files:

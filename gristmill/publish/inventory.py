@@ -87,10 +87,7 @@ def settle(build: Build) -> None:
 
 
 def settle_folder(root: Path, folder: Path) -> None:
-    """`settle` for all partitions of a folder. The caller holds the lock of its commits.
-
-    root: the data root. folder: an artifact's, or one that several partitions share.
-    """
+    """`settle` for all partitions of a folder. The caller holds the lock of its commits."""
     if not folder.is_relative_to(root) or not folder_of(root).is_dir():
         return
     for entry, state in list(entries(root, folder)):
@@ -99,10 +96,7 @@ def settle_folder(root: Path, folder: Path) -> None:
 
 
 def settle_slot(slot: Path) -> None:
-    """`settle` for all commits that were begun in a slot. The caller holds its lock.
-
-    slot: a folder of `slots/`.
-    """
+    """`settle` for all commits that were begun in a slot. The caller holds its lock."""
     parent = slot.parents[2]
     root = root_above(parent)
     for entry, state in [] if root is None else list(entries(root, parent)):

@@ -120,8 +120,6 @@ def standing_record(build: Build) -> Record | None:
 def reason_to_build(build: Build) -> str:
     """Returns why `publish` would build; empty where it would find nothing to do.
 
-    build: as for `publish`.
-
     Raises GristmillError for a record that cannot be read.
     """
     if Slot.of(build).work.exists():
@@ -158,11 +156,7 @@ def _publish(
 
 
 def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | None:
-    """The published record of this artifact partition, None where there is none.
-
-    ignore_unreadable: return None for an unreadable record instead of raising
-        GristmillError.
-    """
+    """The published record of this partition, None where there is none or `ignore_unreadable`."""
     if not build.record_path.exists():
         return None
     try:

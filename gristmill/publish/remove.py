@@ -33,19 +33,12 @@ def remove_artifact(folder: Path) -> None:
 
 
 def delete_inputs(root: Path, record: Record, wanted: Sequence[str]) -> list[str]:
-    """Delete inputs of a published artifact, as its record announces.
+    """Delete those inputs of a published artifact, as its record announces, that are still there.
 
-    The step comes after the commit, and only where the artifact verifies: until
-    then the inputs are the only whole copy.
-
-    root: the data root.
-    record: of the published artifact.
-    wanted: paths of inputs to delete, relative to `root`; those already gone are
-        passed over.
-
-    Returns a note for each deleted input. Raises GristmillError, and deletes
-    nothing more, where the artifact does not verify or an input is no longer the
-    version that the artifact was made from; locks.Busy where an input is being built.
+    The step comes after the commit, and only where the artifact verifies: until then the inputs are
+    the only whole copy. Returns a note for each deleted input. Raises GristmillError, and deletes
+    nothing more, where the artifact does not verify or an input is no longer the version that the
+    artifact was made from; locks.Busy where an input is being built.
     """
     present = [path for path in wanted if (root / path).exists()]
     if not present:
@@ -107,7 +100,7 @@ def sweep(slot: Path) -> None:
 def sweep_versions(folder: Path) -> None:
     """Remove the versions of `folder` that no link names, unless a builder is at work on it.
 
-    folder: of an artifact, in the link form; its own link may have been renamed.
+    Its own link may have been renamed.
     """
     with suppress(locks.Busy), locks.locked(lock_of_folder(folder), folder.name):
         link_form.sweep(folder, root_above(folder.parent))

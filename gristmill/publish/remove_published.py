@@ -27,10 +27,8 @@ _MOST_NAMED: Final = 20
 def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
     """The data root, and the artifact at a path, published or missing.
 
-    path: an artifact's folder. partition: its key, for a folder that several partitions share.
-
-    Raises GristmillError where no artifact is or was at `path`, or `partition` does not say
-    which one is meant.
+    Raises GristmillError where no artifact is or was at `path`, or `partition` does not say which
+    one is meant.
     """
     path = without_dots(path)
     root = root_above(path) or find_artifacts.recorded_root(path)

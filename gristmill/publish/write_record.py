@@ -33,17 +33,10 @@ def write_record(
 ) -> Record:
     """Hash the files in `out`, and write the record, and `inputs.jsonl` for many inputs.
 
-    build: what was built.
-    out: the staged folder.
-    summary: what the builder returned.
-    seconds: how long the builder ran.
-    replaced: takes the new data version and returns the published version that it
-        replaces though it should be equal; default none.
-    progress: gets the stage "hash" in bytes, where files are read; default silent.
-
-    Raises what `replaced` raises, and GristmillError where `out` holds a link, a pipe or a
-    file with the record's own name, the summary names a file that does not exist, or a file
-    has another size than what the builder hashed.
+    `replaced` takes the new data version, and returns the published version that it replaces though
+    it should be equal. Raises what `replaced` raises, and GristmillError where `out` holds a link,
+    a pipe or a file with the record's own name, the summary names a file that does not exist, or a
+    file has another size than what the builder hashed.
     """
     target = provenance.record_path(out, build.partition, build.shared)
     for reserved in (target, provenance.inputs_path(target)):

@@ -3,6 +3,8 @@
 A rebuild exchanges the folder behind its path and deletes the old one. Files that were opened
 relative to the handle are all of one generation, whatever the path leads to. Opening several
 folders together, and again, belongs to `opening.py`.
+
+Source: `docs/publishing.md#verification-levels`.
 """
 
 from __future__ import annotations
@@ -137,7 +139,6 @@ class OpenFolder:
 
         The path is good until the folder is closed. Raises BadInput where the file is missing, is
         not a regular file, or is not the file in the record.
-        Source: docs/publishing.md#verification-levels
         """
         if name not in self._files:
             self._admit(name)

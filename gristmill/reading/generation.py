@@ -56,11 +56,7 @@ class Generation:
 
 
 def refuse_other(opened: Generation, current: Generation) -> None:
-    """Raise StaleDataset where two generations of an artifact have not the same payload.
-
-    opened: the generation that the reader belongs to.
-    current: what is published now. A rebuild with the same data version has another record.
-    """
+    """Raise StaleDataset where two generations of an artifact have not the same payload."""
     if opened.data_version != current.data_version:
         raise stale(opened, f"now there is {current}")
 

@@ -25,7 +25,6 @@ def located(address: Path | str) -> Path:
     Any other address is returned as an absolute path, so that a pickle of the reader leads to the
     same folder in a process with another working directory. Raises MirrorError as
     `gristmill.mirror.cache.fetched`, BadInput for a Path that was made of an address.
-    Source: `docs/mirror.md#readers`.
     """
     text = os.fspath(address)
     if isinstance(address, str) and text.startswith(_MARKS):

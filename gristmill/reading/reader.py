@@ -1,6 +1,8 @@
 """The base of the readers: a dataset that belongs to one generation, in every process.
 
 See also `torch_batch.py`: batches for data loaders.
+
+Source: `docs/publishing.md#generations`.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ class Reader(Generic[Held]):
     these to the training process.
 
     verify: how much is compared with the records.
-
-    Source: docs/publishing.md#generations
     """
 
     verify: Verify

@@ -20,12 +20,8 @@ from gristmill.reading.verify_level import Verify
 def reopened(known: Generation, record: str, name: str, level: Verify) -> Iterator[Path]:
     """Yield a path that opens a file, in this process and while the body runs.
 
-    known: the generation of its folder, after `OpenFolder.check` of the file.
-    record: path of the record in the folder.
-    name: path of the file in the folder.
-    level: how much of another file is compared with the record, after a rebuild.
-
-    Raises StaleDataset where there is another version of the artifact now, or none; BadInput as
+    After a rebuild `level` says how much of the other file is compared with the record. Raises
+    StaleDataset where there is another version of the artifact now, or none; BadInput as
     `OpenFolder.file`.
     """
     path = known.folder / name

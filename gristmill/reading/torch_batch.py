@@ -56,11 +56,7 @@ class ColumnBatch(Batch[Row]):
 
 
 class SampleBatch(Batch[Sample]):
-    """Samples of any type, with the function that collates them.
-
-    samples: those that were read.
-    collate: makes tensors of samples.
-    """
+    """Samples of any type, with the function that collates them."""
 
     def __init__(self, samples: Sequence[Sample], collate: Any) -> None:
         self._samples, self._collate = samples, collate

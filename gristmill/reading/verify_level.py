@@ -1,4 +1,7 @@
-"""How much a reader compares with the record when it opens an artifact."""
+"""How much a reader compares with the record when it opens an artifact.
+
+Source: `docs/publishing.md#verification-levels`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ def verify_level(value: Verify | bool) -> Verify:
         its sha256. True is "hash", False is "sizes".
 
     Raises ValueError for another value.
-    Source: docs/publishing.md#verification-levels
     """
     if isinstance(value, bool):
         return "hash" if value else "sizes"

@@ -2,6 +2,8 @@
 
 CODE_VERSION of a config is raised when its builder makes other files from the same
 input and config. The type of a field says what it means (`gristmill.settings.kinds`).
+
+Source: `docs/formats/reasoning.md#pinned-downloads`, `docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations
@@ -65,10 +67,7 @@ class NormalizeConfig(Checked):
 
 @dataclass(frozen=True)
 class SourcesConfig(Checked):
-    """Mirrors that raw files are fetched from, by corpus; None for the built-in paths.
-
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
-    """
+    """Mirrors that raw files are fetched from, by corpus; None for the built-in paths."""
 
     gsm8k: Mirror = None
     cot_collection: Mirror = None
@@ -139,10 +138,7 @@ class AlignConfig(Checked):
 
 @dataclass(frozen=True)
 class ReportConfig(Checked):
-    """What a daily report measures, and how far it may drift from its baseline.
-
-    Source: `docs/formats/reasoning.md#reports`.
-    """
+    """What a daily report measures, and how far it may drift from its baseline."""
 
     CODE_VERSION: ClassVar = "1"
 

@@ -48,7 +48,6 @@ def write_drop(folder: Path, corpus: str) -> list[Path]:
     corpus: its name; the same name gives the same bytes.
 
     Returns its files. Raises KeyError for an unknown corpus.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     folder.mkdir(parents=True)
     _WRITERS[corpus](folder)

@@ -107,7 +107,7 @@ def watched() -> Iterator[None]:
 def patient(handler: Handler) -> Handler:
     """Returns a handler of SIGINT that leaves code of a database library the time to end.
 
-    handler: what is called then; it raises. One that is patient is returned as it is.
+    A handler that is patient is returned as it is.
     """
     if getattr(handler, "is_patient", False):
         return handler

@@ -33,8 +33,6 @@ class NoKey(Exception):
 def kernel_key(dispatcher: Any) -> str:
     """The hex sha256 of all that decides the machine code of a kernel, but for its signature.
 
-    dispatcher: the compiled function.
-
     Raises NoKey where a value that it uses is none that this module knows.
     """
     digest = hashlib.sha256()

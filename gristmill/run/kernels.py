@@ -61,10 +61,8 @@ def kernel(*signature: str, **options: Any) -> Callable[[Callable[..., Any]], An
 def fall_back_to(data_root: Path) -> None:
     """Keep machine code in `cache/` of a data root, if the user has no folder for it.
 
-    It holds for this process and those that it starts later. Where the data root cannot be
-    written either, machine code is in memory alone.
-
-    data_root: the folder of drops and artifacts.
+    It holds for this process and those that it starts later. Where the data root cannot be written
+    either, machine code is in memory alone.
     """
     if os.environ.get(CACHE_DIR) or _usable(_user_folder()):
         return

@@ -264,11 +264,7 @@ def current_progress() -> Progress:
 
 @contextmanager
 def reporting_to(sink: Sink) -> Iterator[None]:
-    """Send the reports of all work that begins within to a sink, as to the bars of a terminal.
-
-    sink: receives them in place of the sink that the work would have by itself. It holds for
-        this thread.
-    """
+    """Send the reports of all work that begins within, in this thread, to this sink."""
     token = _SINK.set(sink)
     try:
         yield

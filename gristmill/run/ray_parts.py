@@ -64,14 +64,12 @@ class RayParts:
     def __call__(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
     ) -> Generator[Result]:
-        """Yield `function(task)` for each task, in the order of the tasks.
+        """Yield `function(task)` for each task, in the order of the tasks; all of these pickle.
 
-        function, tasks: pickle by names of modules.
-        workers: fewest tasks in flight; there are more where the cluster has room for more.
-
-        A task whose worker or node dies is given to another one. Closing the generator cancels
-        the tasks. Raises RayError where there is no cluster, WorkerDied where a task was lost too
-        often, and whatever `function` raises.
+        At least `workers` tasks are in flight, more where the cluster has room. A task whose worker
+        or node dies is given to another one. Closing the generator cancels the tasks. Raises
+        RayError where there is no cluster, WorkerDied where a task was lost too often, and whatever
+        `function` raises.
         """
         ray = _connected(self.address)
         run = ray.remote(

@@ -45,8 +45,7 @@ _OTHER_MACHINES: ContextVar[Engine | None] = ContextVar("other_machines", defaul
 def on_other_machines(engine: Engine | None) -> Iterator[None]:
     """Let `run_parts` give its tasks to an engine of other machines within, in this thread.
 
-    engine: in place of the processes and threads of this machine, wherever a build has more than
-        one worker; None: it stays with those.
+    It takes the place of local processes and threads wherever a build has more than one worker.
     """
     token = _OTHER_MACHINES.set(engine)
     try:

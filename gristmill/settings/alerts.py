@@ -51,8 +51,6 @@ class AlertSettings(Checked):
     def address(self, environment: Mapping[str, str]) -> str:
         """Returns the address of the webhook.
 
-        environment: the variables of the process.
-
         Raises ValueError where neither or both of `webhook` and `webhook_env` are given, and where
         the variable, which the error names, holds no address.
         """

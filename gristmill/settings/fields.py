@@ -247,10 +247,7 @@ def shown(value: object) -> str:
 
 
 def toml_value(value: object) -> str:
-    """Returns a value of a config as `gristmill.toml` writes it, whole and on one line.
-
-    value: bool, int, float, str, a path, or a list or tuple of these.
-    """
+    """Returns a value of a config as `gristmill.toml` writes it, whole and on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

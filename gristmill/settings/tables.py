@@ -118,13 +118,8 @@ def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str,
     """Returns one table of the data root's file; an empty one where the file does not have it.
 
     Tables of other families are not looked into, so that one family's mistake stops no other.
-
-    file: the file.
-    table: the table.
-    known: all tables, by name.
-
-    Raises BadInput for a file that is not TOML, an unknown table beside this one or at the top,
-    and as `Table.checked`.
+    Raises BadInput for a file that is not TOML, an unknown table beside this one or at the top, and
+    as `Table.checked`.
     """
     found: dict[str, Any] = {}
     # The file of the data root is a person's own, and may be a link.
@@ -139,11 +134,6 @@ def read_drop(
     file: Path, inbox: str, known: Mapping[str, Table], links: LinkRule = REFUSE_LINKS
 ) -> dict[str, dict[str, Any]]:
     """Returns the tables of a drop's file, by name. All of them are checked.
-
-    file: the file.
-    inbox: name of the inbox that the drop is in.
-    known: all tables, by name.
-    links: what happens if the file is a link; default: it is refused.
 
     Raises BadInput for a file that is not TOML or no regular file, a table that is unknown or is
     not read from a drop of this inbox, and as `Table.checked`.
@@ -167,10 +157,6 @@ def drop_refusal(
 ) -> str | None:
     """Returns why the settings of a drop are refused; None if they are right or there are none.
 
-    drop: a drop in its inbox, a folder or a file.
-    known: all tables, by name.
-    links: as for `read_drop`.
-
     Raises OSError where the drop cannot be read.
     """
     file = drop / FILE
@@ -190,11 +176,7 @@ def _tables(
     within: Table | None = None,
     here: Collection[Table] | None = None,
 ) -> Iterator[tuple[Table, object]]:
-    """The known tables of a file. Raises BadInput for a name that leads to none.
-
-    within: look only into groups that lead to this table; default None: into all.
-    here: the tables that may be in the file, for errors to list; default None: all.
-    """
+    """The known tables of a file. Raises BadInput for a name that leads to none."""
     paths = {tuple(name.split("/")): table for name, table in known.items()}
     groups = {path[:depth] for path in paths for depth in range(len(path))}
     wanted = tuple(within.name.split("/")) if within is not None else None

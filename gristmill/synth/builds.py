@@ -343,10 +343,7 @@ def _current_manifest(root: DataRoot) -> Input:
 
 
 def settings_of_shard(table: str, root: DataRoot, key: str) -> Settings:
-    """Returns what files give for a shard, by the drop that its Harmony shard was built from.
-
-    table: its name. root: the data root. key: number of the shard.
-    """
+    """Returns what files give for a shard, by the drop that its Harmony shard was built from."""
     given = root.settings(table, drop_of_shard(root, key))
     # An empty text in a file says that there is no such message.
     none = {"developer": None} if given.get("developer") == "" else {}

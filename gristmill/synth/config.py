@@ -4,6 +4,9 @@ CODE_VERSION of a config is raised when its builder makes other rows or files fr
 the same input and config. The configs are not in the builders' modules, so that
 importing them loads neither NumPy nor Arrow. The type of a field says what it means
 (`gristmill.settings.kinds`).
+
+Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#harmony-columns`,
+`docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps`, `docs/formats/synth.md#quarantine`.
 """
 
 from __future__ import annotations
@@ -51,7 +54,6 @@ class HarmonyConfig(Checked):
     """How raw rows become a Harmony shard.
 
     Raises ValueError also for metadata_fields that name a column twice or lack synth_id.
-    Source: `docs/formats/synth.md#messages` and `docs/formats/synth.md#harmony-columns`.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -109,11 +111,7 @@ class HarmonyConfig(Checked):
 
 @dataclass(frozen=True)
 class KDConfig(Checked):
-    """How a Harmony shard becomes Megatron datasets.
-
-    Source: `docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps` and
-    `docs/formats/synth.md#quarantine`.
-    """
+    """How a Harmony shard becomes Megatron datasets."""
 
     CODE_VERSION: ClassVar = "1"
 

@@ -3,6 +3,8 @@
 The texts have little meaning. They cover the cases that the family must handle:
 several languages and exercises, rows with a missing text, control-token text,
 characters beyond the basic multilingual plane, white space, a long text.
+
+Source: `docs/formats/synth.md#raw-columns`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def write_drop(
     seed: default 1; the same arguments give the same rows.
     done: whether to write the file `.done` too, default True.
 
-    Returns the raw files in order. Source: `docs/formats/synth.md#raw-columns`.
+    Returns the raw files in order.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

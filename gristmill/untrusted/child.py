@@ -101,7 +101,7 @@ def stream(
 
     Raises BadInput naming `file` if the child takes too much memory or time or crashes,
     ChildDied if it was killed, the GristmillError that `function` raises, and ChildFailed
-    for any other error of it. Source: `docs/drops.md#child-processes`.
+    for any other error of it.
     """
     request = Request(function, arguments, memory_bytes, max(1, int(seconds)))
     child = _Child.with_request(pickle.dumps(request), descriptors)

@@ -62,10 +62,7 @@ def receive(end: socket.socket, size: int) -> bytearray | None:
 
 
 def serve(number: int) -> None:
-    """Answer requests until the other end closes or is silent: the main function of a child.
-
-    number: file descriptor of the socket.
-    """
+    """Answer requests until the other end closes or is silent: the main function of a child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
     end = socket.socket(fileno=number)
     Thread(target=_leave_with, args=[end], daemon=True).start()

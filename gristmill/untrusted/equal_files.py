@@ -55,10 +55,7 @@ def refuse_equal(
 
 
 def equal_rule(other: str) -> str:
-    """The rule that a file breaks that has the bytes of another one of its drop.
-
-    other: the name of that one.
-    """
+    """The rule that a file breaks that has the bytes of another one of its drop."""
     return f"has the bytes of {other}: its records would count twice: take one of them out"
 
 

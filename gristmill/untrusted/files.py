@@ -1,6 +1,8 @@
 """Opens files of a drop: regular files only, without following links, by descriptor.
 
 See also `walk.py`: all files of a folder, and `limits.py`: how much of a file is read.
+
+Source: `docs/drops.md#links`, `docs/drops.md#what-a-drop-may-hold`.
 """
 
 from __future__ import annotations
@@ -39,8 +41,6 @@ class LinkRule:
     follow: whether a link to a regular file in one of `roots` counts as that file;
         default False: every link is refused.
     roots: absolute paths of the folders that links may point into; default none.
-
-    Source: docs/drops.md#links.
     """
 
     follow: bool = False
@@ -80,7 +80,6 @@ def open_file(
 
     Raises BadInput for a link, pipe, socket, device or folder, OSError where the file is
     gone or cannot be read, and ValueError for a path that is not below the root.
-    Source: docs/drops.md#what-a-drop-may-hold.
     """
     with _parent(path, root, links) as (folder, name, real):
         _check(real, _lstat(folder, name, real))
@@ -166,10 +165,7 @@ def real_path(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> Path
 
 @contextmanager
 def open_folder(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[int]:
-    """A descriptor of a folder, for os.scandir and as dir_fd; closed at the end.
-
-    path: the folder, `root` or below it. Other arguments and errors as for `open_file`.
-    """
+    """A descriptor of a folder, for os.scandir and as dir_fd; closed at the end."""
     with _walked(path, root, links) as (folder, real):
         try:
             descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
@@ -184,9 +180,6 @@ def open_folder(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> It
 @contextmanager
 def open_inner(folder: int, name: str) -> Iterator[int]:
     """A descriptor of a folder in an open folder; closed at the end.
-
-    folder: descriptor of the outer folder.
-    name: of the inner one, a single name.
 
     Raises OSError where it is gone, is no folder, or cannot be read.
     """

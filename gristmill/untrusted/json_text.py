@@ -77,9 +77,7 @@ def _many_values(limits: Limits) -> str:
 def is_deeper(octets: bytes, most: int) -> bool:
     """Whether a JSON text is nested deeper than allowed, in brackets outside of strings.
 
-    octets: the text; it need not be JSON. What follows the start of a string that does not end
-        is in the string.
-    most: levels that are allowed.
+    It need not be JSON. What follows the start of a string that does not end is in the string.
     """
     if octets.count(b"[") + octets.count(b"{") <= most:
         return False

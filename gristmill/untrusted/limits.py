@@ -1,6 +1,8 @@
 """How much of an untrusted file is read, and unpacking within these limits.
 
 See also `lines.py`: the lines of a text.
+
+Source: `docs/drops.md#limits`.
 """
 
 from __future__ import annotations
@@ -33,8 +35,6 @@ class Limits:
     seconds: for one look at a drop, or for one piece of work in a child process;
         default 10 minutes.
     memory_bytes: of a child process that reads the file; default 2 GiB.
-
-    Source: docs/drops.md#limits.
     """
 
     bytes: int = 1 << 40

@@ -15,11 +15,8 @@ _BEGUN: Final = 2
 def with_line_feeds(texts: Iterator[bytes], is_line: Callable[[bytes], bool]) -> Iterator[bytes]:
     """A text with LF for CR, if its lines end in CR alone; else the text as it is.
 
-    texts: its parts in order.
-    is_line: whether bytes without CR can be a whole line; asked for the first two that are not
-        blank, since CR may also stand within a line.
-
-    Every byte keeps its place. Lines end in CR alone where the first MiB has no LF.
+    Every byte keeps its place. Lines end in CR alone where the first MiB has no LF, and the first
+    two lines that are not blank pass `is_line`, since CR may also stand within a line.
     """
     seen: list[bytes] = []
     size = 0

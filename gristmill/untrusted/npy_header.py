@@ -44,7 +44,7 @@ def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
     The header is parsed as a literal; objects are never unpickled. Raises ValueError for a
     broken header, a type of times, a length below 0, and a format other than 1.0 and 2.0.
-    Source: NumPy's `numpy.lib.format`.
+    The form is that of NumPy's `numpy.lib.format`.
     """
     version = np.lib.format.read_magic(file)
     if version not in _LENGTH_BYTES:

@@ -51,11 +51,8 @@ def each_within(
 ) -> Generator[tuple[Path, Result | Exception], None, None]:
     """Yield each file with the result of `function(file)`, waited for at most so long, or an error.
 
-    seconds: to wait for each.
-    files: what the function looks at.
-    function: as for `within`; it is called in one thread for as long as it answers.
-
-    Where it does not answer, the error is the BadInput of `within`, and the others go on.
+    Where it does not answer, the error is the BadInput of `within`, and the others go on. It is
+    called in one thread for as long as it answers.
     """
     left = list(files)
     while left:

@@ -1,4 +1,7 @@
-"""Untrusted TOML: settings in a drop, pool files, settings of the data root."""
+"""Untrusted TOML: settings in a drop, pool files, settings of the data root.
+
+Source: `docs/drops.md#limits`.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,6 @@ def read_toml(
 
     Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit,
     and as `open_file`.
-    Source: docs/drops.md#limits.
     """
     octets = read_file(path, root=root, most=limits.bytes, links=links)
     if octets.startswith(codecs.BOM_UTF8):

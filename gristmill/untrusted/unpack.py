@@ -152,10 +152,7 @@ def _zstd_error(path: Path, rules: Rules) -> type[Exception]:
 
 
 def _check_begin(data: bytes, path: Path, name: str, members: int, rules: Rules) -> None:
-    """Raise BadInput for what does not begin as a member or frame.
-
-    data: from its first byte on. members: those before it.
-    """
+    """Raise BadInput for what does not begin as a member or frame."""
     if any(begin.startswith(data[: len(begin)]) for begin in _BEGINS[name]):
         return
     if not members:

@@ -1,4 +1,7 @@
-"""All files of a drop, without following links: what each entry is, and why one is refused."""
+"""All files of a drop, without following links: what each entry is, and why one is refused.
+
+Source: `docs/drops.md#hard-links`.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,6 @@ def hard_links(entries: Iterable[Entry]) -> tuple[dict[str, str], list[str]]:
 
     A file is refused if it also belongs to another user than the folder it is in: someone may
     have linked a file into the drop that he cannot read himself.
-    Source: docs/drops.md#hard-links.
     """
     files = [entry for entry in entries if entry.refusal is None and entry.stat.st_nlink > 1]
     names = Counter((entry.stat.st_dev, entry.stat.st_ino) for entry in files)

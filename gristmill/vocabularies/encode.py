@@ -2,7 +2,8 @@
 
 Control tokens do not belong here: their text in a text is encoded as text. See also
 `engine`: the engines; `compare`: the sample of a build that both engines encode.
-Source: `docs/formats/vocabularies.md#encoding`.
+
+Source: `docs/formats/vocabularies.md#encoding`, `docs/formats/vocabularies.md#refused-texts`.
 """
 
 from __future__ import annotations
@@ -60,8 +61,6 @@ class Encoder:
     vocabulary: `pinned.O200K` or `pinned.GPT2`.
     path: its file.
     engine: one of `engine.ENGINES`.
-
-    Source: `docs/formats/vocabularies.md#encoding`.
     """
 
     def __init__(self, vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> None:
@@ -88,7 +87,6 @@ class Encoder:
         Raises ValueError for a text that is refused, whatever the engine: UnicodeEncodeError
         for a lone surrogate, which has no UTF-8, and ValueError for more than `LONGEST_RUN`
         white space characters in a row, or where an engine gives up.
-        Source: `docs/formats/vocabularies.md#refused-texts`.
         """
         for text in texts:
             if len(text) > LONGEST_RUN:

@@ -2,7 +2,8 @@
 
 An engine knows one vocabulary and encodes one text. See also `encode`: which text goes
 to which engine; `proven`: where the engines are equal.
-Source: `docs/formats/vocabularies.md#engines`.
+
+Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bounded-memory`.
 """
 
 from __future__ import annotations
@@ -110,10 +111,9 @@ class Gigatoken:
     """gigatoken with one vocabulary, renewed when its memory of words has grown.
 
     vocabulary: `pinned.O200K` or `pinned.GPT2`.
-    path: its file.
 
     It does not pickle: each process makes its own. Threads may share it.
-    Raises as `tiktoken_encoding`. Source: `docs/formats/vocabularies.md#bounded-memory`.
+    Raises as `tiktoken_encoding`.
     """
 
     def __init__(self, vocabulary: Vocabulary, path: Path) -> None:
@@ -123,10 +123,7 @@ class Gigatoken:
         self._renew()
 
     def encoder(self, characters: int) -> Callable[[str], npt.NDArray[np.uint32]]:
-        """Return the function that encodes one text, of an object that has room for more words.
-
-        characters: number of characters that the caller is about to encode.
-        """
+        """Return the function that encodes one text, of an object that has room for more words."""
         with self._lock:
             grown = _resident_bytes() - self._resident > _GROWTH_BYTES
             # Other memory of the process grows, too, and a new object costs time: not

@@ -1,7 +1,8 @@
 """The pinned vocabularies: names, sizes, hashes, and the check of a file against them.
 
-Also `place`, the builder of the tokenizer assets. Source:
-`docs/formats/vocabularies.md#pinned-files`.
+Also `place`, the builder of the tokenizer assets.
+
+Source: `docs/formats/vocabularies.md#pinned-files`, `docs/formats/vocabularies.md#verification`.
 """
 
 from __future__ import annotations
@@ -81,8 +82,7 @@ def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
     """The bytes of the vocabulary at `path`.
 
     Raises BadInput with both hashes where the file is not the pinned one or cannot be read, and
-    NoVocabularyFile where it is not there; both errors name `gristmill tokenizers`. Source:
-    `docs/formats/vocabularies.md#verification`.
+    NoVocabularyFile where it is not there; both errors name `gristmill tokenizers`.
     """
     try:
         with path.open("rb") as file:

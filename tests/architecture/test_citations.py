@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
 
 from gristmill.families import FAMILIES
-from tests.architecture.graph import listed
+from tests.architecture.graph import listed, modules
 from tests.paths import CHECKOUT
 
 CITED = re.compile(r"\b(docs/[\w/.-]+\.md)(?:#([\w-]+))?")
@@ -83,6 +84,29 @@ def test_citations_in_code_resolve() -> None:
     dead = {file: found for file, text in texts.items() if (found := _dead_citations(text))}
     assert not dead, listed(dead)
     assert len(texts) > 1000
+
+
+def _cited_within(source: str) -> list[str]:
+    """The functions and classes of a module that cite the source of their rule themselves."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and "Source:" in (ast.get_docstring(node) or "")
+    ]
+
+
+def test_a_module_cites_the_source_of_its_rules_in_its_head_alone() -> None:
+    sources = {file: file.read_text() for file in modules(CHECKOUT).values()}
+    found = {file: names for file, text in sources.items() if (names := _cited_within(text))}
+    assert not found, listed(found)
+    assert len(sources) > 600
+
+
+def test_a_citation_within_a_module_is_found() -> None:
+    doc = "    'A. Source: a page.'"
+    assert _cited_within(f"def f():\n{doc}\nclass A:\n{doc}\n") == ["f", "A"]
+    assert _cited_within("'A. Source: a page.'\ndef f():\n    'A.'\n") == []
 
 
 def test_links_in_pages_resolve() -> None:

@@ -36,11 +36,9 @@ class EqualGames:
 
 
 def find_equal_games(folder: Path) -> EqualGames:
-    """Find the valid games with the id of an earlier one. Only rows of equal moves are looked at.
+    """Find the valid games with the id of an earlier one.
 
-    folder: validated games, with rows and sidecar.
-
-    Source: docs/formats/chess.md#equal-games
+    Only rows of equal moves are looked at.
     """
     keys = repeated_keys(sidecar.games_file(folder, "games"))
     found = Sidecar.open(folder, "games") if len(keys) else None

@@ -190,7 +190,6 @@ def build_game_dataset(
 
     Raises BadInput for live bot games, for rows that cannot be read, and for a sidecar of
     other rows. Raises SplitLeakage where the same moves are in two splits.
-    Source: docs/formats/chess.md#game-dataset
     """
     valid = valid_file(valid_games)
     files = {split: out / f"{split}.jsonl" for split in SPLITS}

@@ -1,4 +1,8 @@
-"""The output of one byte range of a PGN file, collected game by game."""
+"""The output of one byte range of a PGN file, collected game by game.
+
+Source: `docs/formats/chess.md#rejected-games`, `docs/formats/chess.md#flagged-games`,
+`docs/formats/chess.md#games-outside-the-month`.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +89,6 @@ class RangeOutput:
         result: the tag `Result`.
         error: text that says more than the reason; may be empty.
         offset: byte offset of the game in its PGN.
-
-        Source: docs/formats/chess.md#rejected-games
         """
         row: list[Any] = [game_id, self.task.source, reason, ply, result]
         self.invalid.writerow(row if self.reference else [*row, error, offset])
@@ -100,8 +102,6 @@ class RangeOutput:
         result: the tag `Result`.
         detail: text of the column `detail`.
         offset: byte offset of the game in its PGN.
-
-        Source: docs/formats/chess.md#flagged-games
         """
         for bit, name in rows.FLAGS.items():
             if flags & bit:
@@ -114,8 +114,6 @@ class RangeOutput:
         utc_date: the tag `UTCDate`; empty where it is missing.
         date: the tag `Date`; empty where it is missing.
         offset: byte offset of the game in its PGN.
-
-        Source: docs/formats/chess.md#games-outside-the-month
         """
         day = rows.day_of(utc_date, date)
         if self.task.month and day and not day[1].startswith(f"{self.task.month}."):

@@ -151,7 +151,6 @@ def build_splice_cache(
 
     Raises BadInput where a split's rows are missing, cannot be read, or are not those that
     the sidecar was built from.
-    Source: docs/formats/chess.md#splice-cache
     """
     dataset = dataset_dir.resolve()
     home = published.parent if published else dataset

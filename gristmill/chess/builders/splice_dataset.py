@@ -240,7 +240,6 @@ def build_splice_dataset(
     progress: gets the stage `splices`, in bytes of rows; with the shuffle `split` before it.
 
     Raises BadInput and SplitLeakage as `build_game_dataset` does.
-    Source: docs/formats/chess.md#legacy-rows
     """
     valid = valid_file(valid_games)
     totals = _Totals()

@@ -3,8 +3,10 @@
 By default a hash of a game's moves decides its split, so equal games are in one split in all
 files and months; with `split="opening"` that of its first moves, so games with an equal opening
 are. `split="shuffle"` is the seeded shuffle of ids of the original code.
-Source: docs/formats/chess.md#eligibility, docs/formats/chess.md#split-by-moves,
-docs/formats/chess.md#split-by-opening, docs/formats/chess.md#split-by-shuffle
+
+Source: `docs/formats/chess.md#eligibility`, `docs/formats/chess.md#split-by-moves`,
+`docs/formats/chess.md#split-by-opening`, `docs/formats/chess.md#split-by-shuffle`,
+`docs/formats/chess.md#bot-games`, `docs/formats/chess.md#game-stats`.
 """
 
 from __future__ import annotations
@@ -45,10 +47,7 @@ class SplitLeakage(GristmillError):
 def refuse_live_games(path: Path) -> None:
     """Refuse a bot's own live games.
 
-    path: JSONL file of valid games.
-
     Raises BadInput where the path or one of the first 20 rows names live games.
-    Source: docs/formats/chess.md#bot-games
     """
     lower_path = str(path.resolve()).replace("\\", "/").lower()
     advice = "pass allow_live_bot_games to build from them all the same"
@@ -78,7 +77,6 @@ def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArra
 
     Returns two arrays of bool [rows]: the end of the game is accepted; and the game is also
     long enough to splice.
-    Source: docs/formats/chess.md#eligibility
     """
     from gristmill.chess.kernels import rowshape
 
@@ -92,16 +90,7 @@ def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArra
 def shuffled_splits(
     ids: Sequence[str], seed: int, train_ratio: float, val_ratio: float
 ) -> dict[str, int]:
-    """Split ids by a seeded shuffle.
-
-    ids: ids of games, which may repeat.
-    seed: of the shuffle.
-    train_ratio: fraction of the ids in train, 0 to 1.
-    val_ratio: fraction of the ids in val, 0 to 1.
-
-    Returns the split by id: 0 train, 1 val, 2 test.
-    Source: docs/formats/chess.md#split-by-shuffle
-    """
+    """Split ids by a seeded shuffle. Returns the split by id: 0 train, 1 val, 2 test."""
     order = list(dict.fromkeys(ids))
     random.Random(seed).shuffle(order)
     train = int(len(order) * train_ratio)
@@ -111,12 +100,7 @@ def shuffled_splits(
 
 @dataclass(frozen=True)
 class StoredSplits:
-    """The splits of a byte range's rows in a file with one byte a row.
-
-    path: the file.
-    first: number of the first row.
-    count: number of rows.
-    """
+    """The splits of a byte range's rows in a file with one byte a row."""
 
     path: Path
     first: int
@@ -138,16 +122,7 @@ def store_shuffled_splits(
 ) -> list[StoredSplits]:
     """Split the rows of all byte ranges by the shuffle, and write the splits into a file.
 
-    The ids of all games that are taken are in memory.
-
-    ranges: the byte ranges of the rows.
-    config: has the seed and the ratios.
-    path: the file to write, one byte a row.
-    drop_empty: leave out rows without an id.
-    progress: gets the stage `split`, in bytes.
-
-    Returns one entry a range.
-    Source: docs/formats/chess.md#split-by-shuffle
+    The ids of all games that are taken are in memory. Returns one entry a range.
     """
     ids: list[str | None] = []
     stored: list[StoredSplits] = []
@@ -174,8 +149,6 @@ def splits_of(
 ) -> NDArray[np.uint8]:
     """The split of each row of a batch.
 
-    batch: the rows.
-    config: has the seed and the ratios.
     stored: splits of the shuffle; None where the moves decide.
 
     Returns uint8 [rows]: 0 train, 1 val, 2 test, NO_SPLIT for a row that is not taken.
@@ -192,8 +165,6 @@ def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
     """What stats.json says of the rule of the split; empty with the shuffle.
 
     config: of the builder.
-
-    Source: docs/formats/chess.md#game-stats
     """
     if config.split == "opening":
         return {"split_rule": "opening_key", "opening_plies": config.opening_plies}

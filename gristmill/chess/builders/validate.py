@@ -92,7 +92,6 @@ def validate(
     Raises BadInput for no input, for a file that cannot be PGN, for files without one game, and
     where there are not as many source names as files. Raises MissingPythonChess where a game
     needs python-chess.
-    Source: docs/formats/chess.md#validation
     """
     paths = [Path(path) for path in pgn_paths]
     names = _source_names(paths, config)

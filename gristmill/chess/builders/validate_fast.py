@@ -178,11 +178,7 @@ def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_])
 def add_batch(output: RangeOutput, batch: Batch) -> None:
     """Decide on the games of a batch, and add their rows and rejects.
 
-    output: of the byte range.
-    batch: the games.
-
     Raises MissingPythonChess where a verdict needs python-chess.
-    Source: docs/formats/chess.md#verdict-order
     """
     from gristmill.chess.kernels import scan
 

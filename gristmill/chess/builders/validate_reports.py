@@ -28,10 +28,7 @@ class Tally:
         self.openings: dict[str, list[Any]] = {}
 
     def add(self, summary: Mapping[str, Any]) -> None:
-        """Add the summary of a part.
-
-        summary: that of `RangeOutput.finish`.
-        """
+        """Add the summary of a part."""
         self.counts.update(summary["counts"])
         self.outside = self.outside or summary["outside"]
         for code, entry in summary["openings"].items():
@@ -41,10 +38,7 @@ class Tally:
             known[4] = known[4] or entry[4]
 
     def by_name(self, kind: str) -> dict[str, int]:
-        """The counts of a kind, in the order in which they were first met.
-
-        kind: `reason`, `flag`, `winner`, `phase` or `plies`.
-        """
+        """The counts of a kind, in the order in which they were first met."""
         start = f"{kind}."
         return {
             name.removeprefix(start): count
@@ -54,13 +48,7 @@ class Tally:
 
 
 def profile_of(tally: Tally, duplicates: int) -> dict[str, Any]:
-    """The object of profile.json.
-
-    tally: counts of all parts.
-    duplicates: valid games whose moves an earlier valid game has too.
-
-    Source: docs/formats/chess.md#profile
-    """
+    """The object of profile.json."""
     bins = sorted(tally.by_name("plies").items(), key=lambda item: int(item[0]))
     return {
         "games": tally.counts["valid"],
@@ -82,16 +70,7 @@ def report_of(
     names: Sequence[str],
     config: ValidateConfig,
 ) -> dict[str, Any]:
-    """The object of summary.json.
-
-    tally: counts of all parts.
-    duplicates: valid games whose moves an earlier valid game has too.
-    equal: valid games that an earlier valid game equals.
-    names: names of the PGN files, as in `source_file`.
-    config: of the validation.
-
-    Source: docs/formats/chess.md#validation-summary
-    """
+    """The object of summary.json."""
     valid, total = tally.counts["valid"], tally.counts["total"]
     report: dict[str, Any] = {
         "input_files": list(names),

@@ -1,6 +1,7 @@
 """The verdict on one game that python-chess read: valid or a reason, and its flags.
 
-Source: docs/formats/chess.md#verdict-order
+Source: `docs/formats/chess.md#verdict-order`, `docs/formats/chess.md#filters`,
+`docs/formats/chess.md#reasons`.
 """
 
 from __future__ import annotations
@@ -36,12 +37,7 @@ _SENTENCES = {
 
 
 def time_class(control: str) -> str:
-    """The class of a time control; `unknown` for a text that cannot be read.
-
-    control: the tag `TimeControl`.
-
-    Source: docs/formats/chess.md#filters
-    """
+    """The class of a time control; `unknown` for a text that cannot be read."""
     period = _MOVES_IN.fullmatch(control)
     if control == "-" or (period and int(period[2]) >= _DAY * int(period[1]) > 0):
         return "correspondence"
@@ -56,12 +52,7 @@ def time_class(control: str) -> str:
 
 
 def end_class(termination: str) -> str:
-    """The class of how a game ended; `unknown` for a text of neither Lichess nor chess.com.
-
-    termination: the tag `Termination`.
-
-    Source: docs/formats/chess.md#filters
-    """
+    """The class of how a game ended; `unknown` for a text of neither Lichess nor chess.com."""
     text = termination.lower()
     sentences = (name for name, form in _SENTENCES.items() if form.fullmatch(text))
     return _ENDS.get(text) or next(sentences, "unknown")
@@ -72,13 +63,7 @@ def _rating(text: str) -> int:
 
 
 def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
-    """The reason by which a filter rejects a game; empty where none does.
-
-    headers: the tags of the game.
-    config: has the filters.
-
-    Source: docs/formats/chess.md#filters
-    """
+    """The reason by which a filter rejects a game; empty where none does."""
     if config.elo_floor:
         lower = min(_rating(headers.get(tag, "")) for tag in ("WhiteElo", "BlackElo"))
         if lower < config.elo_floor:
@@ -97,10 +82,7 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
 
 
 def has_filters(config: ValidateConfig) -> bool:
-    """Whether any filter is on.
-
-    config: has the filters.
-    """
+    """Whether any filter is on."""
     return bool(
         config.elo_floor or config.time_controls or config.drop_abandoned or config.drop_bots
     )
@@ -113,7 +95,6 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
     config: rules and filters.
 
     Returns (reason, empty for a valid game; offending ply; flags; text of the column `error`).
-    Source: docs/formats/chess.md#verdict-order, docs/formats/chess.md#reasons
     """
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"

@@ -56,10 +56,7 @@ def count_duplicates(files: Sequence[Path]) -> int:
 
 
 def repeated_keys(path: Path) -> NDArray[np.uint64]:
-    """The move keys that more than one game of a file has, uint64 [keys].
-
-    path: a `*.games.bin` file (docs/formats/chess.md#game-records).
-    """
+    """The move keys that more than one game of a file has, uint64 [keys]."""
     passes, repeated = _passes([path]), []
     for number in range(passes):
         keys, times = np.unique(_within(path, number, passes), return_counts=True)

@@ -106,7 +106,6 @@ def remaining_bucket(plies: int) -> str:
 def progress_bucket(ply: int, total: int) -> str:
     """Bucket of how far into the game a splice is (docs/formats/chess.md#buckets).
 
-    ply: plies of the context.
     total: plies of the game; 0 gives `unknown`.
     """
     if total <= 0:
@@ -137,8 +136,6 @@ def reference_id(source: str, headers: Mapping[str, str], moves: Sequence[str]) 
 
 def occasion(headers: Mapping[str, str]) -> str:
     """The occasion of a game, one field of its id (docs/formats/chess.md#game-ids).
-
-    headers: tags of the game.
 
     Returns the game's address if it has one, else date and time in UTC, else date and round.
     """
@@ -180,14 +177,7 @@ def move_key(moves: Sequence[str]) -> int:
 def valid_row(
     game_id: str, source: str, headers: Mapping[str, str], result: str, moves: Sequence[str]
 ) -> bytes:
-    """A line of `valid_games.jsonl` (docs/formats/chess.md#valid-rows).
-
-    game_id: 40 hex digits.
-    source: the row's `source_file`.
-    headers: tags in the order of the row.
-    result: the tag `Result` after filling.
-    moves: all moves in UCI.
-    """
+    """A line of `valid_games.jsonl` (docs/formats/chess.md#valid-rows)."""
     row = {
         "game_id": game_id,
         "source_file": source,

@@ -7,6 +7,8 @@ Rules: docs/formats/chess.md#sidecar. `sidecar/` holds, for each set of rows
 and for all of them:
     sources.json        the PGN files, with bytes and sha256
     rows.json           in a dataset: the JSONL files that the records describe
+
+Source: `docs/formats/chess.md#sidecar-checks`.
 """
 
 from __future__ import annotations
@@ -78,7 +80,6 @@ class Sidecar:
         rows: `games`, or the name of a split.
 
         Raises BadInput if the records file is not a whole number of records.
-        Source: docs/formats/chess.md#sidecar-checks
         """
         games, phases = games_file(root, rows), phases_file(root, rows)
         if not games.exists() or not phases.exists():
@@ -162,11 +163,7 @@ def rows_file(root: Path) -> Path:
 
 
 def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
-    """Write `rows.json` (docs/formats/chess.md#sidecar-rows).
-
-    root: the dataset.
-    files: split -> (JSONL file, number of its rows).
-    """
+    """Write `rows.json` (docs/formats/chess.md#sidecar-rows)."""
     described = {
         name: {"bytes": path.stat().st_size, "sha256": sha256_file(path), "rows": count}
         for name, (path, count) in files.items()

@@ -21,7 +21,6 @@ def runtime_order(indices: list[int], seed: int, game_id: str) -> None:
     """Shuffle the indices as the cache does (docs/formats/chess.md#runtime-cap).
 
     indices: splice indices of one game, changed in place.
-    seed: seed of the config.
     game_id: id of the game; an empty id counts as `unknown`.
     """
     random.Random(f"{seed}:{game_id or 'unknown'}").shuffle(indices)
@@ -31,7 +30,6 @@ def legacy_order(indices: list[int], seed: int, game_id: str) -> None:
     """Shuffle the indices as the legacy rows do (docs/formats/chess.md#legacy-cap).
 
     indices: splice indices of one game, changed in place.
-    seed: seed of the config.
     game_id: id of the game; an empty id stays empty.
     """
     digest = hashlib.sha1(f"{seed}:{game_id}".encode(), usedforsecurity=False).hexdigest()

@@ -135,10 +135,7 @@ def _write_pair(buf, tags, i, out, o):
 
 @njit
 def write_headers(buf, tags, first, n, known, filled, out, o):
-    """Write the JSON object of ASCII tags at out[o:]; return the position after it.
-
-    filled: the result code that takes the place of an absent or `*` Result, or 0.
-    """
+    """Write the JSON object of ASCII tags at out[o:]; return the position after it."""
     out[o] = 123
     o += 1
     first_o = o

@@ -93,7 +93,6 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
     """Read movetext from p; return (code, position after it, plies, terminator).
 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
-    current: a comment that the next game begins in makes the game unusual, and so does text
     other than tags behind a blank line, where no result was read.
     """
     bb, kinds, st, key = board

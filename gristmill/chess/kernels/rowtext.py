@@ -84,7 +84,6 @@ def find_rows(buf, size, records, moves, uci):
 def write_games(buf, records, picked, headers, out, lengths):
     """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
 
-    picked: bool, one a row. headers: write the tags too. lengths: int64, filled with
     the bytes of each written row, in order.
     """
     buf, records, out = borrowed(buf), borrowed(records), borrowed(out)

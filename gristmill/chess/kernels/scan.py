@@ -154,10 +154,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
 
 @njit
 def _begin(buf, current, fen, bb, kinds, st, key):
-    """Set up the position that a game begins at; False where python-chess must read the game.
-
-    fen: place of the tag FEN, -1 for none.
-    """
+    """Set up the position that a game begins at; False where python-chess must read the game."""
     if fen[0] < 0:
         reset(bb, kinds, st, key)
         return True
@@ -182,11 +179,8 @@ def scan_games(
 ):
     """Read games that start in [pos, stop) of buf[:size].
 
-    buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
-    current: stop before a game with a comment that the next game begins in, and before one
     whose tags or moves may have come apart.
     games: int64 [games, COLUMNS]. known: int64 [games, len(KNOWN), 2]. tags: int64 [tags, 4].
-    moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
     for moves joined by spaces. board: see `new_board`.
     Returns (games read, position, why it stopped).
     """

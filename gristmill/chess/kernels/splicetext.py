@@ -1,4 +1,7 @@
-"""Legacy rows written as bytes: the context of a sample is a slice of the game's move list."""
+"""Legacy rows written as bytes: the context of a sample is a slice of the game's move list.
+
+Source: `docs/formats/chess.md#legacy-rows`.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -56,11 +59,9 @@ def _put_of(table, at, i, out, o):
 def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
     """Write the samples of the picked rows; return the bytes written.
 
-    records: rows of `rowtext.find_rows`. picked: bool, one a row. kept: samples of
-    each row. indices: their splice indices, row after row. begins: where the phase
-    codes of each row begin in `codes`. k: plies of the target. places: int64, to work
-    in, one more than the longest game has plies.
-    Source: docs/formats/chess.md#legacy-rows
+    each row. indices: their splice indices, row after row. begins: where the phase codes of each
+    row begin in `codes`. k: plies of the target. places: int64, to work in, one more than the
+    longest game has plies.
     """
     buf, records, out, places = (
         borrowed(buf),

@@ -44,7 +44,6 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
         compared where it has another size than `sources.json` records.
 
     Yields the violation `event_line_accounted` for the first 20 lines without a game.
-    Source: docs/formats/chess.md#event-line-law
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(sidecar.sources_file(path))
@@ -64,8 +63,6 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
 class _Games:
     """Games that begin in a stretch of the PGN, in file order.
 
-    start: byte offset of the stretch.
-    stop: byte offset after it.
     starts: byte offsets of the games, int64.
     ends: the byte after each game, int64; for a rejected game where the next one starts.
     """

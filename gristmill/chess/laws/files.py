@@ -110,8 +110,6 @@ def count_csv_rows(path: Path) -> int:
 def open_csv(path: Path) -> Iterator[TextIO]:
     """Open a CSV file for `csv.reader`, with fields of any length.
 
-    path: the file.
-
     Raises ValueError or OSError for a file that cannot be read.
     """
     # An error text may be as long as its PGN. The limit holds for the process.

@@ -30,8 +30,6 @@ _STATS = (
 class _Dataset:
     """A dataset while it is checked.
 
-    path: its folder.
-    stats: the object of stats.json.
     recorded: the object of rows.json by split; empty where there is none.
     has_sidecar: False where another program wrote the rows.
     split_of_id: number of the split in which an id was first met; used with the shuffle.

@@ -22,7 +22,6 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
     Yields `no_valid_game` where every game of the PGN is rejected, `equal_games` where one is in
     the PGN more than once, and `other_month` for dates that are not in the month.
-    Source: docs/formats/chess.md#notes
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
@@ -53,7 +52,6 @@ def dataset_notes(path: Path) -> Iterator[Violation]:
     path: folder of the artifact `chess/game_dataset`.
 
     Yields `no_game` where no valid game of the month is in a split.
-    Source: docs/formats/chess.md#notes
     """
     stats, faults = read_json(path / STATS)
     yield from faults

@@ -37,7 +37,6 @@ _LAW_OF_ARRAY = {
 class _Cache:
     """A cache while it is checked.
 
-    path: its folder.
     dataset: folder of the rows that it was built from.
     manifest: the object of manifest.json.
     sampled: replay a sample of the games, not all.

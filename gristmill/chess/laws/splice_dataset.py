@@ -71,10 +71,7 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
 def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
     """Write the keys of a split's games into a file of records of GAME.
 
-    jsonl: the split's rows.
     plies: a key is of so many first moves, 0 for all moves, None for the game's id.
-    k: moves of a target at most.
-    out: the file of records.
 
     Returns the number of rows, and the violation `sample_rows` where a row cannot be read;
     the keys end there.
@@ -102,10 +99,8 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
 def _key_of(line: bytes, game: bytes, plies: int | None, k: int) -> tuple[bytes, bytes]:
     """The id of a row's game as JSON, and the text of its key.
 
-    game: the id of the row before, as JSON.
-
-    The text is empty for a row that does not show the moves of the key, or, by ids, for another
-    row of the game before. Raises ValueError, KeyError or TypeError for no sample row.
+    The text is empty for a row that does not show the moves of the key, or, by ids, for another row
+    of the game before. Raises ValueError, KeyError or TypeError for no sample row.
     """
     head = _HEAD.match(line)
     if head is None:

@@ -2,6 +2,9 @@
 
 The folder holds `lichess_elite_<month>.pgn` and `source.json`, the record of its
 origin. Rules: docs/formats/chess.md#archive
+
+Source: `docs/formats/chess.md#download`, `docs/formats/chess.md#zip-rules`,
+`docs/formats/chess.md#drops`.
 """
 
 from __future__ import annotations
@@ -97,7 +100,6 @@ def fetch_month(
 
     Raises NotPublished where the server does not have the month, DownloadError where
     the download fails, BadInput for a wrong month or an archive that is refused.
-    Source: docs/formats/chess.md#download, docs/formats/chess.md#zip-rules
     """
     url = config.url_template.format(month=check_month(month))
     out.mkdir()
@@ -134,7 +136,6 @@ def take_drop(
 
     Raises BadInput for a wrong month, another kind of file, a link, pipe or device, or a file
     that is refused.
-    Source: docs/formats/chess.md#drops
     """
     check_month(month)
     unpack = {".zip": unpack_zip, ".pgn.zst": unpack_zst, ".pgn": unpack_pgn}[ending_of(drop)]

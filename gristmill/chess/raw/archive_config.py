@@ -71,11 +71,7 @@ def archive_config(
     attempts: int = _FETCH.attempts,
     backoff_seconds: float = _FETCH.backoff,
 ) -> ArchiveConfig:
-    """The config of a download; each call reads the variable.
-
-    base_address: folder with the archives; default: that of the variable, else the database.
-    timeout_seconds, attempts, backoff_seconds: see `FetchConfig`.
-    """
+    """The config of a download; each call reads the variable."""
     folder, _, name = URL_TEMPLATE.rpartition("/")
     base = base_address or os.environ.get(VARIABLE) or folder
     fetch = FetchConfig(timeout=timeout_seconds, attempts=attempts, backoff=backoff_seconds)

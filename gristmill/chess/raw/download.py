@@ -274,7 +274,6 @@ def fetch(
 
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
-    Source: docs/formats/chess.md#download, docs/formats/chess.md#partial-downloads
     """
     if not url.startswith(("http://", "https://")):
         raise DownloadError(f"{url}: only http and https addresses are fetched")

@@ -60,7 +60,6 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that is refused; OSError where it cannot be read.
-    Source: docs/formats/chess.md#drops
     """
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):

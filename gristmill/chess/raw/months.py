@@ -1,6 +1,8 @@
 """Months of the elite database: names, month lists, and the months due at a date.
 
 Rules: docs/formats/chess.md#months
+
+Source: `docs/formats/chess.md#month-list`, `docs/formats/chess.md#drops`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ def check_month(month: str) -> str:
     month: a text.
 
     Raises BadInput unless it is `YYYY-MM` and not before the first archive.
-    Source: docs/formats/chess.md#months
     """
     if not _MONTH.fullmatch(month) or month < FIRST_MONTH:
         raise BadInput(month, f"is not a month of the archive (YYYY-MM, {FIRST_MONTH} or later)")
@@ -42,7 +43,6 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
     name: names the list in errors; "month list" by default.
 
     Raises BadInput for any other line, and for a list without months.
-    Source: docs/formats/chess.md#month-list
     """
     months: dict[str, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -64,26 +64,18 @@ def month_in(name: str) -> str | None:
     """The month in the name of a drop; None unless there is exactly one.
 
     name: as `lichess_elite_2024-01.zip`.
-
-    Source: docs/formats/chess.md#drops
     """
     months = set(_NAMED.findall(name))
     return months.pop() if len(months) == 1 else None
 
 
 def has_ended(month: str, day: date) -> bool:
-    """Whether a month is one of the archive, and over on a day.
-
-    month: a text. day: in UTC.
-    """
+    """Whether a month is one of the archive, and over on a day."""
     return bool(_MONTH.fullmatch(month)) and FIRST_MONTH <= month < f"{day:%Y-%m}"
 
 
 def month_before(month: str) -> str:
-    """The month before a month.
-
-    month: `YYYY-MM`.
-    """
+    """The month before a month."""
     year, number = int(month[:4]), int(month[5:])
     return f"{year - 1}-12" if number == 1 else f"{year}-{number - 1:02d}"
 

@@ -4,6 +4,8 @@ A file is cut into byte ranges; each owns the games that start in it. Where one
 range ends the next must begin, so the games are the same wherever the cuts are.
 Memory is bounded by a range.
 Rules: docs/formats/chess.md#inputs, docs/formats/chess.md#compiled-reader
+
+Source: `docs/formats/chess.md#pgn-reading`, `docs/formats/chess.md#unclosed-comments`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,6 @@ _WINDOW = 4 << 20
 class ByteRange:
     """The games of a PGN file that start in a byte range.
 
-    path: the PGN file.
     start: byte offset where the range starts.
     stop: byte offset after the range.
     """
@@ -49,7 +50,6 @@ class PlacedGame:
 
     offset: byte offset of the game in the file.
     size: bytes of the game, with the blank line that ends it.
-    game: the game.
     """
 
     offset: int
@@ -64,7 +64,6 @@ def plan(path: Path, range_bytes: int) -> list[ByteRange]:
     range_bytes: bytes of a range, about.
 
     Such a line can lie inside a comment; `follow` corrects the range.
-    Source: docs/formats/chess.md#inputs
     """
     size = path.stat().st_size
     cuts = [0]
@@ -142,13 +141,11 @@ def read_range(
 ) -> Iterator[Batch | PlacedGame | int]:
     """Yield the games of a byte range in order, then the offset where the next range must begin.
 
-    byte_range: a range of `plan` or `follow`.
     current: the rules of the mode `current`; True by default. False lets a comment swallow the
         games up to the next `}`, and two blank lines part tags from moves, as in the original code.
 
     Raises BadInput for a line or game beyond the limits of `text_limits.py`, and for a game on
     which python-chess fails; MissingPythonChess where it is needed and absent.
-    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
     """
     total = byte_range.path.stat().st_size
     start, slack = byte_range.start, _SLACK

@@ -33,10 +33,7 @@ _KINDS = (
 
 
 def snippet(head: bytes) -> str:
-    """The first 200 bytes of unexpected data as one line of text, for an error.
-
-    head: the data.
-    """
+    """The first 200 bytes of unexpected data as one line of text, for an error."""
     return " ".join(head[:200].decode("utf-8", "replace").split())
 
 
@@ -65,7 +62,6 @@ def check_head(head: bytes, path: Path, *, whole: bool) -> None:
     whole: no more of the text decides; it must have a tag or a move.
 
     Raises BadInput where it cannot.
-    Source: docs/formats/chess.md#what-is-no-pgn
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")

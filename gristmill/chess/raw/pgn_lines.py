@@ -36,8 +36,6 @@ _ENOUGH_BYTES = 64
 class PgnLines:
     """Text lines of PGN bytes from a position on, with the line ends of Python's text mode.
 
-    data: the text.
-    pos: position of the next line.
     current: the rules of the mode `current`.
     in_movetext: the tags of the game are over.
     touched_end: the end of the text was read.
@@ -146,8 +144,6 @@ class PgnLines:
 
     def unclosed(self, in_variation: bool) -> str:
         """`comment` or `variation` where the end of a game lies in one, else an empty text.
-
-        in_variation: the game ended inside a variation, outside comments.
 
         Only before the next game or the end of the text the variation counts as unclosed.
         """

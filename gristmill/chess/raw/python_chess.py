@@ -3,6 +3,9 @@
 This is the only module that imports `chess` (GPL-3.0-or-later, the extra
 `gristmill[chess]`), and it does so inside functions. The behaviour of its parser is
 the rule: docs/formats/chess.md#pgn-reading
+
+Source: `docs/formats/chess.md#unclosed-comments`, `docs/formats/chess.md#tags-and-moves-apart`,
+`docs/formats/chess.md#board-verdict`, `docs/formats/chess.md#phase-codes`.
 """
 
 from __future__ import annotations
@@ -151,8 +154,6 @@ class _Visitor:
 def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGame | None, bool]:
     """Read one game.
 
-    data: bytes of a PGN.
-    pos: position from which to read.
     current: the rules of the mode `current`; True by default. False lets a comment go on to the
         next `}`, and two blank lines part tags from moves, as in python-chess alone.
 
@@ -160,8 +161,6 @@ def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGam
     end of `data`, so that more data could change the game.
     Raises MissingPythonChess where python-chess is absent, and ValueError (TooMuch, where it
     passes a limit) for a game that cannot be read.
-    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments,
-    docs/formats/chess.md#tags-and-moves-apart
     """
     chess = _chess()
     lines = PgnLines(data, pos, current)
@@ -177,10 +176,7 @@ def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGam
 def claimed_result(moves: list[str]) -> tuple[str, str]:
     """The result on the board after a game, without and with claims of a draw.
 
-    moves: legal UCI moves from the start position.
-
     Raises MissingPythonChess where python-chess is absent.
-    Source: docs/formats/chess.md#board-verdict
     """
     board = _chess().Board()
     for move in moves:
@@ -194,7 +190,6 @@ def phase_codes(moves: list[str]) -> bytes:
     moves: UCI moves from the start position.
 
     Raises MissingPythonChess where python-chess is absent.
-    Source: docs/formats/chess.md#phase-codes
     """
     chess = _chess()
     board, codes = chess.Board(), bytearray(len(moves))

@@ -96,16 +96,8 @@ def unpack_zip(
 ) -> int:
     """Unpack the one PGN of a ZIP.
 
-    path: the ZIP.
-    target: the PGN file to write.
-    limits: how large the PGN may be.
-    links: what happens if the ZIP is a link; default: it is refused.
-    progress: gets the stage "unpack", in bytes of PGN.
-
-    Returns the bytes of the PGN.
-    Raises BadInput where it is no regular file, and where signature, members, CRC or limits are
-    not right; OSError for an error of the machine.
-    Source: docs/formats/chess.md#zip-rules
+    Returns the bytes of the PGN. Raises BadInput where it is no regular file, and where signature,
+    members, CRC or limits are not right; OSError for an error of the machine.
     """
     with (
         _opened(path, limits, links) as (file, packed_bytes),
@@ -129,11 +121,7 @@ def unpack_zip(
 def check_zstd_signature(head: bytes, path: Path) -> None:
     """Check that a file begins with a signature of zstd, of a skippable frame too.
 
-    head: its first bytes.
-    path: the file, for the error.
-
     Raises BadInput where it does not.
-    Source: docs/formats/chess.md#drops
     """
     skippable = head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
     if head[:4] != b"\x28\xb5\x2f\xfd" and not skippable:
@@ -150,16 +138,8 @@ def unpack_zst(
 ) -> int:
     """Unpack a `.pgn.zst`.
 
-    path: one or more zstd frames.
-    target: the PGN file to write.
-    limits: how large the PGN may be.
-    links: what happens if the file is a link; default: it is refused.
-    progress: gets the stage "unpack", in bytes of PGN.
-
-    Returns the bytes of the PGN.
-    Raises BadInput where it is no regular file, and where signature, frames or limits are not
-    right; GristmillError where zstandard is not installed.
-    Source: docs/formats/chess.md#drops
+    Returns the bytes of the PGN. Raises BadInput where it is no regular file, and where signature,
+    frames or limits are not right; GristmillError where zstandard is not installed.
     """
     with _opened(path, limits, links) as (file, packed_bytes):
         check_zstd_signature(file.read(512), path)
@@ -179,15 +159,8 @@ def unpack_pgn(
 ) -> int:
     """Copy a PGN that is not packed.
 
-    path: the PGN.
-    target: the PGN file to write.
-    limits: how large the PGN may be.
-    links: what happens if the PGN is a link; default: it is refused.
-    progress: gets the stage "unpack", in bytes of PGN.
-
-    Returns the bytes of the PGN.
-    Raises BadInput where it is no regular file, is no text, is empty or is too large.
-    Source: docs/formats/chess.md#drops
+    Returns the bytes of the PGN. Raises BadInput where it is no regular file, is no text, is empty
+    or is too large.
     """
     with _opened(path, limits, links) as (file, size):
         reads = iter(lambda: file.read(_READ_BYTES), b"")

@@ -48,14 +48,7 @@ _MACHINE_ERRORS = {
 
 
 def check_zip_signature(file: BinaryIO, path: Path) -> None:
-    """Check that a file begins with a signature of ZIP.
-
-    file: the file, at its start.
-    path: its path, for the error.
-
-    Raises BadInput where it does not.
-    Source: docs/formats/chess.md#zip-rules
-    """
+    """Check that a file begins with a signature of ZIP. Raises BadInput where it does not."""
     head = file.read(512)
     if head[:4] not in _ZIP_MAGIC:
         raise BadInput(
@@ -74,11 +67,7 @@ def _unsafe(info: zipfile.ZipInfo) -> str:
 
 
 class BoundedReads:
-    """An open ZIP; zipfile reads its directory, whose size the archive names, in one piece.
-
-    file: the file.
-    path: its path, for the error.
-    """
+    """An open ZIP; zipfile reads its directory, whose size the archive names, in one piece."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
@@ -95,12 +84,7 @@ class BoundedReads:
 
 
 def why_left_out(name: str) -> str:
-    """Why a member of a ZIP is not read; empty for a PGN.
-
-    name: of the member.
-
-    Source: docs/formats/chess.md#zip-rules
-    """
+    """Why a member of a ZIP is not read; empty for a PGN."""
     path = PurePosixPath(name.replace("\\", "/"))
     if "__MACOSX" in path.parts or path.name.startswith("._"):
         return "what macOS keeps beside a file"
@@ -125,7 +109,6 @@ def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
     path: its path, for errors.
 
     Raises BadInput for another kind of file, and for damage.
-    Source: docs/formats/chess.md#zip-rules
     """
     check_zip_signature(file, path)
     bounded = cast(IO[bytes], BoundedReads(file, path))
@@ -144,7 +127,6 @@ def one_pgn(
     limits: how large the PGN may be.
 
     Raises BadInput for a ZIP that is refused.
-    Source: docs/formats/chess.md#zip-rules
     """
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:

@@ -1,4 +1,7 @@
-"""Any accepted row in the form that the compiled reader takes."""
+"""Any accepted row in the form that the compiled reader takes.
+
+Source: `docs/formats/chess.md#accepted-rows`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,7 @@ _PLIES_LIMIT = 10**9  # the compiled reader reads nine digits
 def canonical_row(line: bytes) -> bytes:
     """A row as one line of JSON in the compiled reader's form, with a line feed.
 
-    line: the row as JSON in any form.
-
     Raises ValueError where the line is not a JSON object.
-    Source: docs/formats/chess.md#accepted-rows
     """
     try:
         row = json.loads(line)

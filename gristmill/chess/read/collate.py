@@ -1,6 +1,8 @@
 """Samples of games, and how they become padded tensors.
 
 Only calling `collate` imports torch.
+
+Source: `docs/formats/chess.md#reading-contract`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,6 @@ def collate(
     Returns context int64 [N, longest], context_mask bool of the same shape, target int64
     [N, horizon], target_mask bool of the same shape, and phase, winner, side_to_move int64 [N].
     Padding is behind the moves.
-    Source: docs/formats/chess.md#reading-contract
     """
     import torch
 

@@ -3,6 +3,9 @@
 The caches are memory-mapped. A sample is a row that is read at its offset and
 cut at its splice index (docs/formats/chess.md#reading-contract). Only `tensors`
 imports torch.
+
+Source: `docs/formats/chess.md#staleness-checks`, `docs/publishing.md#reading`,
+`docs/formats/chess.md#vocabulary`.
 """
 
 from __future__ import annotations
@@ -65,8 +68,6 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
     Raises StaleCache where the rows of a cache or a sidecar have changed, BadInput for
     a damaged file, a missing split, a wrong argument, months that differ, or a missing
     cache.
-    Source: docs/formats/chess.md#reading-contract, docs/formats/chess.md#staleness-checks,
-    docs/publishing.md#reading
     """
 
     def __init__(
@@ -163,10 +164,8 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
 
         The first call reads the train games. A pickle made after it has the result, so call it
-        before a data loader starts its workers.
-
-        Raises BadInput where a month has no train games or a row cannot be read.
-        Source: docs/formats/chess.md#vocabulary
+        before a data loader starts its workers. Raises BadInput where a month has no train games or
+        a row cannot be read.
         """
         if self._vocabulary is None:
             moves: set[str] = set()

@@ -52,10 +52,7 @@ def _config_of(dataset: Path) -> CacheConfig:
 def config_of(datasets: Sequence[Path]) -> CacheConfig:
     """The config that these months have in common; the default config for no month.
 
-    datasets: folders of game datasets.
-
-    Raises BadInput where months differ or do not record a config, StaleCache for
-    a damaged cache.
+    Raises BadInput where months differ or do not record a config, StaleCache for a damaged cache.
     """
     first: tuple[Path, CacheConfig] | None = None
     for dataset in datasets:

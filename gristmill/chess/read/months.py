@@ -63,8 +63,6 @@ class OpenMonth:
     """One split of a month.
 
     jsonl: real path of the rows, for messages.
-    text: the rows, mapped.
-    arrays: its samples.
     train: the train rows, None where there are none.
     """
 
@@ -94,10 +92,6 @@ class OpenMonth:
 def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -> str:
     """Why the month's cache is not used for these samples; an empty text if it is used.
 
-    month: the open folders.
-    split: `train`, `val` or `test`.
-    config: the samples that are wanted.
-
     Raises BadInput where the rows are missing, StaleCache for a cache of other rows.
     """
     dataset, cache = month.dataset, month.cache
@@ -116,8 +110,6 @@ def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -
 
 def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> SampleArrays:
     """The samples of a split, made without a cache.
-
-    month, split, config: as `reason_against_cache`.
 
     Raises StaleCache for a sidecar of other rows, BadInput where a row cannot be read.
     """
@@ -142,10 +134,6 @@ def _sha256_of_rows(dataset: OpenFolder, split: str) -> str | None:
 
 def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> OpenMonth:
     """Map the rows and the cached samples of a split.
-
-    month: the open folders.
-    split: `train`, `val` or `test`.
-    made: the samples, if they are not cached.
 
     Raises BadInput where a file is missing or damaged.
     """

@@ -54,16 +54,7 @@ def write_vocabulary(
 ) -> int:
     """Write the vocabulary file of a cache.
 
-    dataset: folder of the game dataset.
-    out: folder of the cache.
-    config: which samples there are.
-    counted: by split, the counts `games` and `samples`.
-    now: time of the build, UTC.
-    home: the folder where the dataset is published.
-
-    Returns the number of words.
-    Raises BadInput with the row number where a row cannot be read.
-    Source: docs/formats/chess.md#vocabulary
+    Returns the number of words. Raises BadInput with the row number where a row cannot be read.
     """
     words = ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]
     meta = {

@@ -2,6 +2,8 @@
 
 The replay is compiled. python-chess decides only where a king moves onto its own
 rook (docs/formats/chess.md#phases).
+
+Source: `docs/formats/chess.md#phase-codes`.
 """
 
 from __future__ import annotations
@@ -34,10 +36,7 @@ def pack_move(text: str) -> int:
 
 
 def unpack_move(move: int) -> str:
-    """A packed move as UCI text; `0000` for NO_MOVE.
-
-    move: as `pack_move` returns it.
-    """
+    """A packed move as UCI text; `0000` for NO_MOVE."""
     if move == NO_MOVE:
         return "0000"
     origin, target, promotion = move & 63, (move >> 6) & 63, move >> 12
@@ -55,7 +54,6 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
     Returns uint8 [plies]: from the first move on that is not legal, the codes of a
     game are 0.
     Raises MissingPythonChess where python-chess is needed and absent.
-    Source: docs/formats/chess.md#phase-codes
     """
     from gristmill.chess.kernels.replay import replay
     from gristmill.chess.kernels.scan import new_board
@@ -79,7 +77,6 @@ def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
     games: the UCI moves of each game.
 
     Raises MissingPythonChess where python-chess is needed and absent.
-    Source: docs/formats/chess.md#phase-codes
     """
     lengths = np.array([len(game) for game in games], dtype=np.int64)
     moves = np.array([pack_move(move) for game in games for move in game], dtype=np.uint16)

@@ -3,6 +3,9 @@
 A batch knows the bytes, moves, move keys and phase codes of its rows. The codes
 come from the sidecar, which must then agree with every row; without a sidecar
 the games are replayed.
+
+Source: `docs/formats/chess.md#split-by-opening`, `docs/formats/chess.md#accepted-rows`,
+`docs/formats/chess.md#sidecar-checks`.
 """
 
 from __future__ import annotations
@@ -85,8 +88,6 @@ class RowBatch:
         """The move key of the first moves of each row, uint64 [rows].
 
         plies: how many moves; of a shorter game all count.
-
-        Source: docs/formats/chess.md#split-by-opening
         """
         texts = [
             b" ".join(text.split(b" ", plies)[:plies]) for text in _texts(self.uci, self.columns)
@@ -198,11 +199,8 @@ def rows_in(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
     """The rows of a byte range: `buf`, `columns`, `moves` and `uci` of a RowBatch.
 
-    byte_range: whole lines of a JSONL file.
-
-    Raises BadInput with the row number where a line is not a JSON object or has
-    moves that are not simple texts.
-    Source: docs/formats/chess.md#accepted-rows
+    Raises BadInput with the row number where a line is not a JSON object or has moves that are not
+    simple texts.
     """
     from gristmill.chess.kernels import rowshape
 
@@ -231,7 +229,6 @@ def read_batch(byte_range: RowRange) -> RowBatch:
 
     Raises BadInput with the row number where a row cannot be read, and BadInput
     where the sidecar does not agree with the rows.
-    Source: docs/formats/chess.md#accepted-rows, docs/formats/chess.md#sidecar-checks
     """
     buf, columns, moves, uci = rows_in(byte_range)
     keys = _keys_of(_texts(uci, columns))

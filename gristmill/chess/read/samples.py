@@ -35,11 +35,9 @@ _RANGE_BYTES = 4 << 20
 class SampleTask:
     """One part of a split's samples.
 
-    split: `train`, `val` or `test`.
     byte_range: lines of the split's file; with `games` it only names the sidecar and
         the first game and ply.
     games: number of records to take from the sidecar, -1 to read the lines.
-    config: which samples there are.
     """
 
     split: str
@@ -74,10 +72,7 @@ def _arrays(
 def make_samples(task: SampleTask) -> Made:
     """Make one part: the bytes of each array of LAYOUT, and its counts.
 
-    task: the part.
-
     Raises BadInput where a row cannot be read or the sidecar does not agree with it.
-    Source: docs/formats/chess.md#cache-arrays
     """
     config, byte_range = task.config, task.byte_range
     if task.games >= 0 and byte_range.sidecar:
@@ -105,9 +100,6 @@ def sample_tasks(
 ) -> Iterator[tuple[str, SampleTask]]:
     """The parts of a split's samples in order, each with its name.
 
-    dataset: folder of a game dataset.
-    split: `train`, `val` or `test`.
-    config: which samples there are.
     replay: replay the games even where there is a sidecar; False by default.
 
     Raises BadInput where the sidecar's files do not fit together.
@@ -128,9 +120,6 @@ def sample_parts(
 ) -> Iterator[Made]:
     """Make a split's samples in order, part by part: the arrays of LAYOUT as bytes, and counts.
 
-    dataset: folder of a game dataset.
-    split: `train`, `val` or `test`.
-    config: which samples there are.
     replay: replay the games even where there is a sidecar; False by default.
 
     Raises BadInput where a row cannot be read or the sidecar does not agree with it.
@@ -143,10 +132,6 @@ def sample_arrays(
     dataset: Path, split: str, config: CacheConfig
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
     """All samples of a split in memory: offsets, splice indices, phase ids, each [samples].
-
-    dataset: folder of a game dataset.
-    split: `train`, `val` or `test`.
-    config: which samples there are.
 
     Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """

@@ -2,6 +2,8 @@
 
 See also `month_config.py`: the samples that a month was built for. The laws check
 whole folders.
+
+Source: `docs/formats/chess.md#staleness-checks`.
 """
 
 from __future__ import annotations
@@ -58,15 +60,10 @@ def check_cache(
 ) -> str:
     """Check that a cache was built from this dataset's rows, and for which config.
 
-    cache: folder of the cache.
-    dataset: folder of the game dataset.
-    split: `train`, `val` or `test`.
-    config: the samples that are wanted.
     sha256: of the rows; None to compare only their size.
 
     Returns an empty text if the cache can be used, or how its config differs.
     Raises StaleCache where the cache is damaged or its rows have changed.
-    Source: docs/formats/chess.md#staleness-checks
     """
     manifest = read_manifest(cache)
     try:
@@ -95,12 +92,9 @@ def check_cache(
 def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
     """Check that a sidecar was built from this split's rows; a dataset without one is right.
 
-    dataset: folder of the game dataset.
-    split: `train`, `val` or `test`.
     sha256: of the rows; None to compare only their size.
 
     Raises StaleCache where the rows have changed or are not named.
-    Source: docs/formats/chess.md#staleness-checks
     """
     # The reader takes offsets and phases from the sidecar without parsing the rows,
     # so a changed row would give samples of no game.

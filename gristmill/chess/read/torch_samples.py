@@ -36,14 +36,9 @@ class Samples(Protocol):
 class TorchSamples(Dataset[dict[str, torch.Tensor]]):
     """Samples by number as tensors; a plain data loader pads and masks them.
 
-    samples: a GameSpliceDataset.
-    vocabulary: number of each word.
-
-    One sample is what `GameSpliceDataset.tensors` returns, a batch what
-    `gristmill.chess.collate` returns. It can be pickled.
-
-    Negative numbers count from the end. Raises IndexError for a number outside the samples,
-    TypeError for anything but integers.
+    One sample is what `GameSpliceDataset.tensors` returns, a batch what `gristmill.chess.collate`
+    returns. It can be pickled. Negative numbers count from the end. Raises IndexError for a number
+    outside the samples, TypeError for anything but integers.
     """
 
     def __init__(self, samples: Samples, vocabulary: Mapping[str, int]) -> None:

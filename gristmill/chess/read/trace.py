@@ -1,4 +1,7 @@
-"""From a row back to its game in the PGN: file, byte offset, length."""
+"""From a row back to its game in the PGN: file, byte offset, length.
+
+Source: `docs/formats/chess.md#game-records`.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,6 @@ def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
 
     Raises BadInput for an unknown split, where there is no sidecar, and for a row that
     does not exist or was not made from a known PGN.
-    Source: docs/formats/chess.md#game-records
     """
     path = Path(path)
     if split is not None and split not in SPLITS:
@@ -132,7 +134,6 @@ def find(path: Path, game_id: str) -> list[tuple[str | None, int]]:
 def traces(path: Path, which: str, split: str | None) -> list[Trace]:
     """Trace a game back to its PGN.
 
-    path: folder of validated games or a game dataset.
     which: row number from 0, or game id. Several rows can have one id.
     split: split of a dataset; None for train with a row number, and for all with an id.
 

@@ -146,10 +146,7 @@ def board_svg(
 
 
 def small_board_svg(moves: Sequence[str], title: str, note: str) -> str:
-    """The position after some moves for the overview of an asset, with pieces as characters.
-
-    moves: legal UCI moves from the start position. title, note: lines above the board.
-    """
+    """The position after some moves for the overview of an asset, with pieces as characters."""
     board, cell, top = squares_after(moves), 22, 46
     dark = "".join(f"M{1 - row % 2} {row}.5h{7 + row % 2}" for row in range(8))
     rows = []

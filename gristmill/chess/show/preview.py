@@ -34,8 +34,6 @@ def _percent(part: int, whole: int) -> str:
 def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
     """Games by length, in bars of 20 plies; the last bar also counts all longer games.
 
-    bins: games by lower end of a bin of 10 plies, as in profile.json.
-
     Returns label and count of each bar.
     """
     bars = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
@@ -45,10 +43,7 @@ def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def distributions(profile: Mapping[str, Any]) -> str:
-    """Three histograms of a month in Markdown: results, phases, lengths.
-
-    profile: the object of profile.json.
-    """
+    """Three histograms of a month in Markdown: results, phases, lengths."""
     winners, phases = profile["winners"], profile["phases"]
     names = (("W", "White"), ("D", "draw"), ("B", "Black"), ("?", "other"))
     results = [(name, winners.get(key, 0)) for key, name in names]
@@ -85,10 +80,7 @@ def openings(profile: Mapping[str, Any]) -> str:
 
 
 def invalid_reasons(profile: Mapping[str, Any]) -> str:
-    """A Markdown table of the reasons of invalid games and the flags of valid ones.
-
-    profile: the object of profile.json.
-    """
+    """A Markdown table of the reasons of invalid games and the flags of valid ones."""
     rows: list[tuple[str, str, str]] = []
     for kind in ("reasons", "flags"):
         word = "invalid" if kind == "reasons" else "flagged"
@@ -138,7 +130,6 @@ def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, fl
 def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
     """Boards in Markdown: positions of games spread over a folder.
 
-    path: folder of validated games or a game dataset.
     split: split of a dataset; None for validated games.
     boards: number of boards; 6 by default. Later boards show later stages of their games.
     """
@@ -159,7 +150,6 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
 def one_position(path: Path, split: str | None = None) -> str:
     """One position in the middle of a game, small enough for the overview of an asset.
 
-    path: folder of validated games or a game dataset.
     split: split of a dataset; None for validated games.
     """
     beside = sidecar.Sidecar.open(path, split or "games")
@@ -215,8 +205,6 @@ def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
 def read_profile(path: Path) -> dict[str, Any]:
     """The object of a month's profile.json.
 
-    path: folder of the artifact `chess/valid_games`.
-
     Raises OSError or ValueError where it cannot be read.
     """
     profile: dict[str, Any] = json.loads((path / PROFILE).read_bytes())
@@ -226,7 +214,6 @@ def read_profile(path: Path) -> dict[str, Any]:
 def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Markdown documents of a validated month: distributions, openings, reasons, positions.
 
-    path: folder of the artifact `chess/valid_games`.
     before: profile of the month before; with it there is also a document `drift`.
 
     Returns documents by name.
@@ -248,7 +235,6 @@ def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> di
 def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str]:
     """Markdown documents of a game dataset: its splits, and positions of the train games.
 
-    path: folder of the artifact `chess/game_dataset`.
     splits: the splits to show; all by default.
 
     Returns documents by name.

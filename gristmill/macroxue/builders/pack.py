@@ -2,6 +2,8 @@
 
 See also `pack_parts.py`: some runs to a part; `pack_sidefiles.py`: tables and side files;
 `raw/read_run.py`: one run to rows; `laws/pack.py`: the laws of a pack.
+
+Source: `docs/formats/macroxue.md#raw-drop`.
 """
 
 from __future__ import annotations
@@ -110,7 +112,6 @@ def pack(
     Returns the counts. Raises BadInput with file, line and rule for a run that breaks one, for a
     drop without runs or rows, and where more runs are set aside than `quarantine_share` allows;
     ValueError for a key of `session` that the pack has itself; OSError as it comes.
-    Source: docs/formats/macroxue.md#raw-drop.
     """
     out = Path(out)
     drop = find_runs(drops, links)
@@ -157,10 +158,8 @@ def _copy_rows(
 ) -> None:
     """Copy the rows of a part to the shards.
 
-    part, path: the part and its file.
     ids: final run ids by place in the part; None if those in the rows are final.
     kinds: final valuation_type by that in the rows; None if those in the rows are final.
-    writer: takes the rows.
     """
     for rows in read_rows(path, part.layout):
         if ids is not None:

@@ -59,11 +59,7 @@ class Part:
 
 
 def cut_parts(runs: Sequence[RunFiles], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
-    """Cut runs into parts of about PART_BYTES, the same for any number of workers.
-
-    runs: of the drop, in order.
-    layout, on_error, scanner: as in Part.
-    """
+    """Cut runs into parts of about PART_BYTES, the same for any number of workers."""
     parts: list[Part] = []
     first = size = 0
     for at, run in enumerate(runs):

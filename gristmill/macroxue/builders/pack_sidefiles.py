@@ -41,8 +41,6 @@ class Ledger:
     It also gives run ids, first rows and valuation types their final values.
 
     drop: the runs of the drop and the warnings of its discovery.
-    where: name of the drop in errors.
-    quarantine_share: as in PackConfig.
 
     names: valuation names of all runs that were kept.
     run_table: rows of the table `runs`.
@@ -85,9 +83,6 @@ class Ledger:
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
         """Add the counts and lines of a part; parts come in order.
-
-        part: the runs.
-        summary: of the part, as `make_part` returns it.
 
         Returns two arrays: final run ids uint32 by place in the part, and final valuation types
         uint8 by those in the rows. None where those in the rows are final. Raises BadInput where
@@ -171,8 +166,6 @@ class Ledger:
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
         """The table `session` with the keys of docs/formats/macroxue.md#session-keys.
 
-        extras: further keys, such as the fingerprint.
-
         Raises ValueError for a further key that a pack has itself.
         """
         keys = {
@@ -190,8 +183,6 @@ class Ledger:
 
     def write_notes(self, out: Path) -> dict[str, FileNote]:
         """Write trace.jsonl, and warnings.jsonl and quarantine.jsonl if they have lines.
-
-        out: folder of the pack.
 
         Returns the number of lines by name of the file.
         """

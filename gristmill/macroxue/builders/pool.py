@@ -2,6 +2,8 @@
 
 See also `pool_members.py`: the packs; `pool_sidefiles.py`: tables and side files;
 `laws/pool.py`: the laws of a pool. The publisher deletes members, after the commit.
+
+Source: `docs/formats/macroxue.md#merge`.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def merge(
     Raises BadInput for fewer than two packs, for folders (also `out`) that are equal or lie in
     one another, for a pack without rows, for rows that do not agree with metadata.db or have no
     name for their valuation_type, and for more than 255 names; ValueError for a key of `session`
-    that the pool has itself. Source: docs/formats/macroxue.md#merge.
+    that the pool has itself.
     """
     packs, out = [Path(pack) for pack in packs], Path(out)
     refuse_nesting(packs, out)
@@ -123,12 +125,7 @@ def merge(
 def _renumbered(
     members: Sequence[Member], names: Sequence[str], config: MergeConfig
 ) -> Iterator[Rows]:
-    """Yield the rows of the pool in order, in batches.
-
-    members: opened, with their places in the pool.
-    names: valuation names of the pool.
-    config: layout of the rows, and number of threads.
-    """
+    """Yield the rows of the pool in order, in batches."""
 
     def renumber(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
         stream = member.stream

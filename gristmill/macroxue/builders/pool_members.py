@@ -1,6 +1,8 @@
 """The members of `macroxue/pool`: opened packs, their places, joined runs and names.
 
 See also `pool.py`: their rows; `pool_sidefiles.py`: session, trace and warnings of a pool.
+
+Source: `docs/formats/macroxue.md#nested-folders`, `docs/formats/macroxue.md#joined-names`.
 """
 
 from __future__ import annotations
@@ -74,13 +76,7 @@ def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
 
 
 def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
-    """Raise BadInput for fewer than two packs, and for folders that are equal or nested.
-
-    packs: folders of the members.
-    out: folder of the pool.
-
-    Source: docs/formats/macroxue.md#nested-folders.
-    """
+    """Raise BadInput for fewer than two packs, and for folders that are equal or nested."""
     if len(packs) < 2:
         raise BadInput(", ".join(map(str, packs)) or "no pack", "a merge needs two packs or more")
     for pack in packs:
@@ -101,7 +97,6 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
 def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
     """Open the members of a pool.
 
-    packs: their folders.
     names: their names in the pool; if there are none, the names of the folders.
 
     Raises BadInput for two members of one name; ValueError for another number of names.
@@ -119,12 +114,7 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
 
 
 def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
-    """The valuation names of a pool, by id.
-
-    members: in order.
-
-    Raises BadInput for more than 255 names. Source: docs/formats/macroxue.md#joined-names.
-    """
+    """The valuation names of a pool, by id. Raises BadInput for more than 255 names."""
     names: dict[str, None] = {}
     for member in members:
         names |= dict.fromkeys(member.names)

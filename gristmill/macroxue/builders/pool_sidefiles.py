@@ -1,6 +1,9 @@
 """The side files of `macroxue/pool`: session keys, trace and warnings.
 
 See also `pool.py`: the rows; `pool_members.py`: the tables of runs and names.
+
+Source: `docs/formats/macroxue.md#session-keys-of-a-pool`,
+`docs/formats/macroxue.md#trace-of-a-pool`, `docs/formats/macroxue.md#warnings`.
 """
 
 from __future__ import annotations
@@ -22,11 +25,7 @@ PACKS_KEY = "packs"
 def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
     """The table `session` of a pool.
 
-    members: in order.
-    extras: further keys, such as the fingerprint.
-
     Raises ValueError for a further key that the pool has itself.
-    Source: docs/formats/macroxue.md#session-keys-of-a-pool.
     """
     session: dict[str, str] = {}
     entries = []
@@ -80,24 +79,14 @@ def _is_entry(entry: Any) -> bool:
 
 
 def member_session(pool: Path, name: str) -> dict[str, str]:
-    """The table `session` of a member before the merge.
-
-    pool: folder of the pool.
-    name: of the member.
-    """
+    """The table `session` of a member before the merge."""
     session = read_session(pool / "metadata.db")
     keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
     return {key: session[f"{name}/{key}"] for key in keys}
 
 
 def write_trace(path: Path, members: Sequence[Member]) -> None:
-    """Write trace.jsonl of a pool: one line a run.
-
-    path: file to write.
-    members: in order.
-
-    Source: docs/formats/macroxue.md#trace-of-a-pool.
-    """
+    """Write trace.jsonl of a pool: one line a run."""
     write_lines(path, _origins(members))
 
 
@@ -114,10 +103,7 @@ def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
 def write_warnings(path: Path, members: Sequence[Member]) -> int:
     """Write warnings.jsonl of a pool, unless no member has a warning.
 
-    path: file to write.
-    members: in order.
-
-    Returns the number of lines. Source: docs/formats/macroxue.md#warnings.
+    Returns the number of lines.
     """
     lines = []
     for member in members:

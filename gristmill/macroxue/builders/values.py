@@ -1,6 +1,9 @@
 """Builder of `macroxue/values`: the reward and return of each row of a pack.
 
 See also `rules/`: moves, true ranks and discounts; `laws/values.py`: the laws of a sidecar.
+
+Source: `docs/formats/macroxue.md#value-sidecar`, `docs/formats/macroxue.md#returns`,
+`docs/formats/macroxue.md#rewards`.
 """
 
 from __future__ import annotations
@@ -74,7 +77,6 @@ def value_sidecar(
     Returns the counts. Memory grows with the longest run, not with the pack. Raises BadInput for
     an empty pack or shard, for rows that do not agree with metadata.db, for a step_index that
     falls within a run, and for a move_dir above 3.
-    Source: docs/formats/macroxue.md#value-sidecar.
     """
     out = Path(out)
     stream = StepStream(Path(pack))
@@ -115,8 +117,6 @@ def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float6
 
     returns: x, float64 [N].
     epsilon: factor of the linear part.
-
-    Source: docs/formats/macroxue.md#returns.
     """
     size = np.abs(returns)
     squeezed: npt.NDArray[np.float64] = np.sign(returns) * (np.sqrt(size + 1) - 1 + epsilon * size)
@@ -131,9 +131,6 @@ def run_values(
     steps: step rows [N].
     reward: int64 [N], points of the moves.
     lengths: int64 [R], rows of each run.
-    config: gamma, reward_scale and epsilon.
-
-    Source: docs/formats/macroxue.md#returns.
     """
     from gristmill.macroxue.rules.discount import discounted
 
@@ -150,13 +147,7 @@ def run_values(
 
 
 def ranks_for(batch: Batch, config: ValueConfig) -> TrueRanks:
-    """The ranks from which rewards are computed.
-
-    batch: whole runs.
-    config: compat.
-
-    Source: docs/formats/macroxue.md#rewards.
-    """
+    """The ranks from which rewards are computed."""
     if config.compat == "reference":
         return capped_ranks(batch.rows)
     return true_ranks(batch.rows, batch.run_starts())

@@ -1,6 +1,7 @@
 """Steps files that are no packs of this family but look like them, and who reads them.
 
-Source: docs/formats/macroxue.md#self-play-v1 and docs/formats/macroxue.md#legacy-packs.
+Source: `docs/formats/macroxue.md#self-play-v1`, `docs/formats/macroxue.md#legacy-packs`,
+`docs/formats/macroxue.md#foreign-packs`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,8 @@ _REASONS: dict[ForeignForm, str] = {
 def foreign_form(path: Path) -> ForeignForm | None:
     """Which foreign form the rows of a steps file have, by the field names in its header.
 
-    path: a steps file.
-
     Returns None for rows of a pack, for unknown rows, and for a file that is no npy file
     (`open_steps` refuses the last two). Raises OSError where the file cannot be opened.
-    Source: docs/formats/macroxue.md#foreign-packs.
     """
     try:
         with path.open("rb") as file:

@@ -34,10 +34,8 @@ def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
 def iter_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a .jsonl file with their line numbers from 1, in bounded memory.
 
-    path: the file.
-
-    Raises BadInput where the file cannot be read, and, with the number of the line, where a
-    line is no JSON object.
+    Raises BadInput where the file cannot be read, and, with the number of the line, where a line is
+    no JSON object.
     """
     try:
         with path.open("rb") as file:

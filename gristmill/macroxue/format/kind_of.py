@@ -1,6 +1,8 @@
 """The kind of a folder of this family, without reading its rows.
 
 See also `foreign_packs.py`: the forms of steps files that other programs wrote.
+
+Source: `docs/formats/macroxue.md#files`, `docs/formats/macroxue.md#foreign-packs`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ def kind_of(folder: Path) -> Kind | None:
 
     A folder may be damaged and still have a kind: its reader then raises BadInput. A pool whose
     metadata.db cannot be read is a "pack" here for the same reason.
-    Source: docs/formats/macroxue.md#files and docs/formats/macroxue.md#foreign-packs.
     """
     steps = _first_file(folder, "steps")
     form = foreign_form(steps) if steps is not None else None

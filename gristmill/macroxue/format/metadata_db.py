@@ -1,6 +1,8 @@
 """metadata.db of a pack: its runs and its session keys, written and read.
 
 See also `valuation_types.py`: the names of the ids in the rows.
+
+Source: `docs/formats/macroxue.md#journal-mode`, `docs/formats/macroxue.md#content-digest`.
 """
 
 from __future__ import annotations
@@ -52,8 +54,6 @@ def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) 
     path: the file; FileExistsError if it exists.
     runs: rows of the table `runs`.
     session: key to value; written in sorted order.
-
-    Source: docs/formats/macroxue.md#journal-mode.
     """
     if path.exists():
         raise FileExistsError(path)
@@ -136,7 +136,6 @@ def content_sha256(path: Path) -> str:
     path: metadata.db.
 
     Raises BadInput as `read_runs` and `read_session`.
-    Source: docs/formats/macroxue.md#content-digest.
     """
     digest = hashlib.sha256()
     for run in read_runs(path):

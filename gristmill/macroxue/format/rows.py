@@ -1,6 +1,8 @@
 """Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing.
 
 See also `shards.py`: which files a pack has, and how rows are written to them.
+
+Source: `docs/formats/macroxue.md#board-packing`.
 """
 
 from __future__ import annotations
@@ -81,7 +83,6 @@ def _peer_header(dtype: np.dtype[Any], rows: int) -> bytes:
 class RowFormat:
     """A row dtype with the spelling of its npy header (docs/formats/macroxue.md#npy-header).
 
-    dtype: of the rows.
     spelling: "numpy" as `np.save` writes it; "peer" as the Rust programs write it.
 
     The length of the header does not depend on the number of rows, so a writer can fill in
@@ -150,7 +151,6 @@ def pack_boards(
 
     Cell 0 is the most significant nibble of the board, but bit 0 of the mask. A rank of 16 or
     more is stored as nibble 15 with its mask bit set.
-    Source: docs/formats/macroxue.md#board-packing.
     """
     nibbles = np.minimum(ranks, 15).astype(np.uint8)
     pairs = np.ascontiguousarray((nibbles[:, 0::2] << 4) | nibbles[:, 1::2])
@@ -168,7 +168,6 @@ def decode_boards(
     mask: uint16 [N], the column tile_65536_mask.
 
     A masked cell becomes 16; these columns do not keep higher ranks.
-    Source: docs/formats/macroxue.md#board-packing.
     """
     octets = np.ascontiguousarray(board).astype(">u8").view(np.uint8).reshape(-1, 8)
     ranks = np.empty((len(octets), 16), np.uint8)

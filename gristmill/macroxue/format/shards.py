@@ -1,6 +1,8 @@
 """The npy files of a pack: finding them, opening them safely, writing them shard by shard.
 
 See also `rows.py`: the bytes of a row and of a header.
+
+Source: `docs/formats/macroxue.md#shards`, `docs/formats/macroxue.md#foreign-packs`.
 """
 
 from __future__ import annotations
@@ -31,11 +33,8 @@ _MAX_SHARDS = 100_000
 def npy_files(folder: Path, stem: str) -> list[Path]:
     """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names.
 
-    folder: a pack, pool or value sidecar.
-    stem: "steps" or "values".
-
     Raises BadInput where the folder has both forms or neither, or where one of the names is no
-    file. Source: docs/formats/macroxue.md#shards.
+    file.
     """
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
@@ -98,7 +97,6 @@ def open_steps(path: Path) -> Rows:
     Returns rows [N] of STEP_ROW_DTYPE or PACKED46. The header is parsed as a literal, and
     checked against both layouts and the size of the file, before anything is mapped. Raises
     BadInput, naming the file, where a check fails.
-    Source: docs/formats/macroxue.md#foreign-packs.
     """
     return _open_rows(path, (STEP_ROW_DTYPE, PACKED46))
 
@@ -122,7 +120,6 @@ class ShardWriter:
 
     Raises FileExistsError for a file that exists, and ValueError where there are more than
     100,000 shards, or other shards than the sequence says.
-    Source: docs/formats/macroxue.md#shards.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""valuation_types.json: the name of each `valuation_type` id of a pack."""
+"""valuation_types.json: the name of each `valuation_type` id of a pack.
+
+Source: `docs/formats/macroxue.md#valuation-types`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "li
     form: "list" (default): the names as a list, which the Python readers of the original take.
         "object": name to id in the order of ids, which the merge of the Rust packer needs; the
         training collate misreads it.
-
-    Source: docs/formats/macroxue.md#valuation-types.
     """
     value: Any = list(names) if form == "list" else {name: i for i, name in enumerate(names)}
     path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -46,7 +47,6 @@ def read_valuation_types(path: Path) -> tuple[str, ...]:
 
     Raises BadInput, naming the file, where it has none of these forms, where ids have gaps or
     repeat, where names repeat, or where there are more than 255 of them.
-    Source: docs/formats/macroxue.md#valuation-types.
     """
     if not path.is_file():
         raise BadInput(

@@ -3,6 +3,8 @@
 See also `pack.py` and `pool.py`: laws of single rows, files and tables. Tiles above 65536 are
 judged by their true ranks (`rules/true_ranks.py`); rows of unknown ranks only as far as their
 mask allows.
+
+Source: `docs/formats/macroxue.md#game-laws`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,6 @@ def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Viol
         with the warning `count_mismatch` are not judged by it.
     files_open: the files can be read, and agree with metadata.db.
     The current progress gets the stage "game laws" in rows.
-    Source: docs/formats/macroxue.md#game-laws.
     """
     return or_unreadable(_game_laws(path, noted), law="files_open")
 
@@ -86,8 +87,6 @@ def _broken_steps(
 ) -> npt.NDArray[np.bool_]:
     """Rows whose board does not follow from the row before, as bool [N].
 
-    batch: whole runs.
-    known: ranks of its rows.
     after: uint8 [N, 16], the ranks after the recorded moves.
     """
     rows = batch.rows
@@ -121,7 +120,6 @@ def _wrong_evals(
 def _unmoved(rows: Rows, facts: Played) -> npt.NDArray[np.bool_]:
     """Rows whose move changes nothing, whatever their unknown ranks are, as bool [N].
 
-    rows: of whole runs.
     facts: what their moves do. The placeholders of unknown ranks never merge there.
     """
     unmoved: npt.NDArray[np.bool_] = ~facts.changed

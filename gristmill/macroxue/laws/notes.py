@@ -2,6 +2,8 @@
 
 See also `games.py`: the laws of games, for which a pack is refused; they look for these notes in
 the same pass.
+
+Source: `docs/formats/macroxue.md#game-notes`.
 """
 
 from __future__ import annotations
@@ -28,8 +30,6 @@ from gristmill.run.progress import current_progress
 def game_notes(path: Path) -> Iterator[Violation]:
     """Find what is unusual in the games of a pack or pool; the check `noteworthy` warns of it.
 
-    path: folder of the pack or pool.
-
     Yields a violation for each note:
     ranks_unknown: rows whose ranks above 65536 cannot be found.
     gaps: runs whose step_index does not count 0, 1, 2, ...
@@ -43,7 +43,6 @@ def game_notes(path: Path) -> Iterator[Violation]:
         their game is missing.
     files_open: the files can be read, and agree with metadata.db.
     The current progress gets the stage "game notes" in rows.
-    Source: docs/formats/macroxue.md#game-notes.
     """
     return or_unreadable(_game_notes(path), law="files_open")
 

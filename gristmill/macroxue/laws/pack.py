@@ -2,6 +2,8 @@
 
 Of the laws of single rows the first places are yielded and the others counted; of each other law
 the first place. The laws after it run all the same. See also `games.py`: laws of the games in it.
+
+Source: `docs/formats/macroxue.md#pack-laws`.
 """
 
 from __future__ import annotations
@@ -30,12 +32,11 @@ DATABASE, NAMES, TRACE = "metadata.db", "valuation_types.json", "trace.jsonl"
 def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
     """Find what breaks the laws of a pack.
 
-    path: folder of the pack.
     without: those of DATABASE, NAMES and TRACE that another program need not write; the laws that
         need them are left out. Default: none.
 
     Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
-    law is checked. Source: docs/formats/macroxue.md#pack-laws.
+    law is checked.
     """
     try:
         files = step_files(path)
@@ -58,8 +59,6 @@ def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
 
     files: steps files in order of their names.
     shards: the rows of each file.
-
-    Source: docs/formats/macroxue.md#pack-laws.
     """
     for i, (file, rows) in enumerate(zip(files, shards, strict=True)):
         if rows.dtype != shards[0].dtype:
@@ -74,13 +73,7 @@ def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
 
 
 def run_laws(shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
-    """Check run_ids, row_total and runs_contiguous.
-
-    shards: the rows of each steps file.
-    runs: rows of the table `runs`.
-
-    Source: docs/formats/macroxue.md#pack-laws.
-    """
+    """Check run_ids, row_total and runs_contiguous."""
     total = sum(len(rows) for rows in shards)
     ends = np.cumsum([run.steps for run in runs], dtype=np.int64)
     if [run.id for run in runs] != list(range(len(runs))):
@@ -105,13 +98,7 @@ def run_laws(shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
 
 
 def row_laws(shards: list[Rows], kinds: int) -> Iterator[Violation]:
-    """Check the laws row_move_dir to row_padding.
-
-    shards: the rows of each steps file.
-    kinds: number of names in valuation_types.json.
-
-    Source: docs/formats/macroxue.md#pack-laws.
-    """
+    """Check the laws row_move_dir to row_padding."""
     base, finder = 0, Finder()
     for rows in shards:
         yield from _row_laws(rows, base, kinds, finder)
@@ -145,13 +132,7 @@ def _row_laws(rows: Rows, base: int, kinds: int, finder: Finder) -> Iterator[Vio
 
 
 def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
-    """Check that trace.jsonl has one line a run, with rows, first row and both digests.
-
-    path: trace.jsonl.
-    runs: rows of the table `runs`.
-
-    Source: docs/formats/macroxue.md#pack-laws.
-    """
+    """Check that trace.jsonl has one line a run, with rows, first row and both digests."""
     try:
         lines = read_lines(path)
     except BadInput as error:

@@ -1,6 +1,8 @@
 """Laws of `macroxue/pool`: those of a pack, and the origin of each run.
 
 See also `games.py`: laws of the games in it.
+
+Source: `docs/formats/macroxue.md#pool-laws`.
 """
 
 from __future__ import annotations
@@ -22,11 +24,8 @@ from gristmill.macroxue.laws.pack import row_laws, run_laws, shard_laws
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace.
 
-    path: folder of the pool.
-
-    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
-    law is checked. Lines of trace.jsonl need no digests, because a member may lack a trace.
-    Source: docs/formats/macroxue.md#pool-laws.
+    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other law
+    is checked. Lines of trace.jsonl need no digests, because a member may lack a trace.
     """
     try:
         files = step_files(path)
@@ -57,14 +56,7 @@ def pool_laws(path: Path) -> Iterator[Violation]:
 def member_laws(
     members: list[dict[str, Any]], runs: list[Run], session: dict[str, str]
 ) -> Iterator[Violation]:
-    """Check members and session_carried.
-
-    members: the entries of the session key `packs`.
-    runs: rows of the table `runs`.
-    session: the table `session`.
-
-    Source: docs/formats/macroxue.md#pool-laws.
-    """
+    """Check members and session_carried."""
     first_run = first_row = 0
     for member in members:
         name, count = member["name"], member["runs"]
@@ -85,14 +77,7 @@ def member_laws(
 def origin_laws(
     trace: list[dict[str, Any]], members: list[dict[str, Any]], runs: list[Run]
 ) -> Iterator[Violation]:
-    """Check that each run has its line in trace.jsonl, and an origin that no other run has.
-
-    trace: lines of trace.jsonl.
-    members: the entries of the session key `packs`.
-    runs: rows of the table `runs`.
-
-    Source: docs/formats/macroxue.md#pool-laws.
-    """
+    """Check that each run has its line in trace.jsonl, and an origin that no other run has."""
     owners = [member["name"] for member in members for _ in range(member["runs"])]
     if not len(trace) == len(runs) == len(owners):
         yield Violation("origin", "trace.jsonl", f"{len(trace)} lines for {len(runs)} runs")

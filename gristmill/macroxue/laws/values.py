@@ -1,4 +1,7 @@
-"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
+"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to.
+
+Source: `docs/formats/macroxue.md#value-laws`.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,6 @@ SAMPLE_RUNS = 64
 def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterator[Violation]:
     """Find what breaks the laws of a value sidecar.
 
-    path: folder of the sidecar.
-    pack: folder of its pack or pool.
     sample_runs: number of runs, spread evenly over the pack, whose values are computed again;
         0 means all, default SAMPLE_RUNS.
 
@@ -37,7 +38,6 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
     values_finite: no NaN and no infinity.
     values_recomputed: all four columns, bit for bit, with the settings in values.json.
     files_open: the files can be read, and the pack agrees with its metadata.db.
-    Source: docs/formats/macroxue.md#value-laws.
     """
     try:
         stream = StepStream(pack)

@@ -1,6 +1,8 @@
 """Raw drops: finding runs in a folder, their order, and the account of every other file.
 
 See also `gzip_files.py`: the texts of their files.
+
+Source: `docs/formats/macroxue.md#discovery`, `docs/formats/macroxue.md#both-meta-spellings`.
 """
 
 from __future__ import annotations
@@ -85,8 +87,6 @@ def _files(
 ) -> dict[_Parts, Entry]:
     """The regular files with UTF-8 names by the components of their paths.
 
-    notes: gets what is left out for its name and might be a game. strange: gets other such files.
-
     Raises BadInput for any other entry, OSError where a folder cannot be read.
     """
 
@@ -164,7 +164,6 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
     """Find the runs of one drop folder, or of several in the given order.
 
     drops: folder or folders, walked recursively. They may themselves be links.
-    links: what happens to links in them; default: they are refused.
 
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
     next to it. Metas and logs without partner, and names that are not UTF-8, are left out and
@@ -173,7 +172,6 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
     Raises BadInput where a folder is missing, equals or contains another one, has a game with
     both spellings of a meta file, or holds a link, pipe, socket or device. Raises OSError where a
     folder cannot be read.
-    Source: docs/formats/macroxue.md#discovery and docs/formats/macroxue.md#both-meta-spellings.
     """
     roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
     resolved = [root.resolve() for root in roots]
@@ -216,7 +214,6 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     links: what happens to links in it; default: they are refused.
 
     Raises BadInput for a drop without a game, and as `find_runs`; OSError where it cannot be read.
-    Source: docs/formats/macroxue.md#discovery.
     """
     found = find_runs(drop, links)
     left_out = {note["path"]: UNPAIRED.get(note["kind"], _NOT_UTF8) for note in found.notes}

@@ -7,6 +7,8 @@ parser. Importing this module loads numba, so import it inside the function that
 
 All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
 loaded at most PAD bytes behind the text, which the caller provides.
+
+Source: `docs/formats/macroxue.md#row-rules`, `docs/formats/macroxue.md#number-rules`.
 """
 
 # numba infers the types here, and mypy cannot follow it.
@@ -174,7 +176,6 @@ def _decimal(at: int) -> tuple[float, int]:
 
     The value is exact: float64 holds the mantissa and the power of ten without rounding, so the
     quotient is the nearest float64. Address 0 if unsure.
-    Source: docs/formats/macroxue.md#number-rules.
     """
     negative = _byte(at) == 45
     at += 1 if negative else 0
@@ -544,7 +545,7 @@ def scan(
 
     Returns (position of the first line that was not taken, number of rows that are filled, END
     or UNSURE or FULL). Releases the GIL while it runs. Raises ValueError for arrays and
-    positions that are not as described. Source: docs/formats/macroxue.md#row-rules.
+    positions that are not as described.
     """
     if not 0 <= at <= end <= len(text) - PAD or (end and text[end - 1] != 10):
         raise ValueError("text must end with a newline and have PAD bytes behind it")

@@ -1,6 +1,8 @@
 """The texts of raw files, most of them zipped.
 
 See also `strict_parser.py`: which texts are accepted.
+
+Source: `docs/formats/macroxue.md#gzip`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ class RawDigest:
     """Size and sha256 of a raw file, of the bytes that were read.
 
     size: bytes.
-    sha256: the running hash.
     """
 
     size: int = 0
@@ -63,7 +64,7 @@ def gunzip(
 
     Raises BadInput for a file of 0 bytes, a file that is cut short, a wrong checksum or length,
     bytes behind the last member that are no further member, and much more text than its size
-    explains. Source: docs/formats/macroxue.md#gzip.
+    explains.
     """
     size = 0
     for text in _members(path, _read(path, digest, folder, links), most):
@@ -129,7 +130,6 @@ def read_meta(
     folder, links: as for `gunzip`.
 
     Raises BadInput for a text of more than 1 MiB, and as `gunzip`.
-    Source: docs/formats/macroxue.md#gzip.
     """
     zipped = path.name.endswith(".gz")
     if zipped:

@@ -27,10 +27,7 @@ class TooManyNames(GristmillError):
 
 @dataclass
 class Names:
-    """The valuation names by id: the three standard names, then others as they occur.
-
-    Source: docs/formats/macroxue.md#valuation-types.
-    """
+    """The valuation names by id: the three standard names, then others as they occur."""
 
     known: list[str] = field(default_factory=lambda: list(STANDARD_NAMES))
     _plain: npt.NDArray[np.uint8] = field(default_factory=lambda: _plain_names([]))

@@ -53,7 +53,7 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
     links: what happens if it is a link; default: it is refused.
 
     Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
-    and OSError where it cannot be read. Source: docs/formats/macroxue.md#pool-file.
+    and OSError where it cannot be read.
     """
     try:
         raw = read_toml(path, root=path.parent, links=links)

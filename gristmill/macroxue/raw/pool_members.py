@@ -83,11 +83,7 @@ def needs(file: Path, root: Path, _is_there: IsThere) -> None:
 
 
 def refuse_merged_away(lake: DataRoot, key: str) -> None:
-    """Raise NothingToBuild if a pool merged and deleted the pack, and would delete it again.
-
-    lake: the data root.
-    key: key of the drop.
-    """
+    """Raise NothingToBuild if a pool merged and deleted the pack, and would delete it again."""
     artifact = lake.artifact("macroxue", "packs", key)
     if (lake.root / artifact).exists():
         return
@@ -112,7 +108,6 @@ def refuse_merged_away(lake: DataRoot, key: str) -> None:
 def stale_members(lake: DataRoot, pools: Collection[str] | None) -> dict[str, str]:
     """Returns what changed in the members of pools, by `pool/member`; empty if nothing did.
 
-    lake: the data root.
     pools: keys of the pools to compare; None for every published pool.
     """
     stale: dict[str, str] = {}

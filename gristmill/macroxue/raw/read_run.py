@@ -1,6 +1,9 @@
 """One run from its two raw files to rows, by the fast scanner or the strict parser.
 
 See also `../builders/pack_parts.py`: the parts of a drop.
+
+Source: `docs/formats/macroxue.md#gzip`, `docs/formats/macroxue.md#row-rules`,
+`docs/formats/macroxue.md#raw-drop`, `docs/formats/macroxue.md#warnings`.
 """
 
 from __future__ import annotations
@@ -55,7 +58,6 @@ Scanner = Callable[
 class RunFacts:
     """Facts of a run that was read.
 
-    meta: its meta object.
     meta_file, steps_file: sizes and hashes of the two files.
     rows, legal_rows: number of rows, and of rows with a legal bit.
     kinds, ranks: rows by value of valuation_type and of max_rank.
@@ -75,12 +77,8 @@ class RunFacts:
 def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytearray, int]]:
     """The lines of a steps file in batches: (buffer, end of the text in it).
 
-    files: the run.
-    digest: counts the bytes that are read.
-
     The text has whole lines, each with its newline, and PAD bytes behind it. The next batch
-    overwrites the buffer. Raises BadInput for a line of more than MAX_LINE_BYTES, and as
-    `gunzip`. Source: docs/formats/macroxue.md#gzip.
+    overwrites the buffer. Raises BadInput for a line of more than MAX_LINE_BYTES, and as `gunzip`.
     """
     buffer = bytearray(2 * BATCH_BYTES + PAD)
     kept = 0
@@ -105,12 +103,7 @@ def put_step(rows: Rows, row: int, step: Step, state: npt.NDArray[np.int64], nam
     """Write a parsed step as rows[row].
 
     rows: STEP_ROW_DTYPE [N].
-    row: index of the row to write.
-    step: the parsed line.
     state: int64 [4], as in `fast_scanner.scan`; the next step_index is updated.
-    names: gives the id of the valuation name.
-
-    Source: docs/formats/macroxue.md#row-rules.
     """
     index = int(state[1]) if step.step_index is None else step.step_index
     state[1] = min(index + 1, _U32)
@@ -223,14 +216,11 @@ def read_run(
 ) -> RunFacts:
     """Read a run from its raw files.
 
-    files: the run.
-    run_id: of its rows.
     names: valuation names so far; new ones are added.
     sink: gets the rows as STEP_ROW_DTYPE [N], which are overwritten after it returns.
     scanner: `fast_scanner.scan`, or None to parse each line strictly; the rows are the same.
 
     Raises BadInput, naming file, line and rule, and TooManyNames.
-    Source: docs/formats/macroxue.md#raw-drop.
     """
     meta_file, steps_file = RawDigest(), RawDigest()
     try:
@@ -249,12 +239,7 @@ def read_run(
 
 
 def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
-    """The warnings about a run that is packed: `kind` and further keys of warnings.jsonl.
-
-    facts: of the run.
-
-    Source: docs/formats/macroxue.md#warnings.
-    """
+    """The warnings about a run that is packed: `kind` and further keys of warnings.jsonl."""
     notes: list[dict[str, Any]] = []
     if facts.rows == 0:
         notes.append({"kind": "empty_run"})

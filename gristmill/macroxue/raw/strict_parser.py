@@ -1,7 +1,10 @@
 """The rules for a meta object and a step line, in pure Python.
 
 Tests compare the fast scanner with this module, and the scanner leaves each line that it is not
-sure of to `parse_step`. Source: docs/formats/macroxue.md#json-rules and the headings behind it.
+sure of to `parse_step`. and the headings behind it.
+
+Source: `docs/formats/macroxue.md#json-rules`, `docs/formats/macroxue.md#step-object`,
+`docs/formats/macroxue.md#meta-object`.
 """
 
 from __future__ import annotations
@@ -190,13 +193,7 @@ def _branches(value: Any) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
 
 
 def parse_step(line: bytes) -> Step | None:
-    """Parse one step line.
-
-    line: its bytes, with or without line end.
-
-    Returns None for a blank line. Raises RuleBroken.
-    Source: docs/formats/macroxue.md#step-object.
-    """
+    """Parse one step line. Returns None for a blank line. Raises RuleBroken."""
     if not line.strip(_BLANK):
         return None
     values = _known(_object(line), _STEP_KEYS)
@@ -226,12 +223,7 @@ def parse_step(line: bytes) -> Step | None:
 
 
 def parse_meta(octets: bytes) -> Meta:
-    """Parse the text of a meta file.
-
-    octets: its bytes.
-
-    Raises RuleBroken. Source: docs/formats/macroxue.md#meta-object.
-    """
+    """Parse the text of a meta file. Raises RuleBroken."""
     pairs = _object(octets)
     values = _known(pairs, _META_KEYS)
     for key in ("seed", "num_moves", "score", "max_tile"):

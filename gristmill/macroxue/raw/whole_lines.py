@@ -15,7 +15,6 @@ import numpy.typing as npt
 class WholeLines:
     """The lines of a batch as they are in the file; errors name places in them.
 
-    buffer: their text.
     starts: int64, where each line begins in it from the line `first` on, once they were squeezed.
     """
 
@@ -24,12 +23,7 @@ class WholeLines:
     first: int = 0
 
     def squeeze(self, at: int, end: int, first: int, padding: int) -> tuple[bytearray, int]:
-        """Lines without spaces between tokens, which the scanner takes, and the end of their text.
-
-        at, end: of the lines in the buffer.
-        first: number of lines of the file before them.
-        padding: bytes to have behind that text.
-        """
+        """Lines without spaces between tokens, for the scanner, and the end of their text."""
         from gristmill.macroxue.raw.json_spaces import squeezed
 
         self.first = first
@@ -37,11 +31,7 @@ class WholeLines:
         return buffer, size
 
     def line(self, number: int, at: int, stop: int) -> bytes:
-        """A line as it is in the file.
-
-        number: of lines of the file before it.
-        at, stop: its place, if the lines were not squeezed.
-        """
+        """A line as it is in the file."""
         if self.starts is not None:
             at, stop = self.starts[number - self.first : number - self.first + 2].tolist()
         return bytes(self.buffer[at:stop])

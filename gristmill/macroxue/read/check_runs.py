@@ -18,12 +18,7 @@ from gristmill.reading.folder import HeldFile
 
 
 def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
-    """Raise BadInput where the runs do not have as many steps as the files have rows.
-
-    pack: named in the error.
-    runs: rows of the table `runs`.
-    rows: number of rows in the steps files.
-    """
+    """Raise BadInput where the runs do not have as many steps as the files have rows."""
     total = sum(run.steps for run in runs)
     if total != rows:
         raise BadInput(
@@ -34,11 +29,7 @@ def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
 
 
 def check_run_ids(pack: Path, runs: Sequence[Run]) -> None:
-    """Raise BadInput where the id of a run is none that a row can have.
-
-    pack: named in the error.
-    runs: rows of the table `runs`.
-    """
+    """Raise BadInput where the id of a run is none that a row can have."""
     for run in runs:
         if not 0 <= run.id < 1 << 32:
             raise BadInput(
@@ -65,10 +56,6 @@ def check_database_size(database: HeldFile) -> None:
 def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
     """Raise BadInput where the first or last row of a run is not where metadata.db says.
 
-    pack: named in the error.
-    runs: rows of the table `runs`, by ascending id.
-    steps: rows of the steps files.
-
     Returns the numbers of the rows that were compared as int64.
     """
     counts = np.array([run.steps for run in runs], np.int64)
@@ -89,12 +76,7 @@ def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArr
 
 
 def check_values(sidecar: str, edges: npt.NDArray[np.int64], steps: Gather, values: Gather) -> None:
-    """Raise BadInput where a sidecar has another run or step than the pack in one of these rows.
-
-    sidecar: folder, named in the error.
-    edges: row numbers to compare.
-    steps, values: rows of the steps files and of the sidecar.
-    """
+    """Raise BadInput where a sidecar has another run or step than the pack in one of these rows."""
     recorded, valued = steps.rows(edges), values.rows(edges)
     for column in ("run_id", "step_index"):
         wrong = np.flatnonzero(valued[column] != recorded[column])
@@ -111,9 +93,6 @@ def check_tables(
 ) -> None:
     """All checks of this module on a pack and its sidecar.
 
-    pack: named in errors.
-    runs: rows of the table `runs`, by ascending id.
-    steps: rows of the steps files.
     sidecar: folder of the sidecar, named in errors; None without one.
     values: rows of the sidecar; None without one.
 

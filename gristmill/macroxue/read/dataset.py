@@ -2,28 +2,31 @@
 
 See also `splits.py` for splits by run, `torch_dataset.py` for torch, and `step_stream.py`, which
 reads a whole pack from the first row to the last.
+
+Source: `docs/formats/macroxue.md#foreign-packs`, `docs/publishing.md#reading`,
+`docs/formats/macroxue.md#board-packing`, `docs/formats/macroxue.md#true-ranks`,
+`docs/formats/macroxue.md#columns`, `docs/formats/macroxue.md#splits`.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.contract import BadInput
+from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, decode_boards
+from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.read.check_runs import check_database_size, check_tables
 from gristmill.macroxue.read.gather import Gather, Indices
-from gristmill.macroxue.read.open_rows import (
-    open_pack_rows,
-    open_sidecar_rows,
-    refuse_values_of_another,
-)
-from gristmill.macroxue.read.run_query import first_column
 from gristmill.macroxue.read.splits import (
     RowSet,
     RunIds,
@@ -33,7 +36,7 @@ from gristmill.macroxue.read.splits import (
 )
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 from gristmill.reading import StaleDataset
-from gristmill.reading.folder import HeldFile, OpenFolder
+from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
@@ -47,6 +50,17 @@ __all__ = ["StaleDataset", "StepDataset"]
 
 _COPIED = ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank")
 _VALUES = ("reward", "reward_scaled", "return_raw", "return_scaled")
+
+# The connection is read-only, but ATTACH could still write to another file.
+_READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# Of a database file: 2 in both bytes means a write-ahead log, which a copy in memory cannot have.
+_JOURNAL = slice(18, 20)
 
 
 class Columns(NamedTuple):
@@ -77,7 +91,6 @@ class StepDataset(Reader[Columns]):
     Raises BadInput for a damaged file; for self-play v1 and legacy rows, naming their reader;
     where the first or last row of a run is not where metadata.db says; and where the sidecar has
     other shards, runs or steps than the pack, or was built from another version of it.
-    Source: docs/formats/macroxue.md#foreign-packs, docs/publishing.md#reading.
     """
 
     def __init__(
@@ -179,17 +192,11 @@ class StepDataset(Reader[Columns]):
         return self._counting[run_id]
 
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """The ranks of step rows [N] as uint8 [N, 16], row by row; 16 means 65536 or more.
-
-        Source: docs/formats/macroxue.md#board-packing.
-        """
+        """The ranks of step rows [N] as uint8 [N, 16], row by row; 16 means 65536 or more."""
         return decode_boards(rows["board"], rows["tile_65536_mask"])
 
     def run_ranks(self, run_id: int) -> TrueRanks:
-        """The true ranks of the rows of a run; KeyError if there is no such run.
-
-        Source: docs/formats/macroxue.md#true-ranks.
-        """
+        """The true ranks of the rows of a run; KeyError if there is no such run."""
         rows = self.rows(np.arange(*self.run_bounds(run_id)))
         return true_ranks(rows, np.zeros(1, np.int64))
 
@@ -202,7 +209,6 @@ class StepDataset(Reader[Columns]):
         step_index uint32 [N]; board_eval int32 [N]; branch_evs float32 [N, 4] and ev_legal bool
         [N, 4] in the order up, down, left, right. With a sidecar also reward, reward_scaled,
         return_raw, return_scaled float32 [N]. Raises as `rows`.
-        Source: docs/formats/macroxue.md#columns.
         """
         rows = self.rows(indices)
         columns: dict[str, npt.NDArray[Any]] = {"ranks": self.boards(rows)}
@@ -257,7 +263,6 @@ class StepDataset(Reader[Columns]):
         among: run ids to split; default None, all runs.
 
         Raises ValueError for another fraction or mode.
-        Source: docs/formats/macroxue.md#splits.
         """
         if not 0 <= held_out <= 1:
             raise ValueError(f"held_out must be a fraction of 0 to 1, not {held_out}")
@@ -280,7 +285,6 @@ class StepDataset(Reader[Columns]):
         params: values of the placeholders of both; default none.
 
         Raises as `runs`, and ValueError where a run or game is on both sides.
-        Source: docs/formats/macroxue.md#splits.
         """
         sides = self.runs(train, params), self.runs(held_out, params)
         refuse_sharing(self.run_table, *sides)
@@ -312,3 +316,81 @@ class StepDataset(Reader[Columns]):
                 f"these {len(rows)} rows of {len(rows.run_ids)} runs are of another dataset, and"
                 f" not those of {self.pack}: take rows of this dataset, by split or rows_of"
             )
+
+
+def open_pack_rows(pack: OpenFolder) -> Gather:
+    """The rows of all steps files of a pack or pool.
+
+    Raises BadInput for a missing or damaged file, for foreign rows, and for files of different
+    layouts.
+    """
+    names = [file.name for file in step_files(pack.inside)]
+    maps = []
+    for name in names:
+        file = pack.file(name)
+        refuse_foreign_rows(file)
+        maps.append(open_steps(file))
+        if maps[-1].dtype != maps[0].dtype:
+            raise BadInput(
+                pack.path / name,
+                f"has another row layout than {names[0]}: pack or merge again",
+            )
+    return Gather(maps)
+
+
+def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
+    """The rows of all files of a value sidecar.
+
+    Raises BadInput for a missing or damaged file, and for other shards than those of the pack.
+    """
+    names = [file.name for file in value_files(sidecar.inside)]
+    values = Gather([open_values(sidecar.file(name)) for name in names])
+    if values.counts != steps.counts:
+        raise BadInput(
+            sidecar.path,
+            f"has shards of {values.counts} rows, the pack of {steps.counts}:"
+            " build the sidecar of this pack",
+        )
+    return values
+
+
+def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
+    """Raise BadInput where the records say that a sidecar was built from another version."""
+    if made_from_another(sidecar, pack):
+        raise BadInput(
+            sidecar.path,
+            f"was built from another version of {pack.path}: build the sidecar again",
+        )
+
+
+def _authorize(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+
+
+def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> set[Any]:
+    """The different values in the first column of a query.
+
+    database: metadata.db of a pack or pool. It is queried as a copy in memory, because SQLite
+        opens files by their path, which may lead to a rebuilt pack.
+
+    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
+    OverflowError for a number of more than 64 bits with its sign; BadInput for a damaged database.
+    """
+    with database.reading() as path:
+        octets = bytearray(path.read_bytes())
+    octets[_JOURNAL] = b"\1\1"
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(bytes(octets))
+        db.set_authorizer(_authorize)
+        try:
+            return {row[0] for row in db.execute(sql, params)}
+        except OverflowError as error:
+            raise OverflowError(
+                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
+                "is in the table as seed - 2**64"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode not in _DAMAGED:
+                raise
+            rule = f"SQLite cannot read it ({error}): build the pack again, or copy it again"
+            raise BadInput(database.path, rule) from error

@@ -1,6 +1,8 @@
 """Single steps of a pack, by row or by run and step, for views and the command line.
 
 See also `dataset.py`: many rows at a time, for training.
+
+Source: `docs/formats/macroxue.md#columns`.
 """
 
 from __future__ import annotations
@@ -28,18 +30,11 @@ from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 class PackedStep:
     """One row of a pack in Python numbers.
 
-    row: its number in the pack.
     run: of the row, as metadata.db has it.
-    step_index: as stored.
     ranks: 16 ranks, row by row; true ranks where they are known, else at most 16.
     move: 0 up, 1 down, 2 left, 3 right.
     evs: the four branch_evs in that order.
-    ev_legal: the bits as stored.
     legal: the bits of ev_legal whose moves change the board; tuple rows store all four bits.
-    valuation: name of its valuation type.
-    board_eval: as stored.
-
-    Source: docs/formats/macroxue.md#columns.
     """
 
     row: int

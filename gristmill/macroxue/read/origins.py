@@ -1,6 +1,8 @@
 """From a run or row of 2048 to the line and bytes of its raw files.
 
-See also `trace.py`: the line of trace.jsonl. Source: docs/formats/macroxue.md#trace.
+See also `trace.py`: the line of trace.jsonl.
+
+Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#step-object`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ _DROPS: Final = "drops/macroxue"
 def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
     """Trace a run of a pack or pool, or one of its steps.
 
-    folder: a pack or pool.
     run: run id, from 0.
     step: a `step_index` of the run; None (the default) for the whole run.
 
@@ -43,7 +44,6 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files.
 
-    folder: a value sidecar.
     row: number of the row, from 0.
 
     Raises NotTraced where the pack is gone or was built again, and GristmillError where it has no
@@ -101,7 +101,6 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
     row: number of the row in its run, from 0. Blank lines have no row.
 
     Raises GristmillError where the file has fewer rows, BadInput where it is damaged.
-    Source: docs/formats/macroxue.md#step-object.
     """
     begin = 0
     try:

@@ -70,12 +70,9 @@ def _fraction(run: Run, seed: int) -> float:
 def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
     """Ids of held out runs as uint32 [R]: each run by a hash of its own facts.
 
-    runs: to split.
     held_out: fraction of the runs, 0 to 1; the result has about so many.
-    seed: of the split.
 
     A game that is held out in one pack is held out in each pool of that pack.
-    Source: docs/formats/macroxue.md#splits.
     """
     return np.array([run.id for run in runs if _fraction(run, seed) < held_out], np.uint32)
 
@@ -83,12 +80,7 @@ def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
 def held_by_permutation(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
     """Ids of held out runs as uint32 [R]: the first ceil(held_out * runs) of a permutation.
 
-    runs: to split, in order of id.
-    held_out: fraction of the runs, 0 to 1.
-    seed: of the PCG64 permutation.
-
     A run that is the same game as one of them is held out too.
-    Source: docs/formats/macroxue.md#splits.
     """
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(runs))
     chosen = {identity(runs[i]) for i in order[: math.ceil(held_out * len(runs))]}
@@ -96,11 +88,7 @@ def held_by_permutation(runs: Sequence[Run], held_out: float, seed: int) -> RunI
 
 
 def refuse_sharing(runs: Sequence[Run], train: RunIds, held_out: RunIds) -> None:
-    """Raise ValueError, naming the first such run, where a run or game is on both sides.
-
-    runs: of the pack.
-    train, held_out: run ids uint32 of both sides.
-    """
+    """Raise ValueError, naming the first such run, where a run or game is on both sides."""
     training = {int(run_id) for run_id in train}
     held = {int(run_id) for run_id in held_out}
     games = {identity(run): run.id for run in runs if run.id in training}

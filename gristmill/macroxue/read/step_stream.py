@@ -1,6 +1,8 @@
 """The rows of a pack from the first to the last, in bounded memory, compared with metadata.db.
 
 Builders and laws that read a whole pack use this module. See also `dataset.py`: random access.
+
+Source: `docs/formats/macroxue.md#value-inputs`.
 """
 
 from __future__ import annotations
@@ -28,11 +30,7 @@ BATCH_ROWS = 1 << 17
 class StepFile:
     """One steps file, with the rows [first, first + rows) of the pack.
 
-    path: the file.
     first: number of its first row in the pack.
-    rows: number of its rows.
-    dtype: of its rows.
-    offset: byte of its first row.
     """
 
     path: Path
@@ -73,7 +71,7 @@ class StepStream:
 
     Raises BadInput where a file is no steps file or is empty, and where the database has no
     runs. Reading checks that the rows stand run by run in the order of `runs`, as many as it
-    says; BadInput then names pack and run. Source: docs/formats/macroxue.md#value-inputs.
+    says; BadInput then names pack and run.
     """
 
     def __init__(self, folder: Path) -> None:

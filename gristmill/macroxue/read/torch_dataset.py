@@ -34,7 +34,6 @@ class Steps(Protocol):
 class TorchSteps(Dataset[dict[str, torch.Tensor]]):
     """Steps by number: one step for a number, a batch for a list of numbers.
 
-    steps: a StepDataset.
     rows: the rows of a split; default None, all rows.
 
     A plain data loader reads each batch at once:

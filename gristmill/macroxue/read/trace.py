@@ -1,6 +1,8 @@
 """From a run of a pack or pool to its raw files, by trace.jsonl.
 
 See also `../format/jsonl.py`, and `../builders/pack_sidefiles.py`, which writes the file.
+
+Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#trace-of-a-pool`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,7 @@ from gristmill.macroxue.format.kind_of import kind_of
 
 @dataclass(frozen=True)
 class MemberRun:
-    """The run of a pool in one of the packs that it went through.
-
-    pack: name of the pack.
-    run_id: of the run in that pack.
-    """
+    """The run of a pool in one of the packs that it went through."""
 
     pack: str
     run_id: int
@@ -33,15 +31,12 @@ class RunTrace(contract.Trace):
     """Where a run comes from: its line of trace.jsonl.
 
     run_id: of the run in this pack or pool.
-    rows: number of its rows.
     first_row: number of its first row in this pack or pool.
-    drop: name of the drop folder.
     meta, steps: POSIX paths of both raw files, relative to the drop.
     meta_bytes, meta_sha256, steps_bytes, steps_sha256: sizes and hashes of both raw files.
     members: for a pool, the packs that the run went through, the last one first; else empty.
 
     The fields of the drop are None in a pool whose member had no trace.
-    Source: docs/formats/macroxue.md#trace and docs/formats/macroxue.md#trace-of-a-pool.
     """
 
     run_id: int

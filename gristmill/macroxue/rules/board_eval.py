@@ -26,12 +26,7 @@ INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 @lru_cache(maxsize=1 << 16)
 def line_score(line: tuple[int, int, int, int]) -> int:
-    """Score of one line.
-
-    line: four ranks, each 0..31, from the end where the largest tile should be.
-
-    Source: docs/formats/macroxue.md#board-evaluation.
-    """
+    """Score of one line."""
     weights = [rank << rank for rank in line]
     score = weights[0]
     for a, b in pairwise(weights):
@@ -45,8 +40,6 @@ def board_score(ranks: Sequence[int]) -> int:
     """Score of one board; from rank 20 on it may not fit int32.
 
     ranks: 16 ranks, each 0..31, row by row.
-
-    Source: docs/formats/macroxue.md#board-evaluation.
     """
     a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q = ranks
     return (
@@ -75,7 +68,6 @@ def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
 
     Raises OverflowError, naming the first board, where a score does not fit int32, which is
     possible from rank 20 on. Raises ValueError for a rank out of range.
-    Source: docs/formats/macroxue.md#board-evaluation.
     """
     scores = board_scores(ranks)
     too_large = np.flatnonzero((scores < INT32_MIN) | (scores > INT32_MAX))
@@ -137,7 +129,6 @@ def packed_scores(
     """Scores int32 [N] of packed boards without ranks above 15.
 
     boards: uint64 [N], 16 nibbles, cell 0 the most significant.
-    table: what `line_table` returns.
     """
     total = np.zeros(len(boards), np.int32)
     for lines in (np.ascontiguousarray(boards), transposed(boards)):

@@ -1,6 +1,8 @@
 """Discounted returns of whole runs, compiled.
 
 Importing this module loads numba, so import it inside the function that needs it.
+
+Source: `docs/formats/macroxue.md#returns`.
 """
 
 from __future__ import annotations
@@ -20,9 +22,6 @@ def discounted(rewards: Any, lengths: Any, gamma: float) -> npt.NDArray[np.float
 
     rewards: float32 [N], runs one after another.
     lengths: int64 [R], the number of rows of each run, with the sum N.
-    gamma: discount of each step.
-
-    Source: docs/formats/macroxue.md#returns.
     """
     returns = np.empty(len(rewards), np.float64)
     stop = len(rewards)

@@ -47,10 +47,8 @@ _BATCH: Final = 8192
 def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
     """Slide lines.
 
-    cells: four arrays uint8 of one shape, the cells of all lines from the wall outwards.
-
-    Returns the new cells, and the ranks that the first and the second merge of each line made
-    (0: no merge). A line of four cells has at most two merges.
+    Returns the new cells, and the ranks that the first and the second merge of each line made (0:
+    no merge). A line of four cells has at most two merges.
     """
     a, b, c, d = cells
 
@@ -123,12 +121,10 @@ def move_towards(
     """Make the same move on every board.
 
     boards: uint8 [N, 16], ranks 0..31, row by row.
-    direction: UP, DOWN, LEFT or RIGHT.
 
     Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64
     [N]), and whether the board changed (bool [N]), which is whether the move is legal. Raises
     ValueError for another dtype or shape, and for a rank above 31.
-    Source: docs/formats/macroxue.md#moves.
     """
     _check(boards)
     after = np.empty(boards.shape, dtype=np.uint8)
@@ -170,7 +166,7 @@ def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
 
     boards: uint8 [N, 16], ranks 0..31, row by row.
 
-    Raises ValueError as `move_towards`. Source: docs/formats/macroxue.md#moves.
+    Raises ValueError as `move_towards`.
     """
     _check(boards)
     legal = np.zeros(len(boards), dtype=np.uint8)

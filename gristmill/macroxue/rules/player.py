@@ -64,7 +64,6 @@ def spawn(board: Ranks, dice: Dice) -> None:
     """Put a new tile on an empty cell: rank 1, or rank 2 once in ten.
 
     board: uint8 [16] with an empty cell; changed in place.
-    dice: gives the cell and the rank.
     """
     empty = np.flatnonzero(board == 0)
     cell = empty[dice.below(len(empty))]

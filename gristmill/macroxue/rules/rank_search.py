@@ -2,6 +2,8 @@
 
 See `true_ranks.py` for the rules. Importing this module loads numba, so import it inside the
 function that needs it.
+
+Source: `docs/formats/macroxue.md#true-ranks`.
 """
 
 from __future__ import annotations
@@ -186,7 +188,6 @@ def search(
 
     Returns how the ranks of each row became known as uint8 [N]: UNMASKED for a row without masked
     cell, else FOLLOWED to UNFIT.
-    Source: docs/formats/macroxue.md#true-ranks.
     """
     rows = len(ranks)
     how = np.zeros(rows, np.uint8)

@@ -13,7 +13,7 @@ These rules find the truth for nearly every row:
 4. Otherwise the row is unknown and counted. Its masked tiles count as all different, so they
    slide but never merge with one another.
 
-Source: docs/formats/macroxue.md#true-ranks.
+Source: `docs/formats/macroxue.md#true-ranks`, `docs/formats/macroxue.md#board-packing`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ def capped_ranks(rows: Rows) -> TrueRanks:
     """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is.
 
     rows: step rows [N] of either layout.
-
-    Source: docs/formats/macroxue.md#board-packing.
     """
     ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
     none = np.zeros(len(rows), np.bool_)
@@ -65,7 +63,6 @@ def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
     run_starts: int64 [R], the first row of each run; the first one is 0.
 
     Columns may hold any values: no board follows from a `move_dir` above 3.
-    Source: docs/formats/macroxue.md#true-ranks.
     """
     masks = rows["tile_65536_mask"]
     ranks = decode_boards(rows["board"], masks)

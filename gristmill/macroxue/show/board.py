@@ -45,10 +45,7 @@ _ARROWS = "↑↓←→"
 
 
 def tile_colours(rank: int) -> tuple[str, str]:
-    """The colours of a tile as in the original game: background and text.
-
-    rank: of the tile, 0 for an empty cell.
-    """
+    """The colours of a tile as in the original game: background and text."""
     background = _TILES[rank] if rank < len(_TILES) else _BEYOND
     return background, _DARK if rank <= 2 else _LIGHT
 
@@ -93,8 +90,6 @@ def _arrow(move: int) -> str:
 def bar_lengths(evs: Sequence[float], legal: int, absolute: bool) -> list[float]:
     """Lengths of the bars of four expected values, 0 to 1; 0 for an illegal move.
 
-    evs: expected values of up, down, left, right.
-    legal: their bits, bit 0 for up.
     absolute: whether the values are chances of 0 to 1, which are the lengths. Otherwise the best
         legal move has length 1 and the worst 0.1, because search values have no natural zero.
     """
@@ -130,14 +125,6 @@ def board_svg(
     absolute: bool = False,
 ) -> str:
     """SVG of a board: an arrow for the chosen move, and a bar for each expected value.
-
-    ranks: 16 ranks, row by row.
-    move: the chosen move: 0 up, 1 down, 2 left, 3 right.
-    evs: expected values of up, down, left, right.
-    legal: bits of the legal moves, bit 0 for up.
-    title: text above the bars, default none.
-    notes: lines of text below the bars, default none.
-    absolute: as in `bar_lengths`, default False.
 
     The text has about 2.7 kB. Raises ValueError for another number of ranks or values, and for a
     move above 3.

@@ -27,11 +27,9 @@ _DROPS_SHOWN = 8
 def origin_table(pool: Path) -> str:
     """Markdown: the pack and the raw drops that the rows and runs of a pool came from.
 
-    pool: folder of the pool.
-
-    One line for each member, in order: its runs and rows, its percentage of the rows, its run
-    ids, its first row, its highest score, and the raw drops in its trace. Raises BadInput where
-    the folder is no pool, or has no trace.jsonl.
+    One line for each member, in order: its runs and rows, its percentage of the rows, its run ids,
+    its first row, its highest score, and the raw drops in its trace. Raises BadInput where the
+    folder is no pool, or has no trace.jsonl.
     """
     members = pool_members(pool)
     runs = read_runs(pool / "metadata.db")

@@ -25,8 +25,6 @@ _RUNS_SHOWN = 3
 def pack_preview(path: Path) -> dict[str, str]:
     """Markdown documents that show a pack or pool, by title.
 
-    path: folder of the pack or pool.
-
     Together they have less than 100 kB for any number of runs and rows. Only the tables and nine
     rows are read. Raises BadInput where files are missing or disagree.
     """

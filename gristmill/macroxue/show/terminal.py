@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def shown_row(path: Path, row: int) -> Iterator[RenderableType]:
     """Yield the picture of one row.
 
-    path: folder of a pack or pool.
     row: its number, from 0.
 
     Raises GristmillError where there is no such row.
@@ -29,23 +28,12 @@ def shown_row(path: Path, row: int) -> Iterator[RenderableType]:
 
 
 def shown_step(path: Path, run: int, step: int) -> Iterator[RenderableType]:
-    """Yield the picture of one step.
-
-    path: folder of a pack or pool.
-    run: id of the run.
-    step: the step_index.
-
-    Raises GristmillError where there is no such run or step.
-    """
+    """Yield the picture of one step. Raises GristmillError where there is no such run or step."""
     yield step_text(Pack(path).find(run, step))
 
 
 def shown_run(path: Path, run: int, count: int) -> Iterator[RenderableType]:
     """Yield the facts of a run in one line, then pictures of some of its steps.
-
-    path: folder of a pack or pool.
-    run: id of the run.
-    count: largest number of steps, which have even distances.
 
     Raises GristmillError where there is no such run.
     """

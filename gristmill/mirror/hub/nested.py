@@ -21,11 +21,6 @@ def left_behind(
 ) -> dict[Entry, list[str]]:
     """Files of nested artifacts in the repository that are not nested in an artifact here.
 
-    repository, head: what is looked at.
-    folder: of the artifact in the data root, whose data differ from those in the repository.
-    artifact: its path in the data root.
-    own: paths of its files in the repository, which are no records of others.
-
     Returns, for each of them, those of the files in its record that the repository has. Raises
     HubError where the repository cannot be read, or a record in it.
     """

@@ -31,10 +31,7 @@ class Abilities:
     place: rename to a name that is free, and only there (`RENAME_NOREPLACE`).
     exchange: swap two folders in one step (`RENAME_EXCHANGE`).
     rename_over: rename a file over another one.
-    hard_links: a second name for a file.
     locks: a lock that a second holder is refused (flock).
-    flush_files, flush_folders: fsync.
-    links: symbolic links.
     case: names that differ in case alone are two names.
     """
 
@@ -84,9 +81,7 @@ _trying = threading.Lock()
 
 
 def abilities(folder: Path) -> Abilities:
-    """The abilities of the file system of `folder`, tried once in a process.
-
-    folder: exists. A folder is made in it and removed again.
+    """The abilities of the file system of `folder`, tried once in a process by a folder made in it.
 
     Raises OSError where nothing can be written there.
     """

@@ -113,10 +113,7 @@ def await_free(lock: Path, seconds: float) -> None:
 
 @contextmanager
 def of_file(descriptor: int, lock: Path) -> Iterator[None]:
-    """Let `confirm` compare a lock file with its path while the body runs.
-
-    descriptor: of the open file, whose lock the caller holds.
-    """
+    """Let `confirm` compare a lock file, whose lock the caller holds, with its path in the body."""
     _of_thread()
     held = (descriptor, lock)
     _mine.files.append(held)

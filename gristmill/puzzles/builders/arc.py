@@ -45,7 +45,6 @@ _ZERO: Final = ord("0")
 class ArcSummary(DatasetSummary):
     """What was built, by ARC's own counts.
 
-    tasks: source tasks.
     duplicates_removed: draws whose puzzle their group has already.
     not_full: tasks with fewer augmentations than `num_aug`, after all draws.
     leaks_dropped: test pairs that are left out, because training has them.
@@ -100,7 +99,6 @@ def build_arc(
 
     Raises BadInput for a source or task that breaks a rule, an id that two files have, a test
     pair that training has (see `arc_leaks.select`), and a split without examples.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     folders = source_folders(dirs)
     tasks: list[ArcTask] = []
@@ -138,10 +136,7 @@ def build_arc(
 
 @dataclass(frozen=True)
 class MakeArc:
-    """Makes the batches of some tasks: the tasks themselves, then their augmentations.
-
-    seed, num_aug: of the config.
-    """
+    """Makes the batches of some tasks: the tasks themselves, then their augmentations."""
 
     seed: int
     num_aug: int

@@ -77,7 +77,6 @@ def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     Raises BadInput for an id that two files have, for a test pair that another task has for
     training, and for one that is a demonstration of its own task; with `leaks = "drop"` only for
     files of one id and one role that differ.
-    Source: `docs/formats/puzzles.md#leaks`.
     """
     drops = config.leaks == "drop"
     files: dict[str, list[ArcTask]] = defaultdict(list)

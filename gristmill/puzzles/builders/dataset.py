@@ -3,6 +3,8 @@
 A builder for a new kind of puzzle says how its tokens are numbered, splits its sources into tasks,
 and turns a task into batches; everything else is here: workers, parts that outlive a kill, indices,
 identifiers, metadata, origins. See also docs/adding-a-puzzle.md.
+
+Source: `docs/formats/puzzles.md#contract`.
 """
 
 from __future__ import annotations
@@ -93,7 +95,6 @@ def build_dataset(
 
     Raises BadInput where a split would have no example; ValueError where batches break the
     encoding; WorkerDied and what `plan.make` raises.
-    Source: docs/formats/puzzles.md#contract
     """
     _check_plan(plan)
     out.mkdir()

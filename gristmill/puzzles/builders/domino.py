@@ -1,6 +1,6 @@
 """Domino games become a dataset: sample games, remove those that are the same, augment.
 
-Source: docs/formats/puzzles.md#domino
+Source: `docs/formats/puzzles.md#domino`, `docs/formats/puzzles.md#leaks`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def build_domino(
 
     Raises BadInput where a test game is also a training game and `config.leaks` is `refuse`, or
     where a split would be empty.
-    Source: docs/formats/puzzles.md#domino, docs/formats/puzzles.md#leaks
     """
     config = config or DominoConfig()
     train, train_forms, train_twice = _distinct("train", config)

@@ -1,7 +1,8 @@
 """Rated CSV files of mazes become a dataset.
 
 The mazes are read once, into one file of tokens beside the parts; tasks name rows of it.
-Source: docs/formats/puzzles.md#maze
+
+Source: `docs/formats/puzzles.md#maze`, `docs/formats/puzzles.md#leaks`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,6 @@ def build_maze(
     that a folder lacks, or has packed, or in capitals; for a folder that is named twice; where a
     test maze is also a training maze up to symmetry and `config.leaks` is `refuse`; where a split
     has no maze.
-    Source: docs/formats/puzzles.md#maze, docs/formats/puzzles.md#leaks
     """
     config = config or MazeConfig()
     folders = labelled_folders(source_folders(csv_dir))

@@ -44,8 +44,6 @@ _SHOWN: Final = 10
 def chosen_rows(table: Table, config: SudokuConfig, counts: Counter[str]) -> dict[str, RowNumbers]:
     """The rows of each split in the order of the dataset.
 
-    counts: of rows left out, changed.
-
     Raises BadInput for leaks, where they are refused.
     """
     chosen: dict[str, RowNumbers] = {}
@@ -272,7 +270,6 @@ def build_sudoku(
     links: what happens to links in the folders; default: they are refused.
 
     Raises BadInput with file and line for what breaks a rule, and with the rows of leaks.
-    Source: docs/formats/puzzles.md#sudoku
     """
     folders = source_folders(csv_dir)
     counts: Counter[str] = Counter()

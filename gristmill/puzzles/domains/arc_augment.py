@@ -2,7 +2,8 @@
 
 An augmentation changes the colours, then turns or mirrors all grids of a task. See also
 `arc_kernels.py`: the draws of a task, compiled.
-Source: `docs/formats/puzzles.md#arc-augmentation`.
+
+Source: `docs/formats/puzzles.md#arc-augmentation`, `docs/formats/puzzles.md#arc`.
 """
 
 from __future__ import annotations
@@ -60,11 +61,7 @@ def training_places(
 ) -> npt.NDArray[np.int16]:
     """Row and column at which each training example of a task begins: int16 [n * pairs, 2].
 
-    seed: of the build. base: id of the task.
     shapes: int32 [pairs, 2, 2], height and width of input and label of each pair.
-    numbers, symmetries: of the n augmentations, that of the task itself included.
-
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     from gristmill.puzzles.domains.arc_kernels import draw_places
 
@@ -75,10 +72,7 @@ def training_places(
 
 
 def is_base(text: str) -> bool:
-    """Whether a text can be the id of a task: 1 to 100 printable letters, without `_` or `<` first.
-
-    Source: `docs/formats/puzzles.md#arc`.
-    """
+    """Whether a text can be a task id: 1 to 100 printable letters, without `_` or `<` first."""
     is_named = 0 < len(text) <= MOST_BASE and text.isprintable()
     return is_named and "_" not in text and not text.startswith("<")
 
@@ -89,7 +83,6 @@ def aug_id(base: str, augmentation: Augmentation) -> str:
     base: id of the task, without `_`.
 
     Raises GristmillError for a base or an augmentation whose id could not be parsed.
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     made = f"{base}_t{augmentation.symmetry}_{augmentation.colours}"
     parse_id(made)
@@ -100,7 +93,6 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     """Return the id of the task and the augmentation, None for the task itself.
 
     Raises GristmillError for what is no id of a puzzle, such as the blank identifier.
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     found = _ID.fullmatch(identifier) if isinstance(identifier, str) else None
     is_puzzle = found is not None and is_base(found[1])
@@ -145,8 +137,6 @@ def augmentation(seed: int, base: str, number: int) -> Augmentation:
 
     seed: of the build. base: id of the task.
     number: of the draw, from 1; 0 for the task itself.
-
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     from gristmill.puzzles.domains.arc_kernels import draws
 
@@ -161,8 +151,6 @@ def task_hash(pairs: Iterable[tuple[Grid, Grid]]) -> str:
     """Return the hash of a puzzle, which the order of its pairs does not change, in hex.
 
     pairs: input and output of each pair, uint8 [height, width].
-
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     texts = sorted(f"{_grid_hash(before)}|{_grid_hash(after)}" for before, after in pairs)
     return hashlib.sha256("|".join(texts).encode()).hexdigest()

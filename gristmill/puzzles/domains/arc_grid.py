@@ -1,7 +1,8 @@
 """ARC grids as sequences of 900 tokens: placed in 30 x 30 cells with a border of EOS, and back.
 
 A label without loss is PAD, so EOS is the only sign of where a grid ends.
-Source: `docs/formats/puzzles.md#arc`.
+
+Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#arc-scoring`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ def checked_grid(grid: npt.ArrayLike) -> Grid:
     grid: integers 0 to 9 of any type, in two dimensions of 1 to 30; lists and tensors count, too.
 
     Raises ValueError for something else, such as rows of several lengths.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     try:
         cells = np.asarray(grid)
@@ -72,7 +72,6 @@ def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
     EOS is in the row below the grid, over its width, and in the column to its right, over its
     height, where the 30 x 30 cells have them; the corner between them stays PAD.
     Raises ValueError for what `checked_grid` refuses, and for a grid that does not fit.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     grid = checked_grid(grid)
     bottom, right = row + grid.shape[0], column + grid.shape[1]
@@ -93,7 +92,6 @@ def decode(tokens: npt.NDArray[np.integer]) -> Placed:
     tokens: integers [900], as `encode` makes them.
 
     Raises ValueError where they are not the tokens of one grid with its border, and says why.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     cells = _cells(tokens)
     if cells.min() < PAD or cells.max() >= VOCAB_SIZE:
@@ -121,7 +119,6 @@ def read_answer(tokens: npt.NDArray[np.integer], row: int = 0, column: int = 0) 
     It is the largest rectangle of colours that begins there; of several that are equally large the
     one with the fewest rows, as in the original.
     Raises ValueError for other tokens than 900 integers, and a place outside of 30 x 30 cells.
-    Source: `docs/formats/puzzles.md#arc-scoring`.
     """
     if not (0 <= row < SIDE and 0 <= column < SIDE):
         raise ValueError(f"{(row, column)} is not within 30 x 30 cells")

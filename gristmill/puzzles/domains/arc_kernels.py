@@ -231,11 +231,6 @@ def write_examples(
 ):
     """Write the examples of a task and its augmentations.
 
-    key: of the translations of the task, uint64.
-    moved: whether the grids are translated: all but one example of each puzzle.
-    cells, starts, shapes: the task.
-    pairs: int64, numbers of the pairs that are written.
-    numbers, symmetries, colours: the augmentations, from `kept_draws`.
     inputs, labels: uint8 [augmentations * pairs, 900], zeros; written.
     """
     state = np.zeros(1, np.uint64)
@@ -304,9 +299,7 @@ def canonical_pair(cells, starts, shapes, pair):
 def draw_places(key, shapes, numbers, symmetries, places):
     """Draw where the training examples of a task begin, as `write_examples` does.
 
-    key: of the translations of the task, uint64.
     shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
-    numbers, symmetries: of the augmentations.
     places: int16 [augmentations * pairs, 2], row and column; written.
     """
     state = np.zeros(1, np.uint64)

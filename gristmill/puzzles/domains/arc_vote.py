@@ -1,4 +1,7 @@
-"""Answers to augmented ARC puzzles, back in the frame of the task, and their votes."""
+"""Answers to augmented ARC puzzles, back in the frame of the task, and their votes.
+
+Source: `docs/formats/puzzles.md#arc-scoring`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ def inverse(identifier: str, grid: Grid) -> Grid:
 
     Raises GristmillError for a text that is no id of a puzzle, and for what is no grid: other
     colours, no integers, another number of dimensions, no cell, or more than 30 x 30.
-    Source: `docs/formats/puzzles.md#arc-scoring`.
     """
     augmentation = parse_id(identifier)[1] or Augmentation()
     try:
@@ -40,7 +42,6 @@ def arc_vote(answers: Iterable[tuple[str, Grid | None]]) -> list[tuple[Grid, int
     Returns grids, uint8, with their votes. Of equally many votes the smaller grid is first, by
     height, width, and cells; the order of the answers changes nothing.
     Raises GristmillError for answers of several tasks, and as `inverse`.
-    Source: `docs/formats/puzzles.md#arc-scoring`.
     """
     votes: Counter[tuple[tuple[int, ...], bytes]] = Counter()
     tasks = set()

@@ -29,7 +29,6 @@ def affine(symmetry: int, height: int, width: int) -> tuple[int, int, int]:
 
     Cell (r, c) of the transformed grid is cell `start + r * down + c * right` of the grid before,
     row by row. It has no imports, so that a kernel can compile it: `kernel()(affine)`.
-    Source: `docs/formats/puzzles.md#symmetries`.
     """
     if symmetry == 0:
         return 0, width, 1
@@ -61,7 +60,6 @@ def transform(grid: npt.NDArray[Scalar], symmetry: int) -> npt.NDArray[Scalar]:
 
     Returns [height, width] or [width, height] of the same dtype, C order.
     Raises ValueError for another symmetry.
-    Source: `docs/formats/puzzles.md#symmetries`.
     """
     height, width = grid.shape
     shape = (width, height) if turns(symmetry) else (height, width)
@@ -71,12 +69,8 @@ def transform(grid: npt.NDArray[Scalar], symmetry: int) -> npt.NDArray[Scalar]:
 def index_map(symmetry: int, height: int, width: int) -> npt.NDArray[np.int32]:
     """Return where each cell of a transformed grid comes from, row by row.
 
-    symmetry: 0 to 7.
-    height, width: of the grid before.
-
-    Returns int32 [height * width]: `after.flat[k] == before.flat[index_map[k]]`.
-    Raises ValueError for another symmetry.
-    Source: `docs/formats/puzzles.md#symmetries`.
+    Returns int32 [height * width]: `after.flat[k] == before.flat[index_map[k]]`. Raises ValueError
+    for another symmetry.
     """
     if symmetry not in range(SYMMETRIES):
         raise ValueError(f"{symmetry!r} is no symmetry: the ids are 0 to {SYMMETRIES - 1}")
@@ -91,7 +85,5 @@ def index_maps(side: int) -> npt.NDArray[np.int32]:
     """Return the index maps of all symmetries of a square grid, int32 [8, side * side].
 
     side: cells of one side. The same array comes back for the same side: do not change it.
-
-    Source: `docs/formats/puzzles.md#symmetries`.
     """
     return np.stack([index_map(symmetry, side, side) for symmetry in range(SYMMETRIES)])

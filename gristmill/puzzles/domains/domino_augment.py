@@ -71,8 +71,6 @@ def augmentation(seed: int, source: str, number: int, kind: str) -> Change:
     source: split and number of the game, as `train:17`.
     number: of the draw, from 1.
     kind: `reversal` or `modular`.
-
-    Source: docs/formats/puzzles.md#domino-augmentation
     """
     if number == 0:
         return Change()

@@ -2,7 +2,7 @@
 
 Each rule has a name and a bit.
 
-Source: docs/formats/puzzles.md#maze
+Source: `docs/formats/puzzles.md#maze`, `docs/formats/puzzles.md#leaks`.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -70,7 +70,6 @@ def canonical(inputs: Integers) -> list[bytes]:
 
     Returns 16 bytes for each maze: of the sha256 of the least of its eight transforms, as bytes.
     Raises ValueError where the mazes are not square.
-    Source: docs/formats/puzzles.md#leaks
     """
     side = side_of(inputs.shape[1])
     if side is None:

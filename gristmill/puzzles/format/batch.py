@@ -1,4 +1,7 @@
-"""Examples of a dataset while it is built: tokens, origins, puzzles and groups."""
+"""Examples of a dataset while it is built: tokens, origins, puzzles and groups.
+
+Source: `docs/formats/puzzles.md#contract`, `docs/formats/puzzles.md#trace`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,6 @@ class Batch:
     names: identifiers of the puzzles; None where none has one.
 
     Raises ValueError where the shapes do not fit together, and for other types.
-    Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#trace
     """
 
     inputs: Integers

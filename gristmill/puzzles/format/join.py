@@ -27,9 +27,7 @@ class SetFiles:
     """Writes the files of one set of a split.
 
     out: the staged dataset; the folders of the files are there.
-    key: split and set.
     parts: of the build, in order; those without the set are passed over.
-    seq_len: tokens of an example.
 
     examples, puzzles, groups: of all parts.
     """
@@ -46,8 +44,6 @@ class SetFiles:
         self, dtype: npt.DTypeLike, advance: Callable[[int], None]
     ) -> list[Callable[[], tuple[str, FileNote]]]:
         """Functions that write inputs, labels and origins; each returns path and note of its file.
-
-        dtype: of the tokens. advance: called with the number of rows written.
 
         They may run in several threads: NumPy, the hash and the system let go of Python's lock.
         """

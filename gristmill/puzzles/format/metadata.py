@@ -27,7 +27,6 @@ class Encoding:
     blank_identifier_id: the identifier of puzzles without one; default 0.
 
     Raises ValueError for numbers that exclude each other.
-    Source: docs/formats/puzzles.md#contract
     """
 
     seq_len: int
@@ -67,8 +66,6 @@ class PuzzleDatasetMetadata:
     total_groups: groups of all sets.
     mean_puzzle_examples: examples of all sets, divided by their puzzles.
     sets: names of the sets, in the order in which training reads them.
-
-    Source: docs/formats/puzzles.md#contract
     """
 
     pad_id: int
@@ -90,8 +87,6 @@ class PuzzleDatasetMetadata:
 
 def parsed_metadata(text: bytes, path: Path) -> PuzzleDatasetMetadata:
     """The metadata in the bytes of `dataset.json`; keys that are not known are ignored.
-
-    path: of the file, for messages.
 
     Raises BadInput where a key is missing or has a value of another type.
     """

@@ -24,10 +24,7 @@ _NAMES: Final = "names"
 
 
 def write_part(path: Path, batches: Mapping[Sets, Batch]) -> dict[str, Any]:
-    """Write batches into a new file; returns the summary that `PartBatches` needs.
-
-    batches: by split and set.
-    """
+    """Write batches into a new file; returns the summary that `PartBatches` needs."""
     layout: list[dict[str, Any]] = []
     with HashedFile(path) as file:
         for (split, set_name), batch in batches.items():

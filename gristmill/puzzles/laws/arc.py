@@ -50,10 +50,8 @@ _INVERSE: Final = "is not the first puzzle of the group after the augmentation o
 class _Built:
     """What a dataset holds of one file.
 
-    base: id of the task.
     pairs: of the first puzzles, by their numbers.
     draws: int64 by split, the numbers of the draws of the group, 0 for the task itself.
-    numbers: by split, of its pairs.
     """
 
     base: str = ""
@@ -68,8 +66,6 @@ _Tasks = dict[int, _Built]
 
 def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
     """Yield the files whose task the dataset does not hold as its seed augments it.
-
-    tasks: what the sets hold, by the number of the file.
 
     No test pair is a demonstration of its task. The hash of the pairs is the one noted at reading;
     the draws of the group are those that the seed gives, up to `num_aug`, without the ones that
@@ -115,15 +111,12 @@ def _draws(file: SourceFile, built: _Built, seed: int, most: int) -> Iterator[Vi
 def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yield what breaks the rules of ARC in a dataset.
 
-    dataset: or its folder, published or staged.
-
     Each row is one grid of colours with its border of EOS, for input and label at one place; the
     examples of the test split begin at (0, 0), as one of each training puzzle does; where the
     origins are known, the others begin where the seed draws. Every puzzle is the first of its group
     after the augmentation that its id names and its seed draws. The first puzzles have the hashes
     of their source files, and their groups all augmentations that the seed gives them, none twice.
     No test pair is a demonstration of its task.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     dataset = Dataset.of(dataset)
     return or_unreadable(_arc_laws(dataset), str(dataset.folder))

@@ -1,4 +1,7 @@
-"""The identifiers of an ARC dataset, taken apart: tasks and augmentations as arrays."""
+"""The identifiers of an ARC dataset, taken apart: tasks and augmentations as arrays.
+
+Source: `docs/formats/puzzles.md#arc-augmentation`.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,6 @@ def parsed(listed: Sequence[str]) -> Identifiers:
     """Take identifiers apart.
 
     listed: the content of `identifiers.json`, the blank one first.
-
-    Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
     numbers: dict[str, int] = {}
     task = np.full(len(listed), -1, np.int64)
@@ -83,10 +84,7 @@ def _augments(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Violation]:
-    """Yield identifiers that are no ids of ARC puzzles.
-
-    listed: the content of `identifiers.json`. found: the same, taken apart.
-    """
+    """Yield identifiers that are no ids of ARC puzzles."""
     few = Few(names.IDENTIFIERS, "{count:,} in all")
     for number in (1 + np.flatnonzero(found.task[1:] < 0)).tolist():
         yield from few.at("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")

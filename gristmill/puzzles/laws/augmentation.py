@@ -33,7 +33,6 @@ def augmentation_law(
 
     Padding keeps its positions in inputs, and the labels without loss keep theirs. At most 20 rows
     of a set are named, and the rest is counted. Raises ValueError for positions outside of a row.
-    Source: docs/formats/puzzles.md#augmentation-law
     """
     return or_unreadable(_violations(Dataset(folder), fixed, separators), str(folder))
 

@@ -250,12 +250,9 @@ class _Seen:
 def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of Domino in a dataset.
 
-    dataset: or its folder, published or staged.
-
     The first 20 violations of each law are named, the others counted. Where augmentations are
     modular, as in a dataset without a trace, their rows may break `label_not_heaviest` and
     `tile_not_low_high`.
-    Source: docs/formats/puzzles.md#domino
     """
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")

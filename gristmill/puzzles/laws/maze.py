@@ -1,4 +1,7 @@
-"""What must hold of mazes: every row, every group, and the splits beside each other."""
+"""What must hold of mazes: every row, every group, and the splits beside each other.
+
+Source: `docs/formats/puzzles.md#maze`.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -27,12 +30,9 @@ _BATCH_BYTES: Final = 1 << 20
 def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of mazes in a dataset.
 
-    dataset: or its folder, published or staged.
-
     Walls, start and goal, and the path are compared in the first row of each group; the other rows
-    of a group must be its symmetries 1 to 7, token by token. The first 20 violations
-    of each law are named, the others counted.
-    Source: docs/formats/puzzles.md#maze
+    of a group must be its symmetries 1 to 7, token by token. The first 20 violations of each law
+    are named, the others counted.
     """
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")

@@ -21,13 +21,10 @@ _FIRST: Final = "first_repeats/"
 def puzzle_notes(folder: Path) -> Iterator[Violation]:
     """Find what is unusual in the sources of a dataset; the check `noteworthy` warns of it.
 
-    folder: of the dataset.
-
     Yields these notes, each with a number and examples:
     equal_tasks: ARC tasks that have the pairs of an earlier one; they are kept.
     repeated_puzzles: rows of tables or banks that an earlier one is the same as; they are left out.
     sources: they cannot be read.
-    Source: docs/formats/puzzles.md#notes
     """
     try:
         sources = read_sources(folder / SOURCES)

@@ -37,7 +37,6 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     Each finding is one of the names of `checks.described`, or `encoding`, `identifier`,
     `clues_differ`, `not_unique`, `not_augmentation`, `repeated`, `duplicate` or `leak`. See also
     `trace.py`: origins are those of their groups.
-    Source: docs/formats/puzzles.md#sudoku-findings
     """
     dataset = Dataset.of(dataset)
     return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))

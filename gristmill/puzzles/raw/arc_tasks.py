@@ -80,11 +80,8 @@ class ArcTask:
 def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
     """Read the tasks of a source: `*.json` of each of its sub-folders, in the order of their paths.
 
-    source: the folder, such as `ARC-AGI/data` or `ConceptARC/corpus`.
-    links: what happens to links; default: they are refused.
-
     Raises BadInput for a file that cannot be opened by the rules of drops, and as `task_entries`
-    and `parse_task`. Source: `docs/formats/puzzles.md#arc`.
+    and `parse_task`.
     """
     return [read_task(source, entry.name, links) for entry in task_entries(source, links)]
 
@@ -98,12 +95,9 @@ def read_task(source: Path, name: str, links: LinkRule = REFUSE_LINKS) -> ArcTas
 def task_entries(source: Path, links: LinkRule = REFUSE_LINKS) -> list[Entry]:
     """The files of the tasks of a source, sorted by their paths.
 
-    source, links: as for `read_tasks`.
-
-    Files with other endings do not count, nor do names that begin with a dot.
-    Raises BadInput for a source without tasks, a `.json` file that is not directly in a
-    sub-folder, a packed one, one of a form that is not read, and `Evaluation` in capitals.
-    Source: `docs/formats/puzzles.md#arc`.
+    Files with other endings do not count, nor do names that begin with a dot. Raises BadInput for a
+    source without tasks, a `.json` file that is not directly in a sub-folder, a packed one, one of
+    a form that is not read, and `Evaluation` in capitals.
     """
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
@@ -150,15 +144,7 @@ def _tasks(source: Path, entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def parse_task(octets: bytes, source: Path, name: str) -> ArcTask:
-    """Parse the file of a task.
-
-    octets: its bytes.
-    source: folder of the source, for errors. name: path of the file in it: its stem is the id,
-        where the file has no key `name`.
-
-    Raises BadInput, which names file, pair and rule.
-    Source: `docs/formats/puzzles.md#arc`.
-    """
+    """Parse the file of a task. Raises BadInput, which names file, pair and rule."""
     path = source / name
     task = _object(octets, path)
     for key in task:

@@ -41,7 +41,7 @@ def source_files(kind: str, folder: Path, links: LinkRule = REFUSE_LINKS) -> lis
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a link, pipe, socket or device with the name of such a file, OSError where
-    a folder cannot be read. Source: `docs/formats/puzzles.md#recipes`.
+    a folder cannot be read.
     """
     found = []
     depth, endings = (_ARC_DEPTH, _TASKS) if kind == _ARC else (0, _TABLES)
@@ -81,7 +81,7 @@ def account(
         of its folders are read; a drop that none names is taken for what its files are.
 
     Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
-    read. Source: `docs/formats/puzzles.md#recipes`.
+    read.
     """
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():

@@ -1,4 +1,7 @@
-"""The folders of a build's sources, before anything in them is read: there, named, in order."""
+"""The folders of a build's sources, before anything in them is read: there, named, in order.
+
+Source: `docs/formats/puzzles.md#recipes`, `docs/formats/puzzles.md#trace`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ def source_folders(sources: Sequence[Path] | Path) -> list[Path]:
     sources: a folder, or several.
 
     Raises BadInput for a source that is missing, or no folder.
-    Source: `docs/formats/puzzles.md#recipes`.
     """
     folders = [sources] if isinstance(sources, Path) else list(sources)
     for folder in folders:
@@ -27,10 +29,7 @@ def source_folders(sources: Sequence[Path] | Path) -> list[Path]:
 
 
 def source_labels(folders: Sequence[Path]) -> dict[Path, str]:
-    """The name of each source: as much of the end of its path as tells it from the others.
-
-    Source: `docs/formats/puzzles.md#trace`.
-    """
+    """The name of each source: as much of the end of its path as tells it from the others."""
     parts = {folder: folder.absolute().parts[1:] for folder in folders}
     for length in range(1, max(map(len, parts.values()), default=1) + 1):
         labels = {folder: "/".join(of[-length:]) for folder, of in parts.items()}
@@ -43,7 +42,6 @@ def labelled_folders(folders: Sequence[Path]) -> list[tuple[str, Path]]:
     """The folders with their names, sorted by them, so that their order changes nothing.
 
     Raises BadInput for a folder that is there twice.
-    Source: `docs/formats/puzzles.md#trace`.
     """
     labels = source_labels(folders)
     named = sorted((labels[folder], folder) for folder in folders)

@@ -52,7 +52,7 @@ def reached(
     token: for repositories that need one; False (default) sends none.
 
     Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
-    one of `FILES`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    one of `FILES`.
     """
     commit = hub.commit_of(repo, revision, endpoint, token)
     source = Source(repo, commit, endpoint, token)
@@ -70,7 +70,6 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     progress: gets the stage "fetch", in bytes.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`.
-    Source: `docs/formats/puzzles.md#fetched-drops`.
     """
     files = {file.name: file for file in place.files}
     described = {name: {"bytes": file.bytes, "digest": file.digest} for name, file in files.items()}

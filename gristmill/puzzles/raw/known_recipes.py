@@ -43,10 +43,6 @@ def recipes(lake: DataRoot) -> dict[str, Recipe]:
 def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
     """Returns the recipe of a partition.
 
-    lake: the data root.
-    kind: of the asset.
-    name: key of the partition.
-
     Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
     NotReady if there is none.
     """
@@ -77,10 +73,7 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 
 
 def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
-    """Raise Waits for a recipe with sources that are not there.
-
-    file: of the recipe. root: the data root. is_there: tells whether other drops are whole.
-    """
+    """Raise Waits for a recipe with sources that are not there."""
     lake = DataRoot(root)
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     if missing := missing_sources(lake, recipe, is_there):
@@ -89,8 +82,6 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
 
 def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
     """What the next build of a dataset takes in place of its record's, empty where nothing.
-
-    file: of the recipe. root: the data root. config: of the record. raw: its raw files.
 
     Raises BadInput for a file of settings that is refused.
     """
@@ -107,18 +98,12 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root. Raises BadInput as `drops.account`.
-
-    drop: in `drops/puzzles/`. links: what happens to links in it.
-    """
+    """The account of a drop by the recipes of its data root. Raises BadInput as `drops.account`."""
     return drops.account(drop, links, recipes(DataRoot(drop.parents[2])).values())
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
-    """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop.
-
-    drop: in `drops/puzzles/`. root: the data root. is_there: tells whether other drops are whole.
-    """
+    """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop."""
     lake = DataRoot(root)
     chosen = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
     if not chosen:
@@ -147,8 +132,6 @@ def _waits_for(missing: Sequence[str], inbox: Path) -> str:
 def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = None) -> list[str]:
     """Returns the sources of a recipe that are not there.
 
-    lake: the data root.
-    recipe: the recipe.
     is_there: tells whether a drop is whole; default None: every folder is.
     """
     inbox = lake.inbox(drops.INBOX)
@@ -162,9 +145,6 @@ def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = N
 
 def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
     """Returns the account of all drops of a recipe that can be built now.
-
-    lake: the data root.
-    recipe: the recipe.
 
     Raises NothingToBuild if a source is not there, not complete or gone, GristmillError if its drop
     or the recipe's file is refused.
@@ -193,9 +173,6 @@ def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
 
 def buildable(lake: DataRoot, is_there: IsThere | None = None) -> list[Recipe]:
     """Returns the recipes whose sources are there, without those that a larger one takes in.
-
-    lake: the data root.
-    is_there: as for `missing_sources`.
 
     ARC alone is built where there is no ConceptARC, not beside the dataset of both: a person asks
     for it by name. Once it stands it is kept current.

@@ -46,14 +46,10 @@ def read_mazes(
 ) -> Iterator[MazeRows]:
     """Yield the mazes of a file in batches.
 
-    path: a CSV file of the columns source, question, answer, rating.
     length: cells of every maze; None (default): those of the first one.
-    links: what happens if the file is a link; default: it is refused.
-    limits: of the file. see: called with the bytes of the file in order; default None.
 
     Raises BadInput with the line for a maze that is not square, has another character, or whose
     answer is no shortest path from its start to its goal.
-    Source: docs/formats/puzzles.md#maze
     """
     for rows in read_rows(path, length=length, links=links, limits=limits, see=see):
         cells = rows.questions.shape[1]

@@ -29,10 +29,7 @@ _COLLECTION: Final = re.compile(r"[-_](challenges|solutions)$|^sample_submission
 
 
 def json_form(name: str) -> str | None:
-    """Which form a JSON file has that stands where no task is, and what to do; None for none known.
-
-    name: of the file.
-    """
+    """Which form a JSON file has that is no task, and what to do; None for no known one."""
     stem = name.lower().removesuffix(".json")
     if _COLLECTION.search(stem):
         return _KAGGLE
@@ -61,10 +58,7 @@ def task_form(value: Any) -> str | None:
 
 
 def csv_form(columns: tuple[str, ...]) -> str | None:
-    """Which form that is not read a CSV file has by its header, and what to do; None for no such.
-
-    columns: of the header, in lower case.
-    """
+    """Which form that is not read a CSV file has by its header, and what to do; None for none."""
     for pair in (("quizzes", "solutions"), ("puzzle", "solution")):
         if set(pair) <= set(columns):
             places = ",".join(str(columns.index(name) + 1) for name in pair)

@@ -95,7 +95,6 @@ def read_rows(
     Blank lines are passed over. Raises BadInput with the line for a row that has not four columns
     or a question or answer of another length; for a header of other names, a quoted field that
     goes on in the next line, and a file that breaks a limit. Memory: some MiB.
-    Source: docs/formats/puzzles.md#rated-csv
     """
     reader = _Reader(path, length, limits)
     with open_file(path, root=path.parent, links=links, buffering=0) as file:

@@ -38,7 +38,7 @@ def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
     links: what happens if it is a link; default: it is refused.
 
     Raises BadInput, naming file, field and rule, for a file that is gone, is not TOML or breaks a
-    rule, and OSError where it cannot be read. Source: `docs/formats/puzzles.md#recipes`.
+    rule, and OSError where it cannot be read.
     """
     try:
         raw = read_toml(path, root=path.parent, links=links)

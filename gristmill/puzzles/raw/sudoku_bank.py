@@ -52,7 +52,6 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
 
     Raises BadInput where there is neither, one of the CSV files alone, a packed file that would
     count unpacked, or tables of another form.
-    Source: docs/formats/puzzles.md#sudoku-sources
     """
     try:
         entries = sorted(
@@ -112,7 +111,6 @@ def is_bank(name: str) -> bool:
 class BankRows:
     """Rows of a bank, in its order.
 
-    path: of the file, for messages.
     questions: uint8 [rows, 81], the bytes of the file. answers: likewise, `0` in all cells of a
         puzzle without a solution. lines: int64 [rows], from 1.
     ratings: the text of each rating, None where a line has none.
@@ -158,7 +156,7 @@ def read_bank(
 
     Blank lines are passed over. Raises BadInput with the line for any other form of a line, and
     for a file without a puzzle.
-    Memory: some MiB. Source: docs/formats/puzzles.md#sudoku-sources
+    Memory: some MiB.
     """
     held: list[tuple[int, bytes, bytes, bytes | None]] = []
     with open_file(path, root=path.parent, links=links, buffering=0) as file:

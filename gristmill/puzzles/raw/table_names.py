@@ -24,8 +24,6 @@ def is_table(name: str) -> bool:
 def split_tables(folder: Path, names: Iterable[str]) -> dict[Split, str]:
     """The CSV files of a folder by their splits: `train.csv` and `test.csv`, in capitals or not.
 
-    folder: the source, for errors. names: of the files in it.
-
     Raises BadInput for two files of one split, and for a packed one.
     """
     listed = list(names)

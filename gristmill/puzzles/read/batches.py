@@ -48,8 +48,6 @@ def generator_of(seed: int) -> np.random.Generator:
 class TrainBatches:
     """The batches of one iteration over a set, each of `size` examples.
 
-    made: the set.
-    seed: of the config.
     iteration: number of the iteration, from 1.
     epochs: how often each group is visited in it.
     size: examples of a batch, of all ranks.
@@ -58,7 +56,6 @@ class TrainBatches:
     version of NumPy. The examples of a puzzle that has several are in an order of our own.
 
     Raises BadInput where the indices were damaged after they were checked.
-    Source: docs/formats/puzzles.md#reader
     """
 
     def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
@@ -76,10 +73,7 @@ class TrainBatches:
         return len(self._order)
 
     def chosen(self, place: int = 0) -> Iterator[Chosen]:
-        """Yield the full batches that begin at a place in the group order; call it once.
-
-        place: where an earlier batch ended; default 0.
-        """
+        """Yield the full batches that begin at a place in the group order; call it once."""
         from gristmill.puzzles.read.batch_kernels import fill
 
         made = self._made
@@ -120,10 +114,6 @@ def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
     """Warn the caller of a reader that a pass of training had no full batch.
 
     The original reader is silent about it, and a training loop that never runs says nothing.
-
-    sets: of the split.
-    epochs: how often each group is visited in the pass.
-    size: examples of a batch, of all ranks.
     """
     most = max((made.groups for made in sets), default=0) * epochs
     warnings.warn(
@@ -139,10 +129,7 @@ def batches_in_order(
 ) -> Iterator[Chosen]:
     """Yield the rows of one rank, of every batch; the examples are in order, each once.
 
-    made: the set.
-    size: examples of a batch, of all ranks.
     rank, ranks: which part of each batch is wanted; it may be empty in the last batch.
-    place: the example that the first batch begins at.
     """
     own = size // ranks
     for first in range(place, made.examples, size):

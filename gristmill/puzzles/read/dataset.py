@@ -1,7 +1,9 @@
 """The dataset that training imports: batches as those of the original `PuzzleDataset`.
 
 `batches.py` chooses the examples, `state.py` continues, `torch_form.py` is the form for torch.
-Source: docs/formats/puzzles.md#reader
+
+Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`,
+`docs/formats/puzzles.md#reader-state`.
 """
 
 from __future__ import annotations
@@ -61,7 +63,6 @@ class PuzzleDatasetConfig:
         multiple of num_replicas.
 
     Raises ValueError for a value of another type or out of its range.
-    Source: docs/formats/puzzles.md#reader
     """
 
     seed: int
@@ -141,7 +142,6 @@ class PuzzleDataset(Reader[MappedSplit]):
 
     Raises BadInput where a file is missing or damaged, StaleDataset where another version is
     published than was opened, ValueError for another split or level.
-    Source: docs/formats/puzzles.md#reader, docs/publishing.md#reading
     """
 
     _form: ClassVar[Any] = NumpyForm()
@@ -211,7 +211,6 @@ class PuzzleDataset(Reader[MappedSplit]):
         After the last batch of a pass its rest is empty: the pass that continues has no batch.
         Raises GristmillError where it is needed, ValueError for less than 0, and for more than the
         pass has.
-        Source: docs/formats/puzzles.md#reader-state
         """
         position = self._progress.now
         if batches is not None:
@@ -237,7 +236,6 @@ class PuzzleDataset(Reader[MappedSplit]):
 
         Raises GristmillError for a state of another dataset, seed, split, mode, batch size or
         number of epochs, and for one that is damaged.
-        Source: docs/formats/puzzles.md#reader-state
         """
         position = position_of(state, self._data, self._order)
         sets = self.held.sets

@@ -1,4 +1,7 @@
-"""One example of a dataset: its tokens, its puzzle and group, and where it came from."""
+"""One example of a dataset: its tokens, its puzzle and group, and where it came from.
+
+Source: `docs/formats/puzzles.md#trace`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ class Example:
     file: that it came from; None for a generated one, or a dataset without a trace.
     source_row: row in that file, pair of the task, or number of the game; None without a trace.
     draw: number of its augmentation, 0 for the source itself; None without a trace.
-
-    Source: `docs/formats/puzzles.md#trace`.
     """
 
     split: str

@@ -1,7 +1,8 @@
 """The examples of a split by number, for a plain data loader.
 
 See also `dataset.py`: the batches of the original reader, which chooses examples group by group.
-Source: docs/formats/puzzles.md#reader
+
+Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ class PuzzleExamples(Reader[MappedSplit]):
 
     Raises BadInput where a file is missing or damaged, StaleDataset where another version is
     published than was opened, ValueError for another split or level.
-    Source: docs/formats/puzzles.md#reader, docs/publishing.md#reading
     """
 
     def __init__(

@@ -1,6 +1,8 @@
 """Arrays of integers in npy files: the header is checked, the numbers are mapped.
 
 See also `split_files.py`: which arrays a dataset has, and how they fit together.
+
+Source: `docs/formats/puzzles.md#contract`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
 
     Raises BadInput for a file that is no npy file, holds something else than integers, has
     another number of dimensions, is in Fortran order, or has another size than its header says.
-    Source: docs/formats/puzzles.md#contract
     """
     with opened.open("rb") as file:
         try:

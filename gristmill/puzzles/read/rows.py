@@ -1,6 +1,8 @@
 """A dataset as laws, pictures and traces read it: arrays of a set, and its rows in batches.
 
 Training reads by `dataset.py`.
+
+Source: `docs/formats/puzzles.md#contract`.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class Dataset:
     folder: with `train/`, `test/` and `identifiers.json`.
     workers: threads of `each`; default 1, which is none beside the caller's.
 
-    Errors are BadInput and name the file. Source: docs/formats/puzzles.md#contract
+    Errors are BadInput and name the file.
     """
 
     def __init__(self, folder: Path, workers: int = 1) -> None:
@@ -226,10 +228,7 @@ class _TokenFile:
         return np.empty((last - first, self._width), self._dtype)
 
     def read(self, first: int, last: int, into: Integers | None = None) -> Integers:
-        """The rows from `first` to `last`, without the last one.
-
-        into: an array from `memory` for as many rows, or more; default: a new one.
-        """
+        """The rows from `first` to `last`, without the last one."""
         rows = (self.memory(first, last) if into is None else into)[: last - first]
         place = self._start + first * self._width * self._dtype.itemsize
         left = memoryview(rows.reshape(-1).view(np.uint8).data)

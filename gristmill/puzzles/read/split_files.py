@@ -28,9 +28,7 @@ _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 class MappedSet:
     """One set of a split.
 
-    name: of the set.
     inputs, labels: integers [N, seq_len], mapped.
-    puzzle_identifiers: integers [P], mapped.
     puzzle_indices, group_indices: int32 or int64, [P + 1] and [G + 1], mapped.
     paths: the real path of each array by field, for messages.
     """

@@ -122,8 +122,6 @@ class Progress:
 def identity_of(generation: Generation, split: MappedSplit) -> str:
     """What tells the data of one dataset from that of another, the same in every copy of it.
 
-    generation: of the folder. split: the one that is read.
-
     With a record it is the data version. Without one it is a digest of metadata, index arrays and
     types of the tokens.
     """
@@ -158,8 +156,6 @@ def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[s
 
 def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) -> Position:
     """The position in a state.
-
-    data, config: as for `state_of`, of the reader that continues.
 
     Raises GristmillError for something else than a state, one of other data, one of another order
     of examples, or one of another random stream.

@@ -33,8 +33,6 @@ class Trace(contract.Trace):
     place: row of the file (from 1), pair of the task (from 0), or game (from 0).
     augmentation: number of the draw, 0 for the source itself.
     parameters: what the augmentation did, by name.
-
-    Source: `docs/formats/puzzles.md#trace`.
     """
 
     example: str
@@ -64,7 +62,6 @@ def trace(folder: Path, row: int, split: str = "train", set_name: str = names.SE
     split: `train` (default) or `test`. set_name: default `all`.
 
     Raises BadInput where there is no such example, or the dataset has no trace.
-    Source: `docs/formats/puzzles.md#trace`.
     """
     data = Dataset(folder)
     return trace_of(data, example(data, split, set_name, row))

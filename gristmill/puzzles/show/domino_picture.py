@@ -165,8 +165,6 @@ def decoded(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Hand:
 def oriented(table: Sequence[Tile], left: int) -> list[tuple[Tile, bool]]:
     """The tiles of a chain turned so that equal halves meet, each with whether it fits.
 
-    table: tiles as stored, low half first. left: value of the chain's left end.
-
     A tile that does not continue the chain stays as it is stored.
     """
     turned: list[tuple[Tile, bool]] = []

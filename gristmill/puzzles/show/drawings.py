@@ -1,6 +1,9 @@
 """What each kind of puzzle draws of an example; a table of tokens for all others.
 
 See also `cells.py`: how browser and terminal show a drawing.
+
+Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#maze`,
+`docs/formats/puzzles.md#sudoku`.
 """
 
 from __future__ import annotations
@@ -66,7 +69,6 @@ def arc(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
 
     Rows and columns around the grids that have only PAD in both are left out; the captions say
     where a grid begins that is not at the first cell. Other tokens have a red border.
-    Source: `docs/formats/puzzles.md#arc`.
     """
     grids = [tokens(row).reshape(ARC_SIDE, ARC_SIDE) for row in (inputs, labels)]
     window = extent(grids)
@@ -111,7 +113,6 @@ def maze(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
 
     Cells in which the label contradicts the input are red: the label may only make path of space.
     Raises ValueError where the number of tokens is no square.
-    Source: `docs/formats/puzzles.md#maze`.
     """
     given, solved = square(tokens(inputs)), square(tokens(labels))
     side = len(given)
@@ -164,7 +165,6 @@ def sudoku(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
     Givens are bold on a ground of their own. A cell of the solution is red that its given
     contradicts, whose digit is twice in its row, column or box, or that has no digit; tokens
     outside the vocabulary are `?`.
-    Source: `docs/formats/puzzles.md#sudoku`.
     """
     given, solution = (tokens(row).reshape(SUDOKU_SIDE, SUDOKU_SIDE) for row in (inputs, labels))
     is_given = given > _BLANK

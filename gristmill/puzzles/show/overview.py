@@ -47,10 +47,7 @@ class SetNumbers:
 
 
 def set_numbers(split: str, set_name: str, arrays: SetArrays) -> SetNumbers:
-    """Count what a set has. Reads the index arrays and the origins, no tokens.
-
-    split, set_name: which set. arrays: of it.
-    """
+    """Count what a set has. Reads the index arrays and the origins, no tokens."""
     return SetNumbers(
         split=split,
         set_name=set_name,
@@ -138,19 +135,13 @@ def first_rows(arrays: SetArrays, group: int, most: int) -> list[int]:
 
 
 def token_counts(rows: npt.NDArray[np.integer]) -> Counter[int]:
-    """How often each token occurs.
-
-    rows: integers of any shape.
-    """
+    """How often each token occurs."""
     values, counts = np.unique(rows, return_counts=True)
     return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
 def token_bars(counts: Mapping[int, int], names: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """Counts of tokens as bars: the most frequent ones in the order of their numbers.
-
-    counts: by token. names: of the tokens 0, 1, ...; default: their numbers.
-    """
+    """Counts of tokens as bars: the most frequent ones in the order of their numbers."""
     most = sorted(counts, key=lambda token: (-counts[token], token))[:_BARS]
     return [
         (names[token] if 0 <= token < len(names) else str(token), counts[token])

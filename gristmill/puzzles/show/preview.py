@@ -47,8 +47,6 @@ _NAMED: Final = {
 def puzzle_figures(folder: Path, counts: Mapping[str, int | float]) -> Figures:
     """What the page of a dataset shows: numbers, tables, pictures of examples.
 
-    folder: of the dataset. counts: of its record.
-
     All in all they take less than 60 kB. Raises BadInput where the dataset cannot be read.
     """
     data = Dataset(folder)

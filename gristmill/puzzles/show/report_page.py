@@ -73,7 +73,6 @@ def write_report(
 
     The same dataset gives the same bytes. The file takes less than 2 MB.
     Raises BadInput where the dataset cannot be read.
-    Source: `docs/formats/puzzles.md#contract`.
     """
     path.write_text("".join(_page(Dataset(folder), title, counts or {})), encoding="utf-8")
 

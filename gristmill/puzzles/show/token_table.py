@@ -50,8 +50,6 @@ def tokens(row: npt.ArrayLike) -> Grid:
 class TokenTable:
     """The tokens of an example as numbers, input above label.
 
-    inputs, labels: int64 [seq_len].
-
     Shows the first 1,024 tokens; 0 is a dot.
     """
 

@@ -39,12 +39,10 @@ class AlignSummary(Summary):
 
     examples: rows of the alignment, one for each row of the index.
     aligned, no_steps: rows with a step, and without.
-    spans: ranges of all rows.
     explicit, regex, heuristic: rows by the kind of their rule.
     verified, wrong: rows by the verdict of an audit.
     low_confidence: rows with a confidence below 0.9.
     mean_confidence: of all rows; 0 where there are none.
-    rules: rows by rule.
     labels: ranges by the first word of their label.
     confidence: rows by confidence, in tenths: "0.8" for 0.8 up to 0.9; "0.9" has 1.0, too.
     """
@@ -88,7 +86,6 @@ def align(
 
     Memory does not grow with the records. Raises BadInput for another vocabulary or none, an
     index of other texts, and a broken line of audits.
-    Source: `docs/formats/reasoning.md#alignment`.
     """
     corpus, split = jsonl.parent.name, jsonl.stem
     if f"{corpus}__{split}" not in PARTITIONS:

@@ -67,7 +67,6 @@ LONGEST: Final = 50_000
 class Invariance(NamedTuple):
     """What perturbations change in a split.
 
-    examples: that were perturbed.
     left_out: drawn, but longer than `LONGEST`.
     changed: by perturbation, the share of token ids that are not the same, from 0 to 1.
     """
@@ -91,15 +90,11 @@ def measure(
     """Perturb a sample of the records of a split, normalise and tokenise them again, compare.
 
     jsonl: the normalised file. Its records take the place of raw ones, in the seed's form.
-    corpus, split: the split.
-    records: number of records in it.
     sample: records to draw, at most; drawn by `seed` and the split.
-    encoder: GPT-2's.
 
     A share is 1 minus the ids that both have in the same order (a longest common subsequence),
     over the ids of the longer one, over all examples. Memory: the sample.
     Raises BadInput for a line that is no record.
-    Source: `docs/formats/reasoning.md#reports`.
     """
     random = Random(f"{seed}:{corpus}__{split}")
     wanted = set(random.sample(range(records), min(sample, records)))

@@ -24,12 +24,7 @@ _EQUAL: Final = ("seq_len", "world_size", "tokenizer_sha256")
 
 @dataclass(frozen=True)
 class ManifestSummary(Summary):
-    """Sums over all splits.
-
-    splits: number of splits.
-    shards, sequences, examples: of all splits.
-    text_tokens, eos_tokens, pad_tokens: of all shards.
-    """
+    """Sums over all splits."""
 
     splits: int
     shards: int
@@ -53,7 +48,6 @@ def write_manifest(
     Raises GristmillError where there is no split, or where two shards differ in seq_len, world
     size or vocabulary, and BadInput for a damaged meta file or an index that is gone. Memory
     grows with the shards of one split alone.
-    Source: `docs/formats/reasoning.md#manifest`.
     """
     if not partitions:
         raise GristmillError(f"{tokenized}: no split is published: build shards before a manifest")
@@ -84,11 +78,7 @@ _COUNTED: Final = ("text_tokens", "eos_tokens", "pad_tokens")
 
 
 def all_metas(tokenized: Path, folders: Iterable[tuple[str, str]]) -> Iterator[Meta]:
-    """Yield the metas of some splits in the order of their paths. Raises as `read_meta`.
-
-    tokenized: the folder of all shards.
-    folders: (corpus, split), sorted.
-    """
+    """Yield the metas of some splits in the order of their paths. Raises as `read_meta`."""
     for corpus, split in folders:
         yield from metas(tokenized, corpus, split)
 

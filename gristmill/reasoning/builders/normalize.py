@@ -73,7 +73,6 @@ class Refused:
 
     path: of the file that lists them.
     most: how many damaged ones may be set aside.
-    drop: that the raw files are in.
 
     left_out: number of records that a rule of the corpus leaves out, by reason.
 
@@ -99,12 +98,7 @@ class Refused:
         return self._split.reasons.total() + self.left_out.total()
 
     def add(self, raw: Path, row: int, unfit: Unfit) -> None:
-        """Note a record.
-
-        raw: the file that it is in.
-        row: its row, from 1.
-        unfit: why it is refused.
-        """
+        """Note a record."""
         rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +116,6 @@ class Refused:
         """Raise BadInput for a file without a good row, however many may be set aside.
 
         raw: the file; none of its rows is a record with a text, or is left out by a rule.
-        empty: number of its records without a text.
         """
         advice = "no row of the file is good: correct the file, or take it out"
         if raw in self._by_file:
@@ -131,11 +124,7 @@ class Refused:
             raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
 
     def check(self, raw: Path, kept: int) -> None:
-        """Raise BadInput where too many records are damaged, or none is left.
-
-        raw: the first file of the split.
-        kept: how many records of the split are not refused.
-        """
+        """Raise BadInput where too many records are damaged, or none is left."""
         count = self._split.reasons.total()
         if count > self._most:
             raise self._split.error(
@@ -172,7 +161,6 @@ _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 class NormalizeSummary(Summary):
     """What was normalised.
 
-    records: lines that were written.
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
@@ -219,7 +207,6 @@ def normalize(
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
     are damaged or break a limit, for a file without a good row, for too many damaged records,
     and where no record is left, ValueError for an unknown split.
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
     which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)

@@ -32,9 +32,6 @@ _SHAPES: Final = "shapes/"
 class RawManifestSummary(Summary):
     """Sums over the manifest.
 
-    corpora: number of corpora.
-    splits: number of normalised files.
-    records: their records.
     rejected: raw records that were refused.
     """
 
@@ -61,7 +58,6 @@ def write_raw_manifest(
     generated_at: time in ISO 8601; a corpus whose entry is otherwise the same keeps its time.
 
     Raises GristmillError for a previous manifest that is none, or a record without its file.
-    Source: `docs/formats/reasoning.md#raw-manifest`.
     """
     manifest: dict[str, dict[str, Any]] = {}
     for name, entry in (previous or {}).items():

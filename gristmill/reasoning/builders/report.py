@@ -37,7 +37,6 @@ def breaches(now: Splits, before: Splits, config: ReportConfig) -> list[str]:
     config: the tolerances.
 
     A split of the baseline that is gone is a breach; one that is new is not.
-    Source: `docs/formats/reasoning.md#reports`.
     """
     found = []
     for name, old in before.items():
@@ -116,11 +115,7 @@ _COUNTS: Final[Mapping[str, Mapping[str, str]]] = {
 class ReportSummary(Summary):
     """What was reported.
 
-    splits: number of splits.
-    examples, total_tokens: over all of them.
     breaches: what drifted too far. invariance_breaches: perturbations that change too much.
-    warnings: of the report.
-    alignment_coverage, mean_confidence: by split.
     """
 
     splits: int
@@ -155,7 +150,6 @@ def coverage_report(
     progress: gets the stage "perturb", in files.
 
     Raises NothingToBuild where no split is published, BadInput for a baseline that is no report.
-    Source: `docs/formats/reasoning.md#reports`.
     """
     if baseline is not None and (wrong := reports.problem(baseline)) is not None:
         raise BadInput(f"baseline of {date}", f"{wrong}: name the day of another report")

@@ -33,8 +33,6 @@ _LINES: Final = 4096
 class SplitIndex:
     """Writes the index of a split. The lines of one rank come in the order of its records.
 
-    out: folder of all shards.
-    corpus, split: whose index it is.
     path_prefix: first folder of `shard_path`.
     seq_len, tokens_per_shard, world_size: of the config.
     """
@@ -63,7 +61,6 @@ class SplitIndex:
         """Append the lines of a part.
 
         rank: of the part; the ranks come one after the other.
-        before: tokens of the rank before the part.
         """
         if rank != self._rank:
             self.close_rank()
@@ -170,7 +167,6 @@ class TokenizeSummary(Summary):
 
     examples: records with text. skipped_empty: records whose text is empty.
     with_cot: examples with a chain of thought of their own.
-    shards, sequences: written.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
     control_texts: how often texts hold `<|endoftext|>`, which stays text.
     fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.

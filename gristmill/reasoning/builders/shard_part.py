@@ -164,7 +164,6 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
 
     Raises BadInput with the line for one that is no record, or that cannot be encoded, and
     EnginesDiffer where the engines differ on a text of the sample.
-    Source: `docs/formats/reasoning.md#shards`.
     """
     made = _Made(task)
     with HashedFile(path) as file:
@@ -287,8 +286,6 @@ class _Sample:
         ids: Sequence[memoryview],
     ) -> int:
         """Compare the sampled texts of a batch; return how many the seed chose.
-
-        records: numbers of the records. texts: of each. ids: its tokens.
 
         Raises EnginesDiffer with the record where tiktoken's tokens are others.
         """

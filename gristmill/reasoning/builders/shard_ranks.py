@@ -22,8 +22,6 @@ from gristmill.vocabularies.pinned import GPT2, read_verified
 class SplitRanks:
     """The parts that `tokenize` of the same arguments makes, by rank.
 
-    jsonl: the normalised file.
-    config: of the split.
     corpus, split: default by the path `<corpus>/<split>.jsonl`.
     """
 

@@ -44,7 +44,6 @@ def tokenize(
     A rank without tokens has no shard. Memory does not grow with the number of records.
     Raises BadInput with the line for one that is no record or cannot be encoded, and for
     another vocabulary or none; EnginesDiffer as `compare.check_equal`.
-    Source: `docs/formats/reasoning.md#shards`.
     """
     read_verified(GPT2, config.vocabulary)  # before anything is written
     corpus, split = corpus or jsonl.parent.name, split or jsonl.stem

@@ -33,10 +33,8 @@ class Audit:
     """One verdict.
 
     example_id, text_sha256: of the example, and of its rendered text in UTF-8.
-    verdict: "right" or "wrong".
     by: who gave it; may be empty.
     at: when, in ISO form with time zone.
-    notes: any text.
     """
 
     example_id: str

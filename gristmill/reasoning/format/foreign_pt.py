@@ -33,7 +33,6 @@ def payload(path: Path) -> Payload:
 
     The CRC of the tensor's bytes is not compared. Raises BadInput for any other file, and for a
     tensor that is not one contiguous int32 matrix, or does not fill its storage.
-    Source: `docs/formats/reasoning.md#torch-files`.
     """
     try:
         return pt_file.payload(path)

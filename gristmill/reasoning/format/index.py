@@ -85,8 +85,6 @@ class Row:
     rank: the rank that packed it.
     text_sha256: hex, of the rendered text in UTF-8.
     extras: values of the record by column, of `SELECTORS`; the key is absent where there is none.
-
-    Source: `docs/formats/reasoning.md#index`.
     """
 
     example_id: str
@@ -166,7 +164,6 @@ def rows(path: Path) -> Iterator[Row]:
     """Yield the rows of an index file, in its order.
 
     Raises BadInput with the line for one that is not of this form.
-    Source: `docs/formats/reasoning.md#index`.
     """
     for values in objects(path):
         spans = tuple(Span(**span) for span in values["spans"])

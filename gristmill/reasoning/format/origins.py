@@ -20,8 +20,6 @@ from gristmill.untrusted.npy_header import npy_header, read_header
 class OriginsWriter:
     """Writes the origins of a split, an .npy file.
 
-    path: where no file is yet.
-
     Use it as a context manager: the header is written at the end.
     """
 
@@ -54,7 +52,6 @@ def mapped(path: Path) -> npt.NDArray[np.int64]:
         files, from 0; column 1: row in it, from 1.
 
     Raises BadInput where the file is missing, damaged, or of another type or shape.
-    Source: `docs/formats/reasoning.md#origins`.
     """
     try:
         with path.open("rb") as file:

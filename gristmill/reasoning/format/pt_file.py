@@ -91,7 +91,6 @@ def write(
     stem: name of the folder in the zip; default the stem of `path`, as torch has it.
 
     Raises ValueError for another shape, or other bytes than the shape needs.
-    Source: `docs/formats/reasoning.md#torch-files`.
     """
     size = _checked_size(shape)
     stem = path.stem if stem is None else stem
@@ -117,7 +116,6 @@ def payload(path: Path) -> Payload:
     path: a file of this form.
 
     Raises BadInput for any other file, and where one of the bytes around the tensor differs.
-    Source: `docs/formats/reasoning.md#torch-files`.
     """
     with path.open("rb", buffering=0) as file:
         start = file.read(_LONGEST_HEAD)
@@ -165,10 +163,7 @@ def hashes(path: Path, at: Payload | None = None) -> tuple[str, str]:
 
 
 class _Zip:
-    """A zip under construction as torch's writer makes it: entries, offsets, checksums.
-
-    stem: the folder of all entries.
-    """
+    """A zip under construction as torch's writer makes it: entries, offsets, checksums."""
 
     def __init__(self, stem: bytes) -> None:
         self.stem = stem

@@ -55,28 +55,16 @@ def published_partitions(lake: DataRoot, folder: str) -> list[str]:
 
 
 def published_inputs(lake: DataRoot, folder: str, asset: str) -> list[Input]:
-    """Returns all published partitions of an asset as inputs, in the order of the corpora.
-
-    lake: the data root.
-    folder: path of the asset's folder relative to the data root.
-    asset: key of the asset.
-    """
+    """Returns all published partitions of an asset as inputs, in the order of the corpora."""
     return [lake.published(folder, asset, key) for key in published_partitions(lake, folder)]
 
 
 def published_records(lake: DataRoot, folder: str) -> list[Record]:
-    """Returns the records of all published partitions, in the order of the corpora.
-
-    lake: the data root.
-    folder: path of the folder relative to the data root.
-    """
+    """Returns the records of all published partitions, in the order of the corpora."""
     keys = published_partitions(lake, folder)
     return [provenance.read_record(record_path(lake, folder, key)) for key in keys]
 
 
 def manifest_config(records: Sequence[Record]) -> ManifestConfig:
-    """Returns the config of a manifest.
-
-    records: the records of the partitions.
-    """
+    """Returns the config of a manifest."""
     return ManifestConfig({str(record.partition): record.digest for record in records})

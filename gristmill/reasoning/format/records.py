@@ -49,8 +49,6 @@ class LineWriter:
     """Makes the lines of one corpus: the bytes of `json.dumps(record, ensure_ascii=False)`.
 
     corpus: whose records they are.
-
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -112,7 +110,6 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     path: the file.
 
     Raises BadInput for a line that is no JSON object, OSError where the file cannot be read.
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
     number = 0
     with path.open("rb") as file:

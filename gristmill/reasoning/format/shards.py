@@ -1,7 +1,8 @@
 """The meta file of a shard, and the manifest that lists them.
 
 See also `pt_file.py`: the tensor; `index.py`: which example is where.
-Source: `docs/formats/reasoning.md#shards`.
+
+Source: `docs/formats/reasoning.md#shards`, `docs/formats/reasoning.md#manifest`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,6 @@ class Meta:
     first_example, last_example: ids of the first and the last example with tokens in it.
     tokenizer_sha256: hex, of the vocabulary's file.
     schema_version: of this form.
-
-    Source: `docs/formats/reasoning.md#shards`.
     """
 
     dataset: str
@@ -85,7 +84,6 @@ def read_meta(path: Path) -> Meta:
     """Return what a meta file says.
 
     Raises BadInput where it is no JSON object with exactly the keys of `Meta`, of their types.
-    Source: `docs/formats/reasoning.md#shards`.
     """
     try:
         found = json.loads(path.read_bytes())
@@ -123,7 +121,6 @@ def read_manifest(root: Path) -> list[Meta]:
     """Return the entries of the manifest in the folder of all shards.
 
     Raises BadInput where it is no list of metas, in ascending order of their paths.
-    Source: `docs/formats/reasoning.md#manifest`.
     """
     path = root / names.MANIFEST
     try:

@@ -46,7 +46,6 @@ class Entry:
 class Staged:
     """What is staged for a job.
 
-    job: its name.
     source: the folder of all shards that was staged, absolute.
     alignment: the folder of the alignments, absolute; None where none was staged.
     manifest_sha256: of the bytes of its manifest.
@@ -117,7 +116,6 @@ def refuse_missing(root: Path, paths: Iterable[str], rank: int, world_size: int)
     """Raise BadInput where a staged folder lacks shards that a reader needs, and say what it has.
 
     root: the folder of all shards; nothing is done for one that was not staged.
-    paths: of the shards below it. rank, world_size: of the reader.
     """
     if not isinstance(root, Path) or root.name != SHARDS or (known := read(root.parent)) is None:
         return
@@ -139,10 +137,7 @@ def refuse_missing(root: Path, paths: Iterable[str], rank: int, world_size: int)
 
 
 class Journal:
-    """The journal of one staging: a line before each file is copied, and one after.
-
-    folder: of the job.
-    """
+    """The journal of one staging: a line before each file is copied, and one after."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / JOURNAL

@@ -34,14 +34,10 @@ _NOTES: Final = frozenset(
 def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
     """Yield what the rows of alignments break, without other artifacts.
 
-    folder: of the alignments.
-    partition: key of one split; default all that are there.
-
     The laws: `readable` (the form of a row), `order` (ids ascend, each once), `lengths` (three
     lists of equal length), `ranges` (text ranges ascend without overlap; token ranges ascend),
-    `labels`, `confidence` (from 0 to 1; below 0.9 where the rule is a heuristic), `notes`.
-    Of each law the first 20 offenders are given, and their number. Memory does not grow with the
-    rows. Source: `docs/formats/reasoning.md#alignment`.
+    `labels`, `confidence` (from 0 to 1; below 0.9 where the rule is a heuristic), `notes`. Of each
+    law the first 20 offenders are given, and their number. Memory does not grow with the rows.
     """
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
@@ -62,16 +58,11 @@ def projection_laws(
 ) -> Iterator[Violation]:
     """Yield what alignments break of their inputs.
 
-    folder: of the alignments.
-    partition: key of one split; default all that are there.
-    inputs: folders of the normalised files, of the token shards and of the vocabularies.
-
     The laws: `one row each` (rows, index and records are of the same examples in the same order,
     and of the same texts), `index` (shard, sequence and number of tokens are those of the index),
     `bounds` (ranges end within text and tokens), `projection` (the text ranges give the token
-    ranges).
-    Of each law the first 20 offenders are given, and their number. Memory does not grow with the
-    rows. Source: `docs/formats/reasoning.md#alignment`.
+    ranges). Of each law the first 20 offenders are given, and their number. Memory does not grow
+    with the rows.
     """
     normalized, tokenized, vocabulary = _inputs(inputs)
     for corpus, split in _splits(folder, partition):
@@ -151,10 +142,7 @@ def _row(row: AlignRow, place: str, found: Few) -> None:
 
 
 def _ascend(ranges: list[list[int]], shared: int) -> bool:
-    """Whether ranges are not empty, begin at 0 or later and ascend.
-
-    shared: how many places two neighbours may have in common.
-    """
+    """Whether ranges are not empty, begin at 0 or later and ascend."""
     if any(start < 0 or start >= end for start, end in ranges):
         return False
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
@@ -163,10 +151,7 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
 def _projections(
     batch: list[Example], file: str, before: int, vocabulary: Path, found: Few
 ) -> None:
-    """Check rows with their texts: lengths, and the tokens of each range.
-
-    file: of the rows. before: number of rows in it before these.
-    """
+    """Check rows with their texts: lengths, and the tokens of each range."""
     lines = [f"{file}:{number}" for number in range(before + 1, before + len(batch) + 1)]
     texts = [example.rendered.text for example in batch]
     ids = encoder(GPT2, vocabulary).encode(texts).ids

@@ -23,12 +23,10 @@ def manifest_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of `manifest.json` and `index.jsonl`.
 
-    folder: with both files.
     partition: not used; laws of a shared folder have it.
     tokenized: the folder of all shards, default `folder`. Before publishing they are apart.
 
     Memory grows with the shards of one split alone.
-    Source: `docs/formats/reasoning.md#manifest-laws`.
     """
     tokenized = tokenized or folder
     splits = published_splits(tokenized)

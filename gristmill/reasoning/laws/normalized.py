@@ -28,12 +28,7 @@ def normalized_laws(
 ) -> Iterator[Violation]:
     """Yield what the normalised files of a folder break.
 
-    folder: with `<corpus>/<split>.jsonl`, `origins/` and perhaps `rejected/`.
-    partition: `<corpus>__<split>`; default: all that are there.
-    has_origins: False where another program wrote no origins (default True).
-
     Of each law and file the first 20 violations are yielded, and the number of the others.
-    Source: `docs/formats/reasoning.md#normalised-files`.
     """
     for each in PARTITIONS if partition is None else [partition]:
         corpus, split = corpus_and_split(each)

@@ -82,10 +82,7 @@ def report(subject: Subject) -> Iterator[Violation]:
 
 
 def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
-    """A violation where no split has a file in a folder without a record.
-
-    name: of the file, with a corpus and a split to be filled in.
-    """
+    """A violation where no split has a file in a folder without a record."""
     names = (name.format(*key.rsplit("__", 1)) for key in PARTITIONS)
     if not subject.has_record and not any((subject.folder / each).is_file() for each in names):
         yield Violation("files", ".", f"there is no {name.format('<corpus>', '<split>')}")

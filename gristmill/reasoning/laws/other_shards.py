@@ -30,8 +30,6 @@ def splits(folder: Path) -> list[tuple[str, str]]:
 def other_shard_laws(folder: Path, corpus: str, split: str) -> Iterator[Violation]:
     """Yield the violations of the shards of one split.
 
-    folder: of all shards. corpus, split: of these.
-
     The laws: `files`, `meta`, `readable`, `shape`, `ids`, `sha256` as in `shards.py`, and `full`:
     all have one `seq_len`, and as many sequences as the first, but for the last.
     """

@@ -25,10 +25,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
     """Yield what a raw manifest breaks.
 
-    folder: with `manifest.json`.
     partition: name of the manifest's own record. It is not read.
-
-    Source: `docs/formats/reasoning.md#raw-manifest`.
     """
     path = folder / names.MANIFEST
     try:

@@ -18,13 +18,10 @@ from gristmill.reasoning.format.corpora import PARTITIONS
 def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
     """Yield what reports break.
 
-    folder: of the reports.
-    partition: day of one report; default all.
-
     The laws: `readable` (the form of a report), `date` (that of its name), `splits` (known ones),
     `totals` (sums over the splits), `ratios` (shares are those of the counts), `gate` (it passed
-    where nothing drifted, and names the baseline of the drift). A gate that did not pass breaks
-    no law: the check `drift` fails. Source: `docs/formats/reasoning.md#reports`.
+    where nothing drifted, and names the baseline of the drift). A gate that did not pass breaks no
+    law: the check `drift` fails.
     """
     for date in [partition] if partition is not None else reports.dates(folder):
         path = reports.path(folder, date)

@@ -32,14 +32,7 @@ Mask = npt.NDArray[np.bool_]
 def index_laws(
     folder: Path, corpus: str, split: str, shards: Sequence[Meta]
 ) -> Iterator[Violation]:
-    """Yield the violations of the index of a split.
-
-    folder: of all shards.
-    corpus, split: of the index.
-    shards: metas of the split, which are as `shards.py` demands.
-
-    Source: `docs/formats/reasoning.md#shard-laws`.
-    """
+    """Yield the violations of the index of a split."""
     name = names.split_index(corpus, split)
     checked = _Checked(folder, corpus, split, shards)
     try:
@@ -59,7 +52,6 @@ def index_laws(
 class _Lines(NamedTuple):
     """Some lines. All arrays are int64.
 
-    records, rank, num_tokens, with_eos: [lines], as written.
     line, shard, row, start, end: [spans], of all spans in order; `line` is the place of the line.
     """
 

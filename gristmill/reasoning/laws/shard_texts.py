@@ -40,14 +40,7 @@ def text_laws(
 ) -> Iterator[Violation]:
     """Yield the examples whose tokens, hash or extras are not those of their records.
 
-    folder: of all shards.
-    partition: key of the split.
-    normalized: the folder of the normalised files.
     vocabulary: GPT-2's file; tiktoken alone encodes.
-    sampled: looks at the first example and one in 256, by a fixed seed, and at all where one of
-        them has a problem; default all.
-
-    Source: `docs/formats/reasoning.md#shard-laws`.
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)

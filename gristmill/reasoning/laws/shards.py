@@ -35,7 +35,6 @@ def shard_laws(
     sampled: leaves out the hash of each whole file, which the record has, too; default False.
 
     Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
-    Source: `docs/formats/reasoning.md#shard-laws`.
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
@@ -106,8 +105,6 @@ def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
 
 def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[Violation]:
     """Yield where the tensor of a shard is not as its meta says.
-
-    folder: of all shards. meta: of the shard. sampled: as for `shard_laws`.
 
     Raises BadInput where the file is no tensor file.
     """

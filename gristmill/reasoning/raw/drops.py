@@ -83,8 +83,6 @@ def words(name: str) -> list[str]:
 
     name: `ClozeDev.json` gives cloze and dev, `test-00000-of-00001.parquet` gives test, 00000,
         of and 00001, `gsm8k.test.jsonl.gz` gives gsm, 8, k and test.
-
-    Source: `docs/formats/reasoning.md#drops`.
     """
     return [word.lower() for word in _WORD.findall(stem(name))]
 
@@ -92,7 +90,6 @@ def words(name: str) -> list[str]:
 def named_splits(name: str, corpus: Corpus) -> list[str]:
     """The splits that a file name names, each once.
 
-    name: of a data file.
     corpus: whose drop it is in; a corpus may have words of its own.
     """
     known = SPLIT_WORDS | _OWN_SPLITS.get(corpus.name, {})
@@ -115,7 +112,6 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     Raises BadInput for a drop that is refused: the folder has no corpus's name or no data file, a
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     found = _account(drop, corpus_of(drop), links)
     if not found.taken:
@@ -157,12 +153,9 @@ def assigned(names: Iterable[str], corpus: Corpus, drop: Path = Path()) -> dict[
     """Data files by split, by their names and folders alone.
 
     names: sorted, relative to the drop; the files need not exist.
-    corpus: whose records they hold.
-    drop: for error messages; default: names stand alone.
 
     A file whose name and folders name no split belongs to the first split of the corpus, if no
     other file names a split. Raises BadInput as `account`.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     names = list(names)
     _check_folders(names, corpus, drop)
@@ -240,10 +233,9 @@ def _check_folders(names: Sequence[str], corpus: Corpus, drop: Path) -> None:
 def subset_folder(names: Iterable[str], subset: str | None) -> str:
     """The folder of a repository that is taken alone, ending in `/`; empty where none is.
 
-    names: of its data files.
     subset: the configuration that a corpus is taken from; None for no one.
 
-    It is that of the configuration, else `data/`. Source: `docs/formats/reasoning.md#drops`.
+    It is that of the configuration, else `data/`.
     """
     names = list(names)
     for folder in (subset, "data" if subset in (None, "default") else None):

@@ -42,8 +42,6 @@ def canonical(text: str) -> str:
     """A text with LF for CRLF and CR, and without byte order marks at its beginning.
 
     text: any.
-
-    Source: `docs/formats/reasoning.md#flattening`.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -56,7 +54,6 @@ def flattened(value: Any) -> str | None:
     value: any.
 
     Raises Unfit for a number that is not finite.
-    Source: `docs/formats/reasoning.md#flattening`.
     """
     if value is None:
         return None
@@ -96,7 +93,7 @@ def chain(value: Any) -> tuple[str | None, list[str] | None]:
 
     value: any.
 
-    Raises Unfit as `flattened`. Source: `docs/formats/reasoning.md#flattening`.
+    Raises Unfit as `flattened`.
     """
     if isinstance(value, list):
         steps = items(value)

@@ -89,7 +89,6 @@ def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
     mirror: `[address/]owner/name[@revision]`; None (default) for none.
 
     Raises ValueError for a mirror of another form.
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
     found = []
     if mirror is not None:
@@ -118,7 +117,6 @@ def reached(
 
     Raises HubError if the hub does not answer, has no such repository, or if the repository has
     no data file, or one that belongs to no split of the corpus.
-    Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
     sent = token if place.endpoint is None else False
     where = place.endpoint or endpoint
@@ -199,7 +197,7 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     progress: gets the stage "fetch", in bytes.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`, and where the drop holds other data files:
-    their records would be counted twice. Source: `docs/formats/reasoning.md#pinned-downloads`.
+    their records would be counted twice.
     """
     files = {name: file for file, name in place.files}
     try:

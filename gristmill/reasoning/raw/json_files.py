@@ -32,9 +32,6 @@ def one_or_lines(
 ) -> tuple[bool, Iterator[bytes]]:
     """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
 
-    texts: as for `members`; a byte order mark is no part of them.
-    path, limits: as for `members`.
-
     Raises BadInput for an object that holds the rows of each split under its name.
     """
     head = b""

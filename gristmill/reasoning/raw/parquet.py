@@ -45,7 +45,6 @@ def rows(
     columns: that are read; default None: all. The others are null in every row.
 
     Raises BadInput if it is no regular file, is damaged, or breaks a limit.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     with open_file(path, root=path.parent, links=links) as file:
         size = os.fstat(file.fileno()).st_size
@@ -129,10 +128,7 @@ def read(
 
 
 def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:
-    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone.
-
-    empty: a null for each column of the file, where some are not in the batch.
-    """
+    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone."""
     has_floats = _has_floats(batch.schema)
     for at in range(len(batch)):
         try:

@@ -88,11 +88,7 @@ def split_inputs(lake: DataRoot, files: Iterable[Path], partition: str) -> list[
 
 
 def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:
-    """Returns the audits of a partition as inputs: its file, or none.
-
-    lake: the data root.
-    partition: key of the partition.
-    """
+    """Returns the audits of a partition as inputs: its file, or none."""
     path = lake.inbox(INBOX) / names.audits(partition)
     if not os.path.lexists(path):  # a link that leads nowhere is refused below
         return []
@@ -110,10 +106,6 @@ def dropped(lake: DataRoot) -> list[str]:
 
 
 def drop_of_corpus(lake: DataRoot, corpus: Corpus) -> Path | None:
-    """Returns the drop of a corpus, None if it is gone.
-
-    lake: the data root.
-    corpus: whose drop it is.
-    """
+    """Returns the drop of a corpus, None if it is gone."""
     folder = lake.inbox(INBOX) / corpus.name
     return folder if folder.is_dir() else None

@@ -30,7 +30,6 @@ class _Answer:
     """What the rows of one answer have in common, and its steps.
 
     place: of its first row: file number from 0, row from 1.
-    steps: by number.
     evidence, citations: texts with the number of their step.
     """
 

@@ -2,7 +2,8 @@
 
 See also `unpacked.py`: the bytes; `json_files.py`: what a JSON file is;
 `tables.py`: CSV and TSV; `parquet.py`; `shapes.py`: what the objects mean.
-Source: `docs/formats/reasoning.md#drops`.
+
+Source: `docs/formats/reasoning.md#drops`, `docs/formats/reasoning.md#trace`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def rows(
     included, members of a JSON array or object, rows of Parquet, and records of CSV and TSV
     below the header. What columns hold that no form of the corpus reads does not matter.
     Raises BadInput where the file itself is damaged or breaks a limit.
-    Memory: a few rows. Source: `docs/formats/reasoning.md#drops`.
+    Memory: a few rows.
     """
     from gristmill.reasoning.raw import parquet, tables
 
@@ -77,7 +78,6 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
 
     Of a packed file the fact is `raw_row_bytes_unpacked`, of the unpacked text. There is none for
     Parquet and for members of JSON arrays and objects. One pass over the file up to the row.
-    Source: `docs/formats/reasoning.md#trace`.
     """
     from gristmill.reasoning.raw import tables
 
@@ -229,10 +229,7 @@ def _exact(
 
 
 class _Repeated(dict[str, Any]):
-    """An object that has keys several times; of each the last value is kept.
-
-    keys_again: these keys.
-    """
+    """An object that has keys several times; of each the last value is kept."""
 
     keys_again: Collection[str] = ()
 

@@ -58,8 +58,6 @@ def seed_form(corpus: Corpus) -> Form:
     """The form with the columns that the seed names.
 
     corpus: whose columns they are. An answer that is missing is empty, a cot or extra is null.
-
-    Source: `docs/formats/reasoning.md#forms`.
     """
     question, answer, cot = corpus.question_column, corpus.answer_column, corpus.cot_column
     extras = corpus.extra_columns
@@ -74,12 +72,7 @@ def seed_form(corpus: Corpus) -> Form:
 
 
 def with_columns(unfit: Unfit, corpus: Corpus, row: object) -> Unfit:
-    """Why a row is refused; of an answer that is empty, whether its column is missing.
-
-    unfit: the reason.
-    corpus: whose row it is.
-    row: the row, of any form.
-    """
+    """Why a row is refused; of an answer that is empty, whether its column is missing."""
     answer, cot = corpus.answer_column, corpus.cot_column
     if unfit.reason != "answer" or not isinstance(row, dict) or answer in row:
         return unfit

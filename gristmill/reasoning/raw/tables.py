@@ -41,7 +41,6 @@ def rows(
     empty cell is None. A TSV of cot_collection whose first
     row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
     Raises BadInput for a header that is none, and for text that is no CSV.
-    Source: `docs/formats/reasoning.md#drops`.
     """
     found = lines(texts, path, limits)
     is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"

@@ -131,7 +131,6 @@ def program(
     letter: of the story.
 
     Sentences are numbered from 1, as in the question. Raises Unfit for states of another form.
-    Source: `docs/formats/reasoning.md#forms-of-trip`.
     """
     lines: list[str] = []
     for first, second in pairs:

@@ -29,7 +29,7 @@ def unpacked(
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
 
     Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError
-    where `.zst` is read without zstandard. Source: `docs/formats/reasoning.md#drops`.
+    where `.zst` is read without zstandard.
     """
     _, packing = kind(path.name) or ("", "")
     with open_file(path, root=path.parent, links=links, buffering=0) as file:

@@ -19,12 +19,7 @@ _STEM: Final = re.compile(r"suppose (.*?) happens, how will it affect (.*)", re.
 
 
 def effects(stem: str) -> tuple[str | None, str | None, None]:
-    """Perturbation, first effect and second effect of a question; all None for another text.
-
-    stem: `suppose <perturbation> happens, how will it affect <effect>.`
-
-    Source: `docs/formats/reasoning.md#forms-of-wiqa`.
-    """
+    """Perturbation, first effect and second effect of a question; all None for another text."""
     match = _STEM.search(stem)
     if match is None:
         return None, None, None

@@ -22,7 +22,6 @@ from gristmill.reasoning.render.steps import NO_STEPS
 class Drawn(NamedTuple):
     """One example of a sample.
 
-    row: of the alignment.
     text_sha256: of its text, as audits have it.
     """
 
@@ -50,7 +49,6 @@ def draw(
     Examples with less confidence come first; among equals, the hash of week and id decides.
     Those without steps, and those that have an audit of the same text, are left out. Memory does
     not grow with the examples. Raises BadInput where an alignment is not that of its index.
-    Source: `docs/formats/reasoning.md#audits`.
     """
     found = (
         (drawn.row.confidence, _order(week, drawn.row.example_id), drawn)

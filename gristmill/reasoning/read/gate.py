@@ -22,7 +22,6 @@ def check_gate(folder: Path) -> None:
 
     The error names the report, its breaches, and how a person accepts the change. Raises
     BadInput for a report that cannot be read.
-    Source: `docs/formats/reasoning.md#reports`.
     """
     days = reports.dates(folder)
     if not days:

@@ -33,11 +33,8 @@ def token_origins(
 ) -> Iterator[contract.Trace]:
     """Trace a token of a sequence: its example, its characters, its record, its raw row.
 
-    tokenized, partition, shard, row, token: as `trace.trace` takes them.
-
-    Yields the trace of the token, then the record, then the raw row; where it leads no further
-    the last step says why. Raises as `trace.trace`.
-    Source: `docs/formats/reasoning.md#trace`.
+    Yields the trace of the token, then the record, then the raw row; where it leads no further the
+    last step says why. Raises as `trace.trace`.
     """
     yield from _steps(tokenized, partition, tracing.trace(tokenized, partition, shard, row, token))
 
@@ -45,10 +42,7 @@ def token_origins(
 def example_origins(
     tokenized: Path, partition: str, example_id: str, token: int = 0
 ) -> Iterator[contract.Trace]:
-    """Trace a token of an example, the first by default; as `token_origins`.
-
-    tokenized, partition, example_id, token: as `trace.trace_example` takes them.
-    """
+    """Trace a token of an example, the first by default; as `token_origins`."""
     found = tracing.trace_example(tokenized, partition, example_id, token)
     yield from _steps(tokenized, partition, found)
 
@@ -56,7 +50,6 @@ def example_origins(
 def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace a normalised record to its raw row.
 
-    folder: of the normalised files.
     partition: key of the split. record: from 0, blank lines not counted.
 
     Raises NotTraced where there is no such record.
@@ -69,10 +62,9 @@ def record_origins(folder: Path, partition: str, record: int) -> Iterator[contra
 def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace a row of an alignment to its line, the normalised record and the raw row.
 
-    folder: of the alignments.
     partition: key of the split. record: number of the example, from 0.
 
-    Raises BadInput where there is no such row. Source: `docs/formats/reasoning.md#trace`.
+    Raises BadInput where there is no such row.
     """
     corpus, split = corpus_and_split(partition)
     name = names.alignment(corpus.name, split)
@@ -146,7 +138,6 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
     """A record of a normalised file, and its line, from 1.
 
-    folder: of the normalised files.
     partition: key of the split. record: from 0, blank lines not counted.
 
     Raises NotTraced where there is none.

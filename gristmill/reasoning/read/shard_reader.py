@@ -1,7 +1,9 @@
 """The training reader: token shards of one rank, in batches, by arrays.
 
 `shard_order.py` decides the order, `shard_state.py` continues it, `torch_sequences.py` is the view
-for data loaders. Source: `docs/formats/reasoning.md#reader`.
+for data loaders.
+
+Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reader-state`.
 """
 
 from __future__ import annotations
@@ -68,7 +70,6 @@ class ShardReader(Reader[Held]):
     Raises BadInput where a file is missing or damaged or has nothing to read, StaleDataset where
     another version is published than was opened, GristmillError for ranks that do not fit, and at
     "hash" where the newest report has drifted.
-    Source: `docs/formats/reasoning.md#reader`.
     """
 
     def __init__(
@@ -212,7 +213,6 @@ class ShardReader(Reader[Held]):
         read: sequences of the epoch that were used; default those that `batches` has given.
 
         Raises IndexError for more than the epoch has.
-        Source: `docs/formats/reasoning.md#reader-state`.
         """
         position = self._position if read is None else self._position._replace(read=read)
         if not 0 <= position.read <= self.epoch_length:
@@ -227,7 +227,7 @@ class ShardReader(Reader[Held]):
             the number of ranks is another one now; every rank is given the same.
 
         Raises GristmillError for the state of other shards or of another order, and where the
-        states of some ranks are missing. Source: `docs/formats/reasoning.md#reader-state`.
+        states of some ranks are missing.
         """
         states = [state] if isinstance(state, Mapping) else list(state)
         now = replace(self._order, rests={})

@@ -95,7 +95,6 @@ class Lines:
 class SplitRows:
     """Index and alignment of one split.
 
-    index_file: `index.jsonl` of the split.
     align_file: its alignment; None to do without steps.
     least_confidence: steps of examples with less have no number.
     """
@@ -244,9 +243,6 @@ def kept_rows(
     file: HeldFile, selection: Selection, shards: Mapping[str, tuple[int, int]]
 ) -> dict[int, npt.NDArray[np.int64]]:
     """The sequences of each shard that hold a selected example, ascending.
-
-    file: `index.jsonl` of a split.
-    shards: number and sequences of each shard of the split by path.
 
     Shards without any are left out. Raises BadInput for an example that is not in its shard.
     """

@@ -36,8 +36,6 @@ def state_of(
     order: in which the shards are read.
     identity: what tells this reading from another one: `manifest_sha256` and `select`.
     paths: of the shards.
-
-    Source: `docs/formats/reasoning.md#reader-state`.
     """
     walk = Walk(order.pieces(rank, position.epoch))
     place = walk.place(position.read)

@@ -57,9 +57,6 @@ def copy_all(
 ) -> dict[str, Entry]:
     """Copy files that are not there yet, in their order.
 
-    target: the job's folder.
-    known: what is staged there already, by path.
-
     Returns `known` with the new entries. Raises as `stage`.
     """
     journal = Journal(target)
@@ -214,7 +211,6 @@ def stage(
     not enough room; BadInput where manifest, metas and alignments do not fit together, before
     anything is copied, and where a file is not that of its record, its meta or the manifest;
     GristmillError where the newest report has drifted, or the folder holds something else.
-    Source: `docs/formats/reasoning.md#staging`.
     """
     if not ranks or not all(0 <= rank < world_size for rank in ranks):
         raise GristmillError(f"ranks {list(ranks)} of {world_size}: name some, counted from 0")
@@ -251,7 +247,6 @@ def unstage(target: Path) -> list[str]:
 
     Returns the paths of files that were changed since; they stay, and so does `staged.json`, which
     lists only them then. Raises GristmillError where nothing is staged.
-    Source: `docs/formats/reasoning.md#staging`.
     """
     if not (target / staged.STAGED).exists() and not (target / staged.JOURNAL).exists():
         raise GristmillError(f"{target}: nothing is staged there")

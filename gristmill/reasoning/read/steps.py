@@ -18,7 +18,6 @@ class StepValues(NamedTuple):
     """A value for each step of each example of each sequence of a batch, in their order.
 
     sequence: int64 [M], row of the batch.
-    example, step: int64 [M], as in the batch.
     tokens: int64 [M], tokens of the step in this sequence.
     value: float64 [M], or [M, ...] for values with further dimensions.
     """

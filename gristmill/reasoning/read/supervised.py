@@ -38,7 +38,6 @@ class Supervision:
 
     steps: the folder of the alignments; None for no steps.
     least_confidence: of an alignment whose steps are used.
-    selection: of examples.
     """
 
     steps: Path | None
@@ -142,8 +141,6 @@ def open_held(
     supervision: Supervision,
 ) -> Held:
     """Open the shards of a rank, and index and alignment where they are needed.
-
-    own: the numbers of its shards, from the rank on in steps of the world size.
 
     Raises BadInput where a file is missing, or an alignment was built from other shards.
     """

@@ -45,7 +45,6 @@ class Sequences(Protocol):
 class TorchSequences(IterableDataset[dict[str, Any]]):
     """The rest of an epoch, for a DataLoader with any number of workers.
 
-    reader: a ShardReader of this rank.
     batch_size: sequences of a batch, which the dataset makes: give the loader `batch_size=None`.
         None (default) gives single sequences, which the loader collates.
     drop_last: leave out the last batch where it has fewer sequences.
@@ -60,8 +59,6 @@ class TorchSequences(IterableDataset[dict[str, Any]]):
     The workers give batches in turn, so a loader that keeps their order gives the batches that one
     process would, whatever their number. A batch has the columns of the reader as tensors, and
     `epoch` and `read`: sequences of the epoch up to its end.
-
-    Source: `docs/formats/reasoning.md#reader`.
     """
 
     def __init__(
@@ -81,8 +78,6 @@ class TorchSequences(IterableDataset[dict[str, Any]]):
 
     def state(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """The state of the reader after a batch that a loader gave.
-
-        batch: the last one that was used.
 
         Raises ValueError for a batch of another epoch.
         """

@@ -32,8 +32,6 @@ class Trace(contract.Trace):
     id: of the token.
     num_tokens: of the example, without EOS.
     text_sha256: hex, of the rendered text.
-
-    Source: `docs/formats/reasoning.md#trace`.
     """
 
     example_id: str
@@ -56,7 +54,6 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
     token: column in the sequence, from 0.
 
     Raises BadInput where there is no such token, or it is padding.
-    Source: `docs/formats/reasoning.md#trace`.
     """
     corpus, split = corpus_and_split(partition)
     path = names.shard(corpus.name, split, shard)
@@ -80,11 +77,9 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
 def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
     """Trace one token of an example.
 
-    tokenized, partition: as for `trace`.
     example_id: of the example. token: its number in the example, from 0.
 
     Raises BadInput where there is no such example or token.
-    Source: `docs/formats/reasoning.md#trace`.
     """
     values = line_of(tokenized, partition, example_id)
     count = values["num_tokens_with_eos"]
@@ -95,10 +90,7 @@ def trace_example(tokenized: Path, partition: str, example_id: str, token: int =
 
 
 def tokens_of(tokenized: Path, values: Mapping[str, Any]) -> npt.NDArray[np.int32]:
-    """The tokens of an example with its EOS, int32, from its spans.
-
-    tokenized: the folder of all shards. values: a line of the index.
-    """
+    """The tokens of an example with its EOS, int32, from its spans."""
     found = [
         foreign_pt.mapped(tokenized / below_tokenized(span["shard_path"]))[
             span["sequence_index"], span["start"] : span["end"]

@@ -1,7 +1,8 @@
 """Checksums of a folder of shards, of metas in the seed's form, too, before training or staging.
 
 See also `gristmill.reasoning.laws`: what a folder that we publish must obey besides.
-Source: `docs/formats/reasoning.md#manifest-laws`.
+
+Source: `docs/formats/reasoning.md#manifest-laws`, `docs/formats/reasoning.md#staging`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]
     Returns all differences: a shard that is missing or has other bytes, a shard without a meta
     file, a meta file that the manifest lacks, an entry of the manifest without files, and
     normalised files that differ. Files are read 1 MiB at a time, in a thread for each core.
-    Source: `docs/formats/reasoning.md#manifest-laws`.
     """
     metas, found = _metas(root, [root])
     found += _orphans(root, [root], metas)
@@ -56,11 +56,7 @@ def verify_shards(root: Path, *, progress: Progress = SILENT) -> list[Violation]
 def refuse_other_metas(root: Path, partitions: Sequence[str], needed: Collection[str]) -> None:
     """Raise BadInput where metas, manifest and the names of shards differ; no shard is read.
 
-    root: the folder of all shards.
-    partitions: which to compare.
     needed: the shards of the manifest that must be there, POSIX below `root`.
-
-    Source: `docs/formats/reasoning.md#staging`.
     """
     folders = [root / partition.replace("__", "/") for partition in partitions]
     metas, found = _metas(root, folders)

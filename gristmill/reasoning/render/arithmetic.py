@@ -28,10 +28,7 @@ class NoValue(ValueError):
 
 
 def written_in(text: str) -> list[str]:
-    """The contents of the annotations of a text, in order.
-
-    text: any text.
-    """
+    """The contents of the annotations of a text, in order."""
     return _ANNOTATION.findall(text) if "<<" in text else []
 
 
@@ -41,7 +38,7 @@ def holds(annotation: str) -> bool:
     annotation: without its angle brackets, as `48/2=24`. A chain, as `1/4=25/100=.25`, holds
         where each side has the value of the last one.
 
-    False where a side has no value. Source: `docs/formats/reasoning.md#step-rules`.
+    False where a side has no value.
     """
     if len(annotation) > _LONGEST:
         return False

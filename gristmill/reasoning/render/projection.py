@@ -30,8 +30,6 @@ TOKENS: Final = 50_257
 def token_bytes(vocabulary: Path) -> npt.NDArray[np.int64]:
     """How many bytes each token of GPT-2 has: int64 [50257]; 0 for `<|endoftext|>`.
 
-    vocabulary: file of GPT-2's ranks.
-
     Raises BadInput for another file, MissingVocabulary for none.
     """
     lengths = np.zeros(TOKENS, np.int64)
@@ -43,10 +41,7 @@ def token_bytes(vocabulary: Path) -> npt.NDArray[np.int64]:
 
 
 def byte_offsets(text: str) -> Offsets | None:
-    """Where each character begins in UTF-8: int64 [characters + 1]; None if all have one byte.
-
-    text: without lone surrogates.
-    """
+    """Where each character begins in UTF-8: int64 [characters + 1]; None if all have one byte."""
     if text.isascii():
         return None
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
@@ -86,7 +81,6 @@ class Projection:
         starts, ends: of each range its characters in that text, int64 [ranges], with start < end.
 
         A token is in a range if they share a byte.
-        Source: `docs/formats/reasoning.md#alignment`.
         """
         base = self.first_character[texts]
         first = np.searchsorted(self._ends, self._bytes(base + starts), side="right")

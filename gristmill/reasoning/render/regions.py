@@ -30,7 +30,6 @@ class Marked(NamedTuple):
     """Steps that begin with a marker.
 
     ranges: each from its marker to the next one.
-    numbers: as written.
     """
 
     ranges: list[Range]
@@ -43,11 +42,7 @@ class Marked(NamedTuple):
 
 
 def trimmed(text: str, start: int, end: int) -> Range:
-    """A range without the white space at its ends; empty where there is nothing else.
-
-    text: the whole text.
-    start, end: half-open, in characters.
-    """
+    """A range without the white space at its ends; empty where there is nothing else."""
     part = text[start:end].rstrip()
     end = start + len(part)
     return end - len(part.lstrip()), end

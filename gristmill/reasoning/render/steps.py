@@ -75,12 +75,9 @@ def steps_of(record: Mapping[str, Any], rendered: Rendered, corpus: str) -> Step
     """Find the steps of an example.
 
     record: of the normalised file; of it `cot_steps` alone is used, a list of strings.
-    rendered: the text of the record, and its blocks.
-    corpus: name of the corpus.
 
     The steps are those of the CoT; where there is none, those of GSM8K's answer. A last range is
     the answer (wiqa: `Choice`); it is there only behind a step.
-    Source: `docs/formats/reasoning.md#step-rules`.
     """
     text, final = rendered.text, rendered.answer
     body = rendered.cot

@@ -18,8 +18,6 @@ _WIDEST: Final = 0.99
 def token_lengths(path: Path) -> Counter[int]:
     """How many examples have each number of tokens, without the end-of-text token.
 
-    path: `index.jsonl` of a split.
-
     Memory does not grow with the examples, but with the lengths that occur.
     """
     return Counter(row.num_tokens for row in rows(path))
@@ -42,10 +40,7 @@ def histogram(lengths: Mapping[int, int]) -> str:
 
 
 def small_histogram_of(lengths: Mapping[int, int]) -> str:
-    """The same bars for the overview of an asset.
-
-    lengths: examples by length.
-    """
+    """The same bars for the overview of an asset."""
     return small_histogram("Tokens of an example", _bars(lengths), f"median {median(lengths):,}")
 
 

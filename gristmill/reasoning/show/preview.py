@@ -28,12 +28,7 @@ _EXAMPLES: Final = 3
 
 
 def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """Coverage and confidence of an alignment, its rules, and examples with their steps.
-
-    folder: of the alignments.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """Coverage and confidence of an alignment, its rules, and examples with their steps."""
     corpus, split = corpus_and_split(partition)
     examples = counts.get("examples", 0)
     figures: Figures = {"picture": _small_confidence(counts)} if examples else {}
@@ -57,10 +52,7 @@ def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def confidence_svg(counts: Counts) -> str:
-    """Examples by confidence as bars in SVG.
-
-    counts: of the record of a split, with `confidence/0.9` for 0.9 and above.
-    """
+    """Examples by confidence as bars in SVG."""
     return histogram_svg("Examples by confidence, from", _confidences(counts), _mean(counts))
 
 
@@ -85,7 +77,6 @@ def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
     """Examples with their steps in colours, as images in Markdown.
 
     folder: of the alignments; the normalised files are beside it.
-    corpus, split: of the alignment.
 
     The first example of each rule is taken first, then the next ones. Without the normalised
     file there is none.
@@ -128,11 +119,7 @@ COLUMNS: Final = (
 
 
 def report_figures(folder: Path, date: str) -> Figures:
-    """The splits of a report and what is outside of a tolerance; numbers of all splits together.
-
-    folder: of the reports.
-    date: of the report, as `2026-11-22`.
-    """
+    """The splits of a report and what is outside of a tolerance; numbers of all splits together."""
     report: dict[str, Any] = json.loads((folder / f"{date}.json").read_bytes())
     figures: Figures = {
         "splits of the report": splits_table(report),
@@ -146,10 +133,7 @@ def report_figures(folder: Path, date: str) -> Figures:
 
 
 def splits_table(report: Mapping[str, Any]) -> str:
-    """The splits of a report as a Markdown table.
-
-    report: as the file has it.
-    """
+    """The splits of a report as a Markdown table."""
     rows = [
         (name, *(number(split.get(column)) for column in COLUMNS))
         for name, split in report["splits"].items()
@@ -173,10 +157,7 @@ def flagged_table(invariance: Mapping[str, Any]) -> str:
 
 
 def gate_text(gate: Mapping[str, Any]) -> str:
-    """Whether a report is within the tolerances of its baseline, and what is not.
-
-    gate: of the report.
-    """
+    """Whether a report is within the tolerances of its baseline, and what is not."""
     against = f"the report of {gate['baseline']}" if gate["baseline"] else "no baseline"
     first = f"Compared with {markdown.escape(against)}: "
     if gate["passed"]:
@@ -200,12 +181,7 @@ _LONGEST: Final = 1_500
 
 
 def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """The source and licence of a split, its first records, and its share with CoT.
-
-    folder: of the normalised files.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """The source and licence of a split, its first records, and its share with CoT."""
     corpus, split = corpus_and_split(partition)
     records_total = int(counts.get("records", 0))
     figures: Figures = _small_cot(counts, records_total)
@@ -220,12 +196,7 @@ def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
-    """The source and licence of a split, its tokens, and the lengths of its examples.
-
-    folder: of the token shards.
-    partition: key of the split.
-    counts: of its record.
-    """
+    """The source and licence of a split, its tokens, and the lengths of its examples."""
     corpus, split = corpus_and_split(partition)
     examples, tokens = counts.get("examples", 0), counts.get("text_tokens", 0)
     figures: Figures = {"source and licence": source_table(corpus), "rows": int(examples)}
@@ -245,10 +216,7 @@ def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
 
 
 def licence_figures(folder: Path) -> Figures:
-    """The corpora of the raw manifest with source, licence and records.
-
-    folder: of the normalised files.
-    """
+    """The corpora of the raw manifest with source, licence and records."""
     manifest: dict[str, Any] = json.loads((folder / names.MANIFEST).read_bytes())
     rows = []
     for name, entry in manifest.items():
@@ -261,10 +229,7 @@ def licence_figures(folder: Path) -> Figures:
 
 
 def source_table(corpus: Corpus) -> str:
-    """Where a corpus is from and what its licence allows, as a Markdown table.
-
-    corpus: the corpus.
-    """
+    """Where a corpus is from and what its licence allows, as a Markdown table."""
     licence = corpus.licence
     public = " ".join(name for name in (corpus.public_path, corpus.public_subset) if name)
     rows: list[tuple[str, str]] = [
@@ -294,8 +259,6 @@ def rejected_table(counts: Counts) -> str:
     """The rejected records by reason as a Markdown table, those that are left out last.
 
     Empty where there are none.
-
-    counts: of the record of a split.
     """
     reasons = [
         (name.removeprefix(kind), int(number))
@@ -308,11 +271,7 @@ def rejected_table(counts: Counts) -> str:
 
 
 def cot_share(counts: Counts, total: float) -> Figures:
-    """The percentage of records with CoT; nothing where there are no records.
-
-    counts: of the record of a split, with `with_cot`.
-    total: the records.
-    """
+    """The percentage of records with CoT; nothing where there are no records."""
     if not total or "with_cot" not in counts:
         return {}
     return {"with_cot_percent": round(100 * counts["with_cot"] / total, 3)}

@@ -51,7 +51,6 @@ _FONT: Final = "11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 class Fragment(NamedTuple):
     """Text on one line that belongs to one step, or to none.
 
-    text: printable.
     label: of the step; None for text between steps.
     first: whether the step begins here.
     """
@@ -78,7 +77,6 @@ def fragments(row: AlignRow, record: Mapping[str, Any], most: int | None) -> lis
     """The lines of an example's text, each as fragments in order.
 
     row: its row of the alignment; ranges that the text does not have are left out.
-    record: its normalised record.
     most: characters that are shown, None for all; the last line says how many more there are.
     """
     text = text_of(record)

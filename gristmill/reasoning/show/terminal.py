@@ -51,20 +51,13 @@ def published(folder: Path, name: str) -> list[str]:
 
 
 def record_text(request: Request) -> Text:
-    """A normalised record: its keys and values.
-
-    request: path is the folder of the normalised files.
-
-    Raises BadInput where there is no such record.
-    """
+    """A normalised record: its keys and values. Raises BadInput where there is no such record."""
     place = chosen(request, published(request.path, "{split}.jsonl"))
     return _values(place.example_id, read_record(request.path, place))
 
 
 def example_text(request: Request) -> Text:
     """The tokens of an example, each on a ground of its own, as the shards hold them.
-
-    request: path is the folder of the token shards.
 
     Bytes that are no character are shown in hexadecimal. Raises BadInput where there is no such
     example, or where a shard is damaged.

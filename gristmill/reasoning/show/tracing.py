@@ -34,10 +34,7 @@ def traced_token(request: Request) -> Iterable[Trace]:
 
 
 def traced_record(request: Request) -> Iterable[Trace]:
-    """Which raw row a normalised record is from.
-
-    request: path is the folder of the normalised files; the sample as for `place.chosen`.
-    """
+    """Which raw row a normalised record is from."""
     from gristmill.reasoning.read import origins
 
     place = chosen(request, published(request.path, "{split}.jsonl"))
@@ -45,10 +42,7 @@ def traced_record(request: Request) -> Iterable[Trace]:
 
 
 def traced_alignment(request: Request) -> Iterable[Trace]:
-    """Which normalised record and raw row the steps of an example are from.
-
-    request: path is the folder of the alignments; the sample as for `place.chosen`.
-    """
+    """Which normalised record and raw row the steps of an example are from."""
     from gristmill.reasoning.read import origins
 
     place = chosen(request, published(request.path, "{split}.align.jsonl"))

@@ -32,7 +32,6 @@ _ASSETS: Final = {sources.RAW: RAW, sources.READY: "synth/ready_harmony"}
 def raw_file_count(lake: DataRoot, folder: Path) -> int:
     """Returns how many raw files make a drop complete.
 
-    lake: the data root.
     folder: the drop; its own `gristmill.toml` comes before that of the data root.
 
     Raises BadInput if the settings are wrong.
@@ -42,8 +41,6 @@ def raw_file_count(lake: DataRoot, folder: Path) -> int:
 
 def source_of(lake: DataRoot) -> Source:
     """Returns the drop that `synth_harmony/` is built from.
-
-    lake: the data root.
 
     Raises NotReady if there is no drop, if none has arrived, or if several have and the settings
     name none of them; GristmillError with the reasons if one is refused and none is ready.
@@ -81,9 +78,6 @@ def record_path(lake: DataRoot, artifact: str, partition: str) -> Path:
 def drop_of_shard(lake: DataRoot, number: str) -> Path | None:
     """Returns the drop that a Harmony shard was built from, which may be gone; None without shard.
 
-    lake: the data root.
-    number: of the shard.
-
     Raises GristmillError if the shard's record is damaged.
     """
     path = record_path(lake, FOLDER, number)
@@ -96,7 +90,6 @@ def drop_of_shard(lake: DataRoot, number: str) -> Path | None:
 def refuse_samples(lake: DataRoot, source: Source) -> None:
     """Raise GristmillError if samples would take the place of what another drop was built into.
 
-    lake: the data root.
     source: the drop to build from. The sample drop may be named in gristmill.toml.
 
     A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
@@ -133,11 +126,6 @@ def available(lake: DataRoot) -> Sequence[str]:
 
 def drop_inputs(lake: DataRoot, source: Source, files: Iterable[Path], record: str) -> list[Input]:
     """Returns files of a drop as inputs; files that the record knows are not hashed again.
-
-    lake: the data root.
-    source: the drop.
-    files: the files, all below the drop.
-    record: name of the record in `synth_harmony/`: a shard's number, or `manifest`.
 
     Raises BadInput where two raw files have the same bytes.
     """

@@ -31,10 +31,8 @@ _CONVERTED_AS_COUNTED: Final = 6
 class HarmonySummary(Summary):
     """Counts of one Harmony shard.
 
-    rows: number of conversations.
     skipped: number of raw rows without a query, reasoning or answer.
     row_groups: number of Parquet row groups.
-    raw_files: number of raw files.
     """
 
     rows: int
@@ -71,7 +69,6 @@ def to_harmony(
     kept row without a synth_id, for a file with rows of which none is kept, for
     metadata that JSON cannot hold, and for a row group that takes too much memory.
     Raises ValueError for another shard_index, GristmillError if it gets no raw file.
-    Source: `docs/formats/synth.md#harmony-shards`.
     """
     run = raw.contiguous_run(raw_files, shard_index, config.num_shards)
     if not run:
@@ -157,7 +154,6 @@ def _named(
 ) -> Generator[tuple[str, harmony_part.Task]]:
     """Yield the tasks with the rows that the row group under way has, and the parts' names.
 
-    done: number of tasks whose parts were added.
     uncounted: gets the error of a file whose rows cannot be counted; no task follows it.
     """
     size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers

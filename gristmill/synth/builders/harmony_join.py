@@ -1,7 +1,8 @@
 """The parts of a Harmony shard become its Parquet file.
 
 See also `harmony_part.py`: one raw file to a part; `harmony.py`: the builder.
-Source: `docs/formats/synth.md#harmony-part-files`.
+
+Source: `docs/formats/synth.md#harmony-part-files`, `docs/formats/synth.md#parquet-limits`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ class Joiner:
     config: of the conversion.
 
     read: number of raw rows so far.
-    Source: `docs/formats/synth.md#harmony-part-files`.
     """
 
     def __init__(self, path: Path, config: HarmonyConfig) -> None:
@@ -75,7 +75,6 @@ class Joiner:
 
         Raises BadInput if the rows of a row group take too many bytes, and for a raw file that
         had other rows when they were counted.
-        Source: `docs/formats/synth.md#parquet-limits`.
         """
         import pyarrow as pa
 

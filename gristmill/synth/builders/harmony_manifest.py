@@ -30,9 +30,6 @@ from gristmill.synth.config import HarmonyConfig
 class HarmonyManifestSummary(Summary):
     """Sums over all shards.
 
-    shards: number of shards.
-    rows: number of conversations.
-    bytes: size of the Parquet files.
     skipped: number of raw rows without a text.
     """
 
@@ -52,20 +49,12 @@ def write_harmony_manifest(
     git_sha: str | None,
     progress: Progress = SILENT,
 ) -> HarmonyManifestSummary:
-    """Write both files from the provenance records of the shards.
+    """Write both files from the provenance records of the shards, in any order, to a new folder.
 
-    records: of each shard a mapping with `config`, `code_version`, `outputs`
-        (path, bytes, rows, sha256) and `counts` (rows, row_groups, skipped), as
-        `provenance.Record.model_dump` returns it, in any order.
-    out: folder to write, which must not exist.
-    config: of the shards.
-    dataset_dir: the folder of the shards, as the manifest names it.
-    created_unix_s: time in seconds.
-    git_sha: commit of the checkout, or None.
-    progress: gets the stage "write", in files.
-
-    Raises GristmillError if there are no records, or if their configs differ from
-    each other or from `config`. Source: `docs/formats/synth.md#harmony-manifest`.
+    A record is a mapping with `config`, `code_version`, `outputs` (path, bytes, rows, sha256) and
+    `counts` (rows, row_groups, skipped), as `provenance.Record.model_dump` returns it. Raises
+    GristmillError if there are no records, or if their configs differ from each other or from
+    `config`.
     """
     _check_config(records, config)
     out.mkdir(parents=True)

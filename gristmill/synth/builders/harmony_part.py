@@ -2,7 +2,10 @@
 
 A part has the row groups that begin and end in the file as the shard will have them, and the
 rows before and after them. See also `harmony_join.py`: the parts to the shard.
-Source: `docs/formats/synth.md#harmony-part-files`.
+
+Source: `docs/formats/synth.md#harmony-part-files`, `docs/formats/synth.md#harmony-columns`,
+`docs/formats/synth.md#raw-columns`, `docs/formats/synth.md#harmony-parquet`,
+`docs/formats/synth.md#parquet-limits`.
 """
 
 from __future__ import annotations
@@ -57,12 +60,7 @@ class NotCounted(GristmillError):
 
 
 def schema_of(config: HarmonyConfig) -> pa.Schema:
-    """Return the columns of a Harmony shard.
-
-    config: of the conversion.
-
-    Source: `docs/formats/synth.md#harmony-columns`.
-    """
+    """Return the columns of a Harmony shard."""
     import pyarrow as pa
 
     columns = ["messages_json", "metadata_json", *config.metadata_fields]
@@ -77,7 +75,7 @@ def opened(path: Path, config: HarmonyConfig, links: LinkRule) -> UntrustedParqu
     links: what happens if it is a link.
 
     Raises BadInput for a file that is not readable Parquet, or that has a column that
-    is read more than once. Source: `docs/formats/synth.md#raw-columns`.
+    is read more than once.
     """
     return UntrustedParquet(path, [*raw.TEXTS, *config.metadata_fields], links=links)
 
@@ -112,7 +110,7 @@ def make_part(
     Returns its summary: `before` of the task; `read` and `kept`, numbers of rows; `sizes`, bytes
     of the row groups, of the rows before them and of the rows after them; and `head`, for each
     batch that the rows before are from: its last raw row, its Harmony rows and their bytes.
-    Raises BadInput as `harmony.to_harmony`. Source: `docs/formats/synth.md#harmony-part-files`.
+    Raises BadInput as `harmony.to_harmony`.
     """
     part = _Part(task, seen)
     with HashedFile(path) as file, ExitStack() as parquet_file:
@@ -139,13 +137,7 @@ def make_part(
 
 
 def group_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of row groups with the settings of a Harmony shard.
-
-    sink: a file, or what pyarrow writes to.
-    schema: of the shard.
-
-    Source: `docs/formats/synth.md#harmony-parquet`.
-    """
+    """Return a writer of row groups with the settings of a Harmony shard."""
     import pyarrow.parquet as pq
 
     return pq.ParquetWriter(sink, schema, compression="zstd")
@@ -169,12 +161,7 @@ def too_large(path: Path, row: int, rows: int, group_rows: int) -> BadInput:
 
 
 def is_too_large(waiting: int) -> bool:
-    """Return whether so many bytes are too many for the rows of a row group.
-
-    waiting: bytes of the rows that wait.
-
-    Source: `docs/formats/synth.md#parquet-limits`.
-    """
+    """Return whether so many bytes are too many for the rows of a row group."""
     return waiting > _GROUP_BYTES
 
 

@@ -1,7 +1,9 @@
 """Rows of a raw file become Harmony rows: messages and metadata as JSON.
 
 See also `harmony.py`: all rows of a shard.
-Source: `docs/formats/synth.md#messages`.
+
+Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#ids`,
+`docs/formats/synth.md#harmony-columns`, `docs/formats/synth.md#row-filter`.
 """
 
 from __future__ import annotations
@@ -32,9 +34,7 @@ _COMPILED_BYTES: Final = 1 << 30
 def system_message(config: HarmonyConfig) -> dict[str, Any]:
     """Return the system message of every conversation.
 
-    config: of the conversion.
-
-    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    The order of the keys is that of the rule.
     """
     return {
         "role": "system",
@@ -57,9 +57,7 @@ def system_message(config: HarmonyConfig) -> dict[str, Any]:
 def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
     """Return the developer message of every conversation, None if it has none.
 
-    config: of the conversion.
-
-    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    The order of the keys is that of the rule.
     """
     if config.developer is None:
         return None
@@ -71,12 +69,7 @@ def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Some rows of a raw file.
-
-    path: the file.
-    before: number of rows before them.
-    batch: the rows.
-    """
+    """Some rows of a raw file."""
 
     path: Path
     before: int
@@ -85,10 +78,8 @@ class RawRows:
     def values(self, name: str) -> list[Any]:
         """Return a column as Python values.
 
-        name: of the column.
-
-        Raises BadInput with the row of the first text that is not UTF-8, and for a value
-        that Python cannot hold.
+        Raises BadInput with the row of the first text that is not UTF-8, and for a value that
+        Python cannot hold.
         """
         import pyarrow as pa
 
@@ -110,9 +101,6 @@ class RawRows:
     def check_metadata(self, columns: Mapping[str, Sequence[Any]], kept: Sequence[int]) -> None:
         """Check that JSON can hold all metadata values.
 
-        columns: values of the kept rows by column.
-        kept: indices of the kept rows.
-
         Raises BadInput with the row of the first value that JSON cannot hold.
         """
         for name, column in columns.items():
@@ -128,10 +116,7 @@ class RawRows:
     def check_ids(self, kept: Iterable[int]) -> None:
         """Check that all kept rows have a synth_id.
 
-        kept: indices of the kept rows.
-
         Raises BadInput with the first row whose id is null or blank.
-        Source: `docs/formats/synth.md#ids`.
         """
         ids = self.values("synth_id")
         for index in kept:
@@ -141,12 +126,7 @@ class RawRows:
 
 
 class Envelope:
-    """The JSON around the texts of a row. It is made once; each row adds its texts.
-
-    config: of the conversion.
-
-    Source: `docs/formats/synth.md#harmony-columns`.
-    """
+    """The JSON around the texts of a row. It is made once; each row adds its texts."""
 
     def __init__(self, config: HarmonyConfig) -> None:
         marks = [f"\0{index}\0" for index in range(len(raw.TEXTS))]
@@ -171,12 +151,10 @@ class Envelope:
     def convert(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         """Return the Harmony rows of those raw rows whose three texts are not empty.
 
-        rows: of one raw file.
-        fields: metadata fields that are columns of this file.
         schema: columns of the Harmony shard. A field without a column is null.
 
         Raises BadInput for a text that is not UTF-8, for a row without an id, and for a metadata
-        value that JSON cannot hold. Source: `docs/formats/synth.md#row-filter`.
+        value that JSON cannot hold.
         """
         count = len(rows.batch)
         fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES

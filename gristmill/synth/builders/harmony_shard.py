@@ -1,6 +1,7 @@
 """A Harmony shard as a file: its name, how it is opened, and its violations.
 
-Source: `docs/formats/synth.md#import`.
+Source: `docs/formats/synth.md#import`, `docs/formats/synth.md#harmony-parquet`,
+`docs/formats/synth.md#column-types`, `docs/formats/synth.md#harmony-laws`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ def shard_name(number: str) -> str:
     """Return the file name of a Harmony shard.
 
     number: "00" to "03".
-
-    Source: `docs/formats/synth.md#harmony-parquet`.
     """
     return f"{_PREFIX}{number}.parquet"
 
@@ -44,8 +43,6 @@ def shards(folder: Path) -> dict[str, Path]:
     """Return the Harmony shards of a folder by number ("00"), sorted.
 
     folder: is not searched below.
-
-    Source: `docs/formats/synth.md#harmony-parquet`.
     """
     paths = sorted(folder.glob(shard_name("*")))
     return {path.stem.removeprefix(_PREFIX): path for path in paths}
@@ -58,7 +55,7 @@ def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
     links: as for `UntrustedParquet`, default None.
 
     Raises BadInput if it is not readable Parquet, lacks a required column, or has
-    a column that is read more than once. Source: `docs/formats/synth.md#import`.
+    a column that is read more than once.
     """
     file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links)
     if missing := [name for name in REQUIRED if name not in file.names]:
@@ -76,8 +73,6 @@ def wrong_types(
     texts: columns that must be strings, default those of a shard.
     values: columns that must be strings or single values, default those of a shard. The column
         `synth_id` must be strings or integers.
-
-    Source: `docs/formats/synth.md#column-types`.
     """
     import pyarrow as pa
 
@@ -94,31 +89,19 @@ def wrong_types(
 
 
 def no_text_form(path: Path, error: Exception, before: int) -> BadInput:
-    """Return the error for a value that cannot be cast to a string.
-
-    path: the shard.
-    error: of the cast, as for a time in a time zone that is unknown.
-    before: number of rows before the rows that were cast.
-    """
+    """Return the error for a value that cannot be cast to a string."""
     rule = f"holds a value that has no text form in this row or one after it ({error})"[:_SHOWN]
     return BadInput(path, f"{rule}: correct it, or leave out its column", before + 1)
 
 
 def checked_columns(schema: pa.Schema) -> list[str]:
-    """Return the names of the columns that are read for a rule alone.
-
-    schema: of the Harmony shard.
-    """
+    """Return the names of the columns that are read for a rule alone."""
     there = METADATA in schema.names and parquet.is_text(schema.field(METADATA).type)
     return [METADATA] if there else []
 
 
 def with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
     """Return the batch with numbers and times in optional columns as strings.
-
-    batch: rows of the shard.
-    shard: for the error message.
-    before: number of rows before the batch.
 
     Raises BadInput for a value that has no text form.
     """
@@ -157,8 +140,6 @@ def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viol
 
     path: the Parquet file.
     links: as for `UntrustedParquet`, default None.
-
-    Source: `docs/formats/synth.md#harmony-laws`.
     """
     try:
         shard = open_shard(path, links)

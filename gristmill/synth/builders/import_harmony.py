@@ -45,9 +45,7 @@ _SHOWN: Final = 300
 class ImportedManifest(Summary):
     """Counts of an imported manifest.
 
-    manifest_bytes: size of `manifest.json`.
     claimed_rows: its `storage.total_rows`, 0 if it has none.
-    manifest_sha256: of `manifest.json`.
     """
 
     manifest_bytes: int
@@ -66,13 +64,7 @@ class ImportConfig:
 
 
 def folder_violations(folder: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[Violation]:
-    """Yield why a folder cannot be imported; nothing if it can.
-
-    folder: with the shards and both JSON files.
-    links: what happens to files that are links; default: they are refused.
-
-    Source: `docs/formats/synth.md#import`.
-    """
+    """Yield why a folder cannot be imported; nothing if it can."""
     try:
         _, manifest = read_json(folder / MANIFEST, links)
     except BadInput as error:
@@ -118,15 +110,10 @@ def import_shard(
 ) -> HarmonySummary:
     """Copy one Harmony shard of a finished conversion.
 
-    source: the drop.
     out: folder to write, which must not exist.
-    number: of the shard ("00").
-    progress: gets the stage "digest", in rows.
-    links: what happens if the shard is a link; default: it is refused.
 
     Raises GristmillError with all violations of the shard, BadInput if it is damaged or
     breaks a limit.
-    Source: `docs/formats/synth.md#import`.
     """
     path = source / shard_name(number)
     if broken := list(_violations(path, links)):
@@ -163,13 +150,9 @@ def import_manifest(
 ) -> ImportedManifest:
     """Copy `manifest.json` and `metadata.json` of a finished conversion.
 
-    source: the drop.
     out: folder to write, which must not exist.
-    progress: gets the stage "copy", in files.
-    links: what happens to files that are links; default: they are refused.
 
     Raises GristmillError with all violations of the folder.
-    Source: `docs/formats/synth.md#import`.
     """
     if broken := list(folder_violations(source, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))

@@ -1,7 +1,9 @@
 """The parts of a shard become its files: Megatron datasets, trace, quarantine.
 
 See also `kd_part.py`: some rows to a part; `kd_shard.py`: the builder.
-Source: `docs/formats/synth.md#dataset-files`.
+
+Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#caps`,
+`docs/formats/synth.md#quarantine`.
 """
 
 from __future__ import annotations
@@ -34,13 +36,9 @@ _TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows
 class KDSummary(Summary):
     """Counts of one shard. Tokens include every EOD.
 
-    rows: documents of both splits.
-    train_rows, valid_rows: documents of a split.
-    train_tokens, valid_tokens: tokens of a split.
     control_texts: texts of control tokens in contents, which stayed plain text.
     fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
     compared_rows: rows of the seeded sample, which both encoded.
-    bad_rows: rows that were set aside.
     spans: labels of each span, over both splits.
     languages, exercises: documents of the most frequent names; "other" has the rest.
     unknown_keys: messages that have a key that is not rendered, by its name, in the same way.
@@ -70,7 +68,6 @@ class Joiner:
     config: of the shard.
 
     Enter `open` before the first part; its exit completes the files.
-    Source: `docs/formats/synth.md#dataset-files`.
     """
 
     def __init__(self, out: Path, number: str, config: KDConfig) -> None:
@@ -94,8 +91,6 @@ class Joiner:
 
         tasks: of the shard, without caps. The next one may be taken only after the
             part of the one before was added.
-
-        Source: `docs/formats/synth.md#caps`.
         """
         for task in tasks:
             rows = self._config.max_rows - self._made["documents"]
@@ -115,8 +110,6 @@ class Joiner:
 
         part: its file.
         summary: as `kd_part.make_part` returns it.
-
-        Source: `docs/formats/synth.md#quarantine`.
         """
         import pyarrow as pa
 
@@ -140,8 +133,6 @@ class Joiner:
         """Raise BadInput where too many rows are bad, or none is good. Call it after the last part.
 
         shard: the Harmony shard.
-
-        Source: `docs/formats/synth.md#quarantine`.
         """
         self.bad.check(shard, self._made["documents"])
 

@@ -1,6 +1,7 @@
 """`manifest.json` of a Megatron dataset, from the records of its shards.
 
-Source: `docs/formats/synth.md#kd-manifest`.
+Source: `docs/formats/synth.md#kd-manifest`, `docs/formats/synth.md#config-hash`,
+`docs/formats/synth.md#kd-manifest-keys`, `docs/formats/synth.md#unequal-shards`.
 """
 
 from __future__ import annotations
@@ -34,10 +35,7 @@ _SPLITS: Final = ("train", "valid")
 class KDManifestSummary(Summary):
     """Sums over all shards.
 
-    shards: number of shards.
-    train_rows, valid_rows: documents of a split.
     train_tokens, valid_tokens: tokens of a split, with every EOD.
-    bad_rows: rows that were set aside.
     control_texts: texts of control tokens in contents.
     """
 
@@ -54,8 +52,6 @@ def contract_config(valid_fraction: float) -> dict[str, Any]:
     """Return the `config` object of the manifest.
 
     valid_fraction: from 0 to 1.
-
-    Source: `docs/formats/synth.md#config-hash`.
     """
     return {
         "valid_fraction": valid_fraction,
@@ -68,12 +64,7 @@ def contract_config(valid_fraction: float) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return the sha256 of a config, in hex.
-
-    config: as `contract_config` returns it.
-
-    Source: `docs/formats/synth.md#config-hash`.
-    """
+    """Return the sha256 of a config, in hex."""
     text = json.dumps(config, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -90,25 +81,12 @@ def write_kd_manifest(
     git_sha: str | None,
     progress: Progress = SILENT,
 ) -> KDManifestSummary:
-    """Write `manifest.json` from the provenance records of the shards.
+    """Write `manifest.json`, in a new folder, from the records of the shards in any order.
 
-    records: of each shard a mapping with `partition` ("00"), `config`,
-        `code_version`, `counts`, `libraries`, `tokenizer`, `data_version` and
-        `outputs` (path, bytes, sha256, rows), as `provenance.Record.model_dump`
-        returns it, in any order.
-    out: folder to write, which must not exist.
-    root: the folder of the dataset, as the manifest names it.
-    harmony_manifest: `manifest.json` of the Harmony dataset, whose sha256 is
-        recorded.
-    harmony_dir: the folder of the Harmony dataset, as the manifest names it.
-    vocabulary: the vocabulary file, as the manifest names it.
-    created_unix_s: time in seconds.
-    git_sha: commit of the checkout, or None.
-    progress: gets the stage "write", in files.
-
-    Raises GristmillError if there are no records, if they differ in config, code
-    version, libraries or vocabulary, or if a record lacks a file.
-    Source: `docs/formats/synth.md#kd-manifest-keys`.
+    A record is a mapping with `partition` ("00"), `config`, `code_version`, `counts`, `libraries`,
+    `tokenizer`, `data_version` and `outputs` (path, bytes, sha256, rows), as
+    `provenance.Record.model_dump` returns it. Raises GristmillError if there are no records, if
+    they differ in config, code version, libraries or vocabulary, or if a record lacks a file.
     """
     shared = check_equal_configs(records, KDConfig)
     config = contract_config(shared["valid_fraction"])
@@ -224,10 +202,7 @@ def _shard(record: Mapping[str, Any], split: str, root: str) -> dict[str, Any]:
 def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the versions of openai-harmony and tiktoken that rendered all shards.
 
-    records: of the shards, not empty.
-
-    Raises GristmillError if shards were rendered by several versions, or if the
-    records name none. Source: `docs/formats/synth.md#unequal-shards`.
+    Raises GristmillError if shards were rendered by several versions, or if the records name none.
     """
     return {
         library: _common(
@@ -241,10 +216,7 @@ def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def common_vocabulary(records: Sequence[Mapping[str, Any]]) -> str:
     """Return the sha256 of the vocabulary that all shards were built with.
 
-    records: of the shards, not empty.
-
-    Raises GristmillError if there are several vocabularies, or if the records name
-    none. Source: `docs/formats/synth.md#unequal-shards`.
+    Raises GristmillError if there are several vocabularies, or if the records name none.
     """
     return _common(
         [(record.get("tokenizer") or {}).get("sha256") for record in records], "vocabularies"

@@ -1,7 +1,7 @@
 """What a worker does: rows of some row groups of a Harmony shard become one part.
 
 See also `kd_join.py`: the parts to the files of a shard.
-Source: `docs/formats/synth.md#part-files`.
+Source: `docs/formats/synth.md#part-files`, `docs/formats/vocabularies.md#sample-of-a-build`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from gristmill.synth.builders.harmony_shard import (
     REQUIRED,
     open_shard,
 )
-from gristmill.synth.builders.kd_part_compare import Sample
 from gristmill.synth.builders.kd_part_file import SPLITS
 from gristmill.synth.format import holdout, quarantine, trace
 from gristmill.synth.format.batch_bytes import rows_within
@@ -34,6 +33,10 @@ from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict, templates
 from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation
+from gristmill.vocabularies import compare
+from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.engine import TIKTOKEN
+from gristmill.vocabularies.pinned import O200K
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +85,6 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
     compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
     list of the first `quarantine.BadRow`s in short form.
-    Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
     with HashedFile(path) as file:
@@ -233,10 +235,7 @@ class _Part:
 
 
 def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
-    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`.
-
-    tokens: the rest of the cap.
-    """
+    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`."""
     places = np.array([place for split in SPLITS for place in rows.places[split]], dtype=np.int64)
     lengths = np.concatenate([made[split].lengths for split in SPLITS])
     order = np.argsort(places)
@@ -283,14 +282,9 @@ def _trace_rows(
 ) -> pa.RecordBatch:
     """Return the trace rows of a batch, in the order of the input rows.
 
-    batch: rows of a Harmony shard.
-    shard: file name of the Harmony shard.
-    first_row: number of rows before the batch.
-    documents: of each split.
     places: of each split the rows of its documents, counted in the batch from 0.
 
     Documents are counted from 0 in this batch.
-    Source: `docs/formats/synth.md#part-files`.
     """
     import pyarrow as pa
 
@@ -328,3 +322,59 @@ def _offsets(documents: Mapping[str, Documents]) -> pa.ListArray:
     before = np.cumsum(runs, dtype=np.int64) - runs
     offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), pa.array(offsets))
+
+
+class Sample:
+    """The rows of one part that tiktoken encodes, too, where gigatoken encodes all.
+
+    The sample is the same for any number of workers.
+
+    shard: the Harmony shard.
+    vocabulary: the vocabulary file.
+    engine: one of `engine.ENGINES`; without gigatoken there is nothing to compare.
+
+    `rows` counts those that the seed chose. The first row of the part is not among them
+    for its place alone, so that the count does not depend on the size of parts.
+    """
+
+    def __init__(self, shard: Path, vocabulary: Path, engine: str) -> None:
+        self.rows = 0
+        self._is_first = True
+        self._shard, self._vocabulary = shard, vocabulary
+        self._is_needed = encoder(O200K, vocabulary, engine).why_tiktoken_alone is None
+
+    def check(
+        self,
+        made: Mapping[str, Documents],
+        conversations: Mapping[str, Sequence[Conversation]],
+        places: Mapping[str, Sequence[int]],
+        ids: Sequence[object],
+        before: int,
+    ) -> None:
+        """Compare the sampled rows of a batch, and the first row of the part.
+
+        made: documents of each split.
+        conversations: of each split, in the same order.
+        places: of each split the rows of its documents, counted in the batch from 0.
+        ids: synth_id of each row of the batch.
+        before: number of rows of the shard before the batch.
+
+        Raises EnginesDiffer with the row where tiktoken's tokens are others.
+        """
+        kept = sorted(place for places_of_split in places.values() for place in places_of_split)
+        if not (self._is_needed and kept):
+            return
+        chosen = set(compare.sampled(self._shard.name, before, len(ids)).tolist())
+        self.rows += len(chosen.intersection(kept))
+        if self._is_first:
+            chosen.add(kept[0])
+            self._is_first = False
+        for split, rows in places.items():
+            ends = np.cumsum(made[split].lengths, dtype=np.int64)
+            for number, place in enumerate(rows):
+                if place in chosen:
+                    one = conversations[split][number : number + 1]
+                    expected = documents.assemble(one, self._vocabulary, TIKTOKEN).tokens
+                    begin = int(ends[number]) - int(made[split].lengths[number])
+                    where = f"{self._shard}:{before + place + 1}: synth_id {ids[place]!r}"
+                    compare.check_equal(where, made[split].tokens[begin : ends[number]], expected)

@@ -49,7 +49,6 @@ def write(file: HashedFile, batch: Batch) -> None:
 
     A document takes half of the bytes that it takes in the datasets, since a killed
     build keeps its parts beside them.
-    Source: `docs/formats/synth.md#part-files`.
     """
     arrays: list[memoryview] = []
     for split in SPLITS:
@@ -80,7 +79,7 @@ def read(path: Path) -> Iterator[Batch]:
 
     path: the file.
 
-    The runs of the documents are empty. Source: `docs/formats/synth.md#part-files`.
+    The runs of the documents are empty.
     """
     with path.open("rb") as file:
         while head := file.read(_SIZES.size):

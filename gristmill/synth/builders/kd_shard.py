@@ -2,7 +2,9 @@
 
 See also `kd_part.py`: some rows to a part; `kd_join.py`: the parts to the files;
 `kd_manifest.py`: the manifest over all shards.
-Source: `docs/formats/synth.md#dataset-files`.
+
+Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#shard-layout`,
+`docs/formats/synth.md#quarantine`.
 """
 
 from __future__ import annotations
@@ -27,13 +29,7 @@ _PART_ROWS: Final = 4096
 
 
 def shard_number(harmony_shard: Path) -> str:
-    """Return the number of a shard in two digits.
-
-    harmony_shard: a file with `shard_<number>` in its name.
-
-    Raises BadInput if the name has no number.
-    Source: `docs/formats/synth.md#shard-layout`.
-    """
+    """Return the number of a shard in two digits. Raises BadInput if the name has no number."""
     if (match := re.search(r"shard_(\d+)", harmony_shard.name)) is None:
         raise BadInput(harmony_shard, "no `shard_<number>` in the file name: rename the file")
     return f"{int(match[1]):02d}"
@@ -61,7 +57,6 @@ def build_kd_shard(
     more rows than `config.bad_rows` cannot be rendered, or all. All parts are made before:
     the error has the number of these rows, and row, synth_id and rule of the first of them,
     and another build with the same parts and a greater bound makes no part again.
-    Source: `docs/formats/synth.md#dataset-files` and `docs/formats/synth.md#quarantine`.
     """
     number = shard_number(harmony_shard)
     read_verified(O200K, config.vocabulary)  # before anything is written

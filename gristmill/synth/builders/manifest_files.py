@@ -1,6 +1,8 @@
 """What both manifests share: file names, JSON form, and the config that all shards have.
 
-Source: `docs/formats/synth.md#harmony-manifest`.
+Source: `docs/formats/synth.md#harmony-manifest`, `docs/formats/synth.md#manifest-content`,
+`docs/formats/synth.md#import`, `docs/formats/synth.md#harmony-laws`,
+`docs/formats/synth.md#unequal-shards`.
 """
 
 from __future__ import annotations
@@ -35,8 +37,6 @@ def write_json(path: Path, value: object) -> None:
 
     path: the file.
     value: what JSON can hold.
-
-    Source: `docs/formats/synth.md#harmony-manifest`.
     """
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="ascii")
 
@@ -48,7 +48,7 @@ def content_note(value: object, roots: Sequence[str]) -> FileNote:
     roots: folders as the manifest names them; only what follows them counts.
 
     Times, the git commit, places and the sha256 of another manifest, which has
-    times, too, do not count. Source: `docs/formats/synth.md#manifest-content`.
+    times, too, do not count.
     """
     text = json.dumps(_content(value, roots), sort_keys=True, separators=(",", ":"))
     return FileNote(content_sha256=hashlib.sha256(text.encode()).hexdigest())
@@ -72,7 +72,6 @@ def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[st
         file: a link is followed.
 
     Raises BadInput if it cannot be read, is not a JSON object or breaks a limit.
-    Source: `docs/formats/synth.md#import`.
     """
     try:
         with opened(path, links) as file:
@@ -89,10 +88,7 @@ def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[st
 
 
 def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:
-    """Yield a violation if `read_json` refuses a file. The arguments are the same.
-
-    Source: `docs/formats/synth.md#harmony-laws`.
-    """
+    """Yield a violation if `read_json` refuses a file. The arguments are the same."""
     try:
         read_json(path, links)
     except BadInput as error:
@@ -108,7 +104,6 @@ def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any])
 
     Raises GristmillError if there are no records, or if two of them differ. It
     names both partitions and the keys.
-    Source: `docs/formats/synth.md#unequal-shards`.
     """
     if not records:
         raise GristmillError("no shard has a record yet: materialize the shards first")

@@ -2,7 +2,8 @@
 
 There is one dataset `synth_harmony/`, so one of several drops must be named. The
 sample drop is used only if there is no other complete drop.
-Source: `docs/formats/synth.md#complete-drop`.
+
+Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,6 @@ def account(source: Source, expected: int, links: LinkRule = REFUSE_LINKS) -> Ac
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput for a drop that cannot be built, whatever the other drops are.
-    Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
     """
     if source.inbox == RAW:
         return raw_drops.raw_account(source.folder, links, expected)
@@ -84,10 +84,7 @@ def refusal(source: Source, expected: int, links: LinkRule = REFUSE_LINKS) -> st
 
 
 def present_sources(drops: Path) -> list[Source]:
-    """Return the folders in both inboxes, complete or not. Hidden folders are left out.
-
-    drops: the folder `drops/` of the data root.
-    """
+    """Return the folders in both inboxes, complete or not. Hidden folders are left out."""
     return [
         Source(inbox, folder)
         for inbox in (RAW, READY)
@@ -153,10 +150,7 @@ def _without_samples(sources: list[Source]) -> list[Source]:
 
 
 def is_sample(folder: Path) -> bool:
-    """Return whether a drop is the sample, without files of a person.
-
-    folder: the drop.
-    """
+    """Return whether a drop is the sample, without files of a person."""
     if not (own := own_files(folder)):
         return folder.name == SAMPLES and not sums_of(folder)
     return own.issuperset(path.name for path in files.files(folder))

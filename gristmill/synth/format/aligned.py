@@ -1,6 +1,9 @@
 """Alignment checks: do the three datasets of a shard belong together, and which data are they?
 
-Imports neither torch nor Megatron. Source: `docs/formats/synth.md#alignment-check`.
+Imports neither torch nor Megatron.
+
+Source: `docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#shard-layout`,
+`docs/formats/synth.md#index-cache`.
 """
 
 from __future__ import annotations
@@ -31,8 +34,6 @@ def sibling(tokens: Path, name: str) -> Path:
 
     tokens: prefix of the tokens dataset, which ends in `_tokens`.
     name: key of `DTYPES`.
-
-    Source: `docs/formats/synth.md#shard-layout`.
     """
     return tokens.with_name(f"{tokens.name.removesuffix('_tokens')}_{name}")
 
@@ -47,7 +48,7 @@ def digest(tokens: Path) -> str:
     The values in the bin files are not read; `laws/values.py` checks them.
 
     Raises RuntimeError if counts, lengths, document indices, dtypes, file sizes or
-    recorded digests differ. Source: `docs/formats/synth.md#alignment-check`.
+    recorded digests differ.
     """
     try:
         datasets = {name: indexed.read(sibling(tokens, name)) for name in DTYPES}
@@ -78,10 +79,7 @@ def _compare_boundaries(tokens: Path, datasets: Mapping[str, indexed.Indexed]) -
 def _compare_with_record(
     tokens: Path, record: provenance.Record, hashes: Mapping[str, str]
 ) -> None:
-    """Compare the index files by sha256 and the bin files by size with the record.
-
-    hashes: sha256 of each index file by its path in the dataset.
-    """
+    """Compare the index files by sha256 and the bin files by size with the record."""
     if record.digest != record.computed_digest():
         raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
     outputs = {output.path: output for output in record.outputs}
@@ -104,7 +102,6 @@ def cache_folder(tokens: Path) -> Path:
     The folder is in the `cache` folder of the data root, which the provenance
     record determines. Without a record, or if the dataset is not where its record
     says, the folder is in `cache` beside the dataset.
-    Source: `docs/formats/synth.md#index-cache`.
     """
     dataset = tokens.absolute().parent.parent
     inside = Path("synth") / dataset.name / tokens.parent.name / tokens.name

@@ -2,7 +2,8 @@
 
 Arrow stores a string of a dictionary once, and Python makes it once for each row. Batches that
 `parquet_child.py` reads are divided by these numbers.
-Source: `docs/formats/synth.md#parquet-limits`.
+
+Source: `docs/formats/synth.md#parquet-limits`, `docs/formats/synth.md#raw-columns`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,6 @@ def bytes_apart(array: pa.Array, cell: int = 0) -> int:
     """Return the bytes of an array once its values are apart.
 
     array: of any type. A string of a dictionary counts in each row that has it.
-    cell: bytes to add for each value, default 0.
-
-    Source: `docs/formats/synth.md#parquet-limits`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -79,7 +77,7 @@ def divided(
     first_row: number of rows before the batch.
     row_bytes: bytes of one row, at most.
 
-    Raises BadInput for a row that takes more. Source: `docs/formats/synth.md#parquet-limits`.
+    Raises BadInput for a row that takes more.
     """
     waiting = [(0, len(batch))]
     while waiting:
@@ -102,7 +100,6 @@ def rows_within(texts: pa.Array, most: int) -> int:
     """Return how many of the first texts have at most `most` bytes together.
 
     texts: strings, or only nulls; a null has no bytes.
-    most: bytes.
     """
     import numpy as np
     import pyarrow as pa
@@ -146,12 +143,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose dictionaries of strings, string views and JSON are strings.
-
-    batch: its other columns stay as they are.
-
-    Source: `docs/formats/synth.md#raw-columns`.
-    """
+    """Return a batch whose dictionaries of strings, string views and JSON are strings."""
     import pyarrow as pa
 
     def as_strings(column: Any) -> Any:

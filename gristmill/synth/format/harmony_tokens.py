@@ -67,7 +67,5 @@ def name(token: int) -> str:
     """Return the text of a control token.
 
     token: id from 199998 on.
-
-    Source: `docs/formats/synth.md#control-tokens`.
     """
     return NAMES.get(token, f"<|reserved_{token}|>")

@@ -15,7 +15,7 @@ def threshold(valid_fraction: float) -> int:
     valid_fraction: from 0 to 1.
 
     The product is exact in decimal, so 0.1 means one tenth and not the nearest
-    binary fraction. Source: `docs/formats/synth.md#hash-rule`.
+    binary fraction.
     """
     return int(Decimal(str(valid_fraction)) * (1 << 64))
 
@@ -26,7 +26,6 @@ def value(synth_id: str) -> int:
     synth_id: hashed as UTF-8.
 
     A digest of 8 bytes is not the beginning of the digest of 64 bytes.
-    Source: `docs/formats/synth.md#hash-rule`.
     """
     return int.from_bytes(blake2b(synth_id.encode(), digest_size=8).digest(), "big")
 
@@ -38,6 +37,6 @@ def is_valid(synth_id: str, limit: int) -> bool:
     limit: what `threshold` returns; a hash value equal to it is in train.
 
     The splits nest: a conversation that is valid at one fraction is valid at
-    every larger one. Source: `docs/formats/synth.md#hash-rule`.
+    every larger one.
     """
     return value(synth_id) < limit

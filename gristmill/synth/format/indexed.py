@@ -1,7 +1,9 @@
 """Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory.
 
-The meaning of the values does not belong here. Source: `docs/formats/synth.md#bin-file` and
-`docs/formats/synth.md#idx-file`.
+The meaning of the values does not belong here.
+
+Source: `docs/formats/synth.md#bin-file`, `docs/formats/synth.md#idx-file`,
+`docs/formats/synth.md#equal-boundaries`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class IndexedWriter:
 
     Use it as a context manager. The files are complete after an exit without an
     error. Raises FileExistsError if one of the files exists, KeyError for another
-    dtype. Source: `docs/formats/synth.md#idx-file`.
+    dtype.
     """
 
     def __init__(self, prefix: Path, dtype: npt.DTypeLike) -> None:
@@ -119,7 +121,7 @@ class Indexed:
     size: number of values.
 
     This object holds no array of all documents: a shard of the full run has
-    nineteen million of them. Source: `docs/formats/synth.md#idx-file`.
+    nineteen million of them.
     """
 
     path: Path
@@ -189,8 +191,6 @@ def same_boundaries(one: Indexed, other: Indexed) -> bool:
     """Return whether two datasets have the same number of documents, of the same lengths.
 
     one, other: of any dtype.
-
-    Source: `docs/formats/synth.md#equal-boundaries`.
     """
     return len(one) == len(other) and all(
         np.array_equal(a, b)
@@ -206,7 +206,6 @@ def read(prefix: Path) -> Indexed:
     Memory does not grow with the dataset. Raises BadInput if a file is missing,
     or if magic, version, dtype, counts, offsets or file sizes are not those of an
     IndexedDataset with one sequence a document.
-    Source: `docs/formats/synth.md#idx-file`.
     """
     idx = prefix.with_name(prefix.name + ".idx")
     binary = prefix.with_name(prefix.name + ".bin")

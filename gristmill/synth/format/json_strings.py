@@ -49,7 +49,6 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     rows: int64, numbers of the rows that are wanted, from 0.
 
     Raises ValueError if the result has more than 2 GiB.
-    Source: `docs/formats/synth.md#harmony-columns`.
     """
     import pyarrow as pa
 

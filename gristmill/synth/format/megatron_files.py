@@ -25,9 +25,6 @@ class Index:
     """The index of one dataset, as IndexedDataset asks it: one sequence a document.
 
     path: opens the `.idx` file, which `aligned.digest` has checked.
-    dtype: of the values.
-
-    Source: `docs/formats/synth.md#idx-file`.
     """
 
     sequence_modes = None

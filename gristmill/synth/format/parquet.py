@@ -1,7 +1,9 @@
 """Reads Parquet files from other writers in batches; errors name the file and the row.
 
 See also `raw/files.py` and `builders/kd_part.py`: what the columns mean.
-Source: `docs/formats/synth.md#raw-columns` and `docs/formats/synth.md#harmony-columns`.
+
+Source: `docs/formats/synth.md#raw-columns`, `docs/formats/synth.md#harmony-columns`,
+`docs/formats/synth.md#harmony-part-files`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
         be there several times.
 
     Raises BadInput if the file is not readable Parquet, or has one of these
-    columns more than once. Source: `docs/formats/synth.md#raw-columns`.
+    columns more than once.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -61,7 +63,6 @@ def batches(
 
     Raises BadInput if the file is damaged, with the first row that could not be
     read, and if the number of rows is not the one in the footer.
-    Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
 
@@ -103,8 +104,6 @@ def is_text(kind: pa.DataType) -> bool:
 
     kind: Arrow type. Strings may be string, large string, string view or a
         dictionary of one of these, and they may be marked as JSON.
-
-    Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
 
@@ -121,12 +120,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_json(kind: pa.DataType) -> bool:
-    """Return whether a column of this type holds strings that Parquet marks as JSON.
-
-    kind: Arrow type.
-
-    Source: `docs/formats/synth.md#raw-columns`.
-    """
+    """Return whether a column of this type holds strings that Parquet marks as JSON."""
     import pyarrow as pa
 
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
@@ -139,7 +133,6 @@ def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:
 
     Parquet requires UTF-8, but Arrow does not check it: a lone surrogate, as
     WTF-8 encodes it, is noticed only when the value is decoded.
-    Source: `docs/formats/synth.md#raw-columns`.
     """
     try:
         return column.to_pylist(), {}
@@ -158,12 +151,8 @@ def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:
 def statistics(parquet: pq.ParquetFile, group: int, leaf: int) -> pq.Statistics | None:
     """Return the statistics of a column in a row group; None where the footer gives none.
 
-    parquet: the open file.
-    group: number of the row group.
-    leaf: number of the column among the leaves of the schema.
-
-    A footer may give the column another type than its schema does. Arrow ends the process when
-    it is asked for the statistics of such a column.
+    A footer may give the column another type than its schema does. Arrow ends the process when it
+    is asked for the statistics of such a column.
     """
     column = parquet.metadata.row_group(group).column(leaf)
     if column.physical_type != parquet.schema.column(leaf).physical_type:
@@ -187,12 +176,7 @@ def null_count(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
 def rows_without_text(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
     """Return the rows of a row group without a text in a column, if no text is empty.
 
-    parquet: the open file.
-    group: number of the row group.
-    leaf: number of the column among the leaves of the schema.
-
     None where the footer does not say it, or says that the least text is empty: so may be others.
-    Source: `docs/formats/synth.md#harmony-part-files`.
     """
     rows = parquet.metadata.row_group(group).num_rows
     nulls = null_count(parquet, group, leaf)

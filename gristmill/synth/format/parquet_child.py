@@ -60,7 +60,7 @@ def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
     path: of the file, for error messages.
     nulls: names of columns.
 
-    Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    Raises BadInput.
     """
     parquet = opened(descriptor, path)
     try:
@@ -86,7 +86,7 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
     wanted: which rows.
 
     Strings of a dictionary and string views become strings. A batch that is too large is
-    divided. Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    divided. Raises BadInput.
     """
     parquet = opened(descriptor, path)
     with Reading(descriptor, path, wanted.first_row) as reading:
@@ -108,7 +108,7 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
     wanted: which rows; columns of strings.
     rows: how many rows are looked at; None for all.
 
-    Raises BadInput for a damaged file. Source: `docs/formats/synth.md#row-filter`.
+    Raises BadInput for a damaged file.
     """
     count = 0
     with Reading(descriptor, path) as reading:
@@ -132,7 +132,6 @@ def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int |
     columns: names of columns of strings.
 
     The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
-    Source: `docs/formats/synth.md#harmony-part-files`.
     """
     parquet = opened(descriptor, path)
     try:

@@ -38,29 +38,20 @@ class List(NamedTuple):
 def read_struct(data: bytes) -> list[Field]:
     """Return the fields of a struct.
 
-    data: that begins with the struct.
-
     Raises ValueError for a type that Parquet does not use, IndexError for data that end early.
     """
     return _Reader(data).struct()
 
 
 def write_struct(fields: list[Field]) -> bytes:
-    """Return the bytes of a struct.
-
-    fields: in the order of their numbers, as `read_struct` returns them.
-    """
+    """Return the bytes of a struct."""
     out = bytearray()
     _write_struct(out, fields)
     return bytes(out)
 
 
 def list_head(kind: int, size: int) -> bytes:
-    """Return the bytes before the values of a list.
-
-    kind: of the values.
-    size: number of values.
-    """
+    """Return the bytes before the values of a list."""
     out = bytearray()
     if size < _LONG_LIST:
         out.append(size << 4 | kind)
@@ -71,12 +62,7 @@ def list_head(kind: int, size: int) -> bytes:
 
 
 def field_head(number: int, before: int, kind: int) -> bytes:
-    """Return the bytes before the value of a field.
-
-    number: of the field.
-    before: number of the field before it, 0 for none.
-    kind: of the value.
-    """
+    """Return the bytes before the value of a field."""
     out = bytearray()
     if 0 < number - before <= _MOST_DELTA:
         out.append((number - before) << 4 | kind)

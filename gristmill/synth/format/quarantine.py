@@ -1,6 +1,8 @@
 """Rows that cannot be rendered: the file that lists them, and the error that names them.
 
-See also `builders/kd_part.py`, which finds them. Source: `docs/formats/synth.md#quarantine`.
+See also `builders/kd_part.py`, which finds them.
+
+Source: `docs/formats/synth.md#quarantine`, `docs/formats/synth.md#part-files`.
 """
 
 from __future__ import annotations
@@ -56,8 +58,6 @@ def packed(rows: Iterable[BadRow]) -> bytes:
     """Return bad rows as a part keeps them: a JSON array a line.
 
     rows: in row order.
-
-    Source: `docs/formats/synth.md#part-files`.
     """
     return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
 
@@ -65,11 +65,9 @@ def packed(rows: Iterable[BadRow]) -> bytes:
 class QuarantineWriter:
     """Writes a quarantine file. The file begins with its first row.
 
-    root: of the dataset.
     number: of the shard in two digits, as "00".
 
     Use it as a context manager. Memory does not grow with the number of rows.
-    Source: `docs/formats/synth.md#quarantine`.
     """
 
     def __init__(self, root: Path, number: str) -> None:
@@ -78,10 +76,7 @@ class QuarantineWriter:
         self._file: TextIO | None = None
 
     def add(self, rows: bytes) -> None:
-        """Append rows.
-
-        rows: as `packed` returns them.
-        """
+        """Append rows."""
         for line in rows.splitlines():
             if self._file is None:
                 self._path.parent.mkdir()
@@ -111,11 +106,7 @@ class BadRows:
         self._first: list[BadRow] = []
 
     def add(self, count: int, first: Sequence[Sequence[Any]]) -> None:
-        """Count the bad rows of the next part.
-
-        count: of all of them.
-        first: the first `MOST_NAMED` of them, or all if there are fewer.
-        """
+        """Count the bad rows of the next part."""
         self.count += count
         self._first += [BadRow(*row) for row in first[: MOST_NAMED - len(self._first)]]
 
@@ -125,11 +116,7 @@ class BadRows:
         return self.count > self._allowed
 
     def check(self, shard: Path, good: int) -> None:
-        """Raise BadInput with the first rows and their number where they are too many, or all.
-
-        shard: the Harmony shard.
-        good: how many rows are rendered.
-        """
+        """Raise BadInput with the first rows and their number where they are too many, or all."""
         if not self.too_many and (good or not self.count):
             return
         first = self._first[0]

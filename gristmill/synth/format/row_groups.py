@@ -48,7 +48,7 @@ class RowGroupsWriter:
     sink: takes the bytes of the file, from its first one.
 
     All files have the same schema, and the same pyarrow wrote them with the same settings,
-    without page indexes and Bloom filters. Source: `docs/formats/synth.md#joined-row-groups`.
+    without page indexes and Bloom filters.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -59,12 +59,7 @@ class RowGroupsWriter:
         self._encoded = bytearray()
 
     def add(self, file: memoryview) -> None:
-        """Append all row groups of a file.
-
-        file: the bytes of a whole Parquet file.
-
-        Raises ValueError if its row groups cannot be moved.
-        """
+        """Append all row groups of a file. Raises ValueError if its row groups cannot be moved."""
         if not self._size:
             self._write(_MAGIC)
         end = len(file) - len(_MAGIC) - _LENGTH_BYTES

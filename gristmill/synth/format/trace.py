@@ -27,7 +27,7 @@ def path(number: str) -> str:
     number: of the shard in two digits, as "00".
 
     The path does not contain `shard`, so a reader that globs for shards does not
-    find it. Source: `docs/formats/synth.md#trace`.
+    find it.
     """
     return f"trace/trace_{number}.parquet"
 
@@ -35,7 +35,7 @@ def path(number: str) -> str:
 def schema() -> pa.Schema:
     """Return the columns of a trace file.
 
-    Source: `docs/formats/synth.md#trace`, with the meaning of each column.
+    The page of the format has the meaning of each column.
     """
     import pyarrow as pa
 
@@ -59,7 +59,7 @@ class TraceWriter:
     file: to write. Its folder is made if it is missing.
 
     Use it as a context manager. The file is complete after an exit without an
-    error. Source: `docs/formats/synth.md#trace`.
+    error.
     """
 
     def __init__(self, file: Path) -> None:
@@ -72,10 +72,7 @@ class TraceWriter:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append rows.
-
-        batch: has the columns of `schema`.
-        """
+        """Append rows."""
         self._digest.update(batch)
         self._waiting.append(batch)
         self._rows += len(batch)
@@ -114,7 +111,7 @@ def opened(file: Path) -> pq.ParquetFile:
     file: to read.
 
     Raises BadInput if it is not readable Parquet or has other columns than
-    `schema`. Source: `docs/formats/synth.md#trace`.
+    `schema`.
     """
     trace = parquet.opened(file, [])
     if not trace.schema_arrow.equals(schema()):

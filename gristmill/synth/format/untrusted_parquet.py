@@ -2,7 +2,8 @@
 
 See also `parquet_child.py`: what the child does; `parquet.py`: files that
 we wrote, and the values of columns.
-Source: `docs/formats/synth.md#parquet-limits`.
+
+Source: `docs/formats/synth.md#parquet-limits`, `docs/formats/synth.md#harmony-part-files`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ class UntrustedParquet:
 
     Raises BadInput if the file is not a regular file, is not readable Parquet, breaks a
     limit, or has one of these columns more than once.
-    Source: `docs/formats/synth.md#parquet-limits`.
     """
 
     def __init__(
@@ -107,7 +107,6 @@ class UntrustedParquet:
 
         Raises BadInput if the file is damaged or breaks a limit, with the first row that
         could not be read, and if the number of rows is not the one in the footer.
-        Source: `docs/formats/synth.md#parquet-limits`.
         """
         import pyarrow as pa
 
@@ -142,7 +141,6 @@ class UntrustedParquet:
         rows: how many rows are looked at; None (default) for all.
 
         Raises BadInput if the file is damaged, or takes too much memory or time.
-        Source: `docs/formats/synth.md#parquet-limits`.
         """
         groups = list(range(len(self.groups)))
         wanted = parquet_child.Wanted(size, list(columns), groups, 0, HARMONY_ROW_BYTES)
@@ -160,10 +158,7 @@ class UntrustedParquet:
     def filled_at_most(self, columns: Sequence[str]) -> int | None:
         """Return what `filled` counts if no text is empty, by the footer; None if it says nothing.
 
-        columns: names of columns of strings.
-
         The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
-        Source: `docs/formats/synth.md#harmony-part-files`.
         """
         count: int | None = child.run(
             parquet_child.filled_at_most,

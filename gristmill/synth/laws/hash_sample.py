@@ -32,11 +32,7 @@ class HashSample:
         self._hashes: dict[str, set[int]] = {"train": set(), "valid": set()}
 
     def add(self, split: str, hashes: Iterable[int]) -> None:
-        """Take the hashes of some conversations; those that are there count once.
-
-        split: "train" or "valid".
-        hashes: of conversations of this split.
-        """
+        """Take the hashes of some conversations; those that are there count once."""
         below = self._below
         self._hashes[split].update(value for value in hashes if value & _LOW < below)
         while self._below > 1 and sum(map(len, self._hashes.values())) > self._most:

@@ -1,7 +1,8 @@
 """Laws of the Megatron datasets of a shard: files, types, equal boundaries.
 
 See also `values.py`: tokens, mask and span; `trace.py`: documents and their rows.
-Source: `docs/formats/synth.md#shard-laws`.
+
+Source: `docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ def unknown_keys(counts: Mapping[str, int | float]) -> str:
     """Return which keys of messages are not rendered, and how often; empty if there are none.
 
     counts: of the shard's record.
-
-    Source: `docs/formats/synth.md#unknown-keys`.
     """
     kind = "unknown_keys/"
     names = [
@@ -61,14 +60,11 @@ def kd_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of Megatron datasets.
 
-    root: the dataset.
-    partition: number of one shard ("00"); default all shards.
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
     has_traces: False where another program wrote no trace: its laws are left out. Default True.
 
     Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
-    Source: `docs/formats/synth.md#shard-laws`.
     """
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:

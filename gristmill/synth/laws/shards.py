@@ -1,4 +1,7 @@
-"""The shards of a folder: their numbers and their records."""
+"""The shards of a folder: their numbers and their records.
+
+Source: `docs/formats/synth.md#shard-layout`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ def shard_numbers(root: Path) -> list[str]:
     """Return the numbers ("00") of the shards of a Megatron dataset, sorted.
 
     root: the dataset. A shard counts if an index file or a trace of it is there.
-
-    Source: `docs/formats/synth.md#shard-layout`.
     """
     numbers = {
         path.name.split("_")[1] for split in SPLITS for path in (root / split).glob("shard_*.idx")
@@ -29,11 +30,7 @@ def shard_numbers(root: Path) -> list[str]:
 def shard_records(root: Path, skip: str | None = None) -> list[Record]:
     """Return the provenance records of the shards of a folder, sorted by partition.
 
-    root: the folder that the shards share.
-    skip: partition of a record to leave out, as that of the manifest; default none.
-
     Raises GristmillError for a file that is not a provenance record.
-    Source: `docs/formats/synth.md#shard-layout`.
     """
     folder = root / provenance.SHARED_RECORDS
     paths = sorted(path for path in folder.glob("*.json") if path.stem != skip)

@@ -36,8 +36,6 @@ def check(
     tokens: of each split, None where it has no documents; their values are checked as
         they are read.
     valid_fraction: which the split must obey; None if that is not tested.
-
-    Source: `docs/formats/synth.md#trace-laws`.
     """
     where = trace.path(number)
     if not (root / where).exists():
@@ -72,11 +70,7 @@ def _rows(
     bounds: HashBounds,
     sample: HashSample,
 ) -> Iterator[Violation]:
-    """Yield what is wrong with single rows; count the documents of each split, and their ids.
-
-    counts: of each split, 0 before.
-    bounds, sample: take all ids.
-    """
+    """Yield what is wrong with single rows; count the documents of each split, and their ids."""
     with trace.opened(file) as opened:
         for batch in parquet.batches(file, opened, _BATCH_ROWS, list(_COLUMNS)):
             if any(column.null_count for column in batch.columns):

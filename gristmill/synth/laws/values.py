@@ -64,7 +64,7 @@ class Values:
     checked: False where they are not aligned: then the tokens are read alone.
 
     Another law that needs the tokens takes them from here, so that a shard is read
-    once. Source: `docs/formats/synth.md#value-laws`.
+    once.
     """
 
     def __init__(self, where: str, three: Mapping[str, Indexed], checked: bool = True) -> None:
@@ -121,10 +121,7 @@ class Values:
 
 
 def _batches(tokens: Indexed, first: int = 0) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield whole documents, about a million tokens together: the first one, and all edges.
-
-    first: number of the document to begin with.
-    """
+    """Yield whole documents, about a million tokens together: the first one, and all edges."""
     while first < len(tokens):
         edges = tokens.bounds(first, min(first + _BATCH_DOCUMENTS, len(tokens)))
         inside = int(np.searchsorted(edges, edges[0] + _BATCH_TOKENS, side="right")) - 1

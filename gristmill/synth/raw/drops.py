@@ -1,7 +1,9 @@
 """Drops of SYNTH: which of their files are read. Raw Parquet files, or a finished conversion.
 
 See also `files.py`: which shard takes which files; `gristmill.synth.builders.source`: which drop is
-used, and what a finished conversion must hold. Source: `docs/formats/synth.md#complete-drop`.
+used, and what a finished conversion must hold.
+
+Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
 """
 
 from __future__ import annotations
@@ -49,11 +51,9 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -
 def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
     """What becomes of each file of a drop of raw files.
 
-    drop, links, expected: as for `account`.
-
     Raises BadInput for a drop that is not complete or has fewer files than there are shards, for
     Parquet files in a subfolder beside others or with an ending in capitals, for two with the same
-    bytes, and for what is no regular file. Source: `docs/formats/synth.md#complete-drop`.
+    bytes, and for what is no regular file.
     """
     sizes, left_out, inner = {}, {}, []
     for name, size in visible_files(drop, links, (SUMS, FILE)).items():
@@ -82,11 +82,8 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
 def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of each file of a finished conversion, by the names alone.
 
-    drop, links: as for `account`.
-
     Raises BadInput where one of its files is missing, for a shard with another number, for two
     shards with the same bytes, and for what is no regular file.
-    Source: `docs/formats/synth.md#import`.
     """
     sizes = visible_files(drop, links, (SUMS, FILE))
     others = [name for name in sizes if name not in READY_FILES]

@@ -1,6 +1,7 @@
 """Raw SYNTH files: their columns, the files of a complete drop, and the files of each shard.
 
-Source: `docs/formats/synth.md#raw-files`.
+Source: `docs/formats/synth.md#raw-files`, `docs/formats/synth.md#complete-drop`,
+`docs/formats/synth.md#contiguous-runs`, `docs/formats/synth.md#raw-columns`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput for a link, pipe, socket or device with the name of a Parquet file, and
-    for a folder that cannot be read. Source: `docs/formats/synth.md#complete-drop`.
+    for a folder that cannot be read.
     """
     paths = []
     try:
@@ -81,14 +82,11 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
 def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS) -> bool:
     """Return whether a drop has all its files.
 
-    folder: the drop.
     expected: number of Parquet files, default 500. With a file `.done`, or a list `SHA256SUMS` of
         just these Parquet files, any number above 0 is complete.
-    links: what happens to files that are links; default: they are refused.
 
     Which files a shard takes depends on the whole list, so nothing is built from
     an incomplete drop. Raises BadInput as `files`, and for a list that is none.
-    Source: `docs/formats/synth.md#complete-drop`.
     """
     paths = files(folder, links)
     names = {path.name for path in paths}
@@ -117,7 +115,6 @@ def complete_files(
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput if the drop is not complete, and as `is_complete`.
-    Source: `docs/formats/synth.md#complete-drop`.
     """
     paths = files(folder, links)
     if not paths:
@@ -143,7 +140,7 @@ def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int = SHARDS
     shards: number of shards, default 4.
 
     500 files and 4 shards give 001-125, 126-250, 251-375 and 376-500. Raises
-    ValueError for another shard_index. Source: `docs/formats/synth.md#contiguous-runs`.
+    ValueError for another shard_index.
     """
     if not 0 <= shard_index < shards:
         raise ValueError(f"shard_index {shard_index}: must be from 0 to {shards - 1}")
@@ -155,11 +152,9 @@ def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int = SHARDS
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:
     """Check that a raw file has the columns that are needed.
 
-    path: the file, for the error message.
-    names: names of its columns.
     needed: names of the columns that it must have.
 
-    Raises BadInput if one is missing. Source: `docs/formats/synth.md#raw-columns`.
+    Raises BadInput if one is missing.
     """
     if missing := [name for name in needed if name not in names]:
         raise BadInput(path, f"has no column {', '.join(missing)}: is it a raw SYNTH file?")

@@ -29,7 +29,6 @@ class Source(hub.Source):
     token: for repositories that need one; False (default) sends none.
 
     Raises ValueError for another revision.
-    Source: `docs/formats/synth.md#pinned-download`.
     """
 
     repo_id: str = DATASET
@@ -39,10 +38,8 @@ class Source(hub.Source):
 def remote_files(source: Source) -> list[RemoteFile]:
     """Return the Parquet files of a repository, sorted by name.
 
-    source: the repository at one commit.
-
-    Raises HubError if the hub does not answer, lists a file without a sha256, or
-    lists two files of one name. Source: `docs/formats/synth.md#pinned-download`.
+    Raises HubError if the hub does not answer, lists a file without a sha256, or lists two files of
+    one name.
     """
     listed = hub.listed(source, lambda path: path.endswith(".parquet"))
     for file in listed:
@@ -72,7 +69,7 @@ def fetch(
     after the last file. It is removed as soon as one file is missing or different.
 
     Raises HubError if the hub does not answer, closes the connection for good, or
-    sends other bytes than it listed. Source: `docs/formats/synth.md#pinned-download`.
+    sends other bytes than it listed.
     """
     wanted = remote_files(source)
     if files is not None:

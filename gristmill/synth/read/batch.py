@@ -29,8 +29,6 @@ class Batch:
     labels, span_id: int64 [B, S/cp], where it computes losses.
     loss_mask: float32 [B, S/cp], where it computes losses.
     attention_mask: bool [B, 1, S/cp, S], where either is done and the dataset makes one.
-
-    Source: `docs/formats/synth.md#micro-batch`.
     """
 
     tokens: torch.Tensor | None = None
@@ -54,17 +52,13 @@ def get_batch(
 
     data_iterator: gives collated samples of SynthKDDataset, [B, S] each. Only the first
         rank of `tp_group` reads it; it may be None on the others.
-    inputs: whether this pipeline stage embeds tokens, default True.
     labels: whether it computes losses, default True. A stage that does neither reads nothing.
-    tp_group: tensor parallel ranks, default this process alone.
     cp_group: context parallel ranks, default this process alone. Each has the same samples
         and keeps two of 2*cp slices of the sequence, as in Megatron.
-    device: of the result, default the current GPU, or the CPU where there is none.
 
     Raises, on every rank of `tp_group`: StopIteration at the end of the iterator;
     RuntimeError if the samples have no `span_id`; ValueError if S cannot be divided by 2*cp.
     Another error of the iterator is raised where it is read, and RuntimeError elsewhere.
-    Source: `docs/formats/synth.md#micro-batch`.
     """
     if not (inputs or labels):
         return Batch()

@@ -26,7 +26,6 @@ class BlendedSynthKDDataset(BlendedDataset):  # type: ignore[misc]
 
     It has Megatron's arguments and samples. Several processes may begin with an empty cache, with
     torch.distributed or without, where Megatron's own class ends in an error.
-    Source: `docs/formats/synth.md#index-cache`.
     """
 
     def _build_indices(self) -> Any:

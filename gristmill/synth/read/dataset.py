@@ -1,7 +1,10 @@
 """The training reader: Megatron's GPTDataset with an aligned loss mask and span codes.
 
 This module imports torch and Megatron-Core, so only training jobs and tests import it.
-Source: `docs/formats/synth.md#training-reader`.
+
+Source: `docs/formats/synth.md#training-reader`, `docs/formats/synth.md#sample-fields`,
+`docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#tokenizer-check`,
+`docs/formats/synth.md#index-cache`, `docs/publishing.md#verification-levels`.
 """
 
 from __future__ import annotations
@@ -59,8 +62,6 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     Raises ValueError for another dataset_path, and Misaligned, which is a BadInput and
     a RuntimeError, if a file is missing or damaged, the three datasets are not
     aligned, or the tokenizer's `eod`, `pad` or `vocab_size` is not that of the tokens.
-    Source: `docs/formats/synth.md#sample-fields`, `docs/formats/synth.md#alignment-check`,
-    `docs/formats/synth.md#tokenizer-check` and `docs/formats/synth.md#index-cache`.
     """
 
     verify: ClassVar[Verify] = "sizes"
@@ -123,7 +124,6 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         verify: "none", "sizes" or "hash".
 
         Raises ValueError for another level.
-        Source: docs/publishing.md#verification-levels.
         """
         return {
             "none": UncheckedSynthKDDataset,
@@ -185,7 +185,6 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
 
         Raises IndexError for a number outside, TypeError for anything but an integer, and
         Misaligned if mask and span of the sample differ.
-        Source: `docs/formats/synth.md#sample-fields`.
         """
         if idx is not None:
             # Before the index is mapped, Megatron computes the length from all documents.

@@ -1,6 +1,6 @@
 """The span-normalised loss: reasoning and final answer each have a weight of their own.
 
-Source: `docs/formats/synth.md#span-normalised-loss`.
+Source: `docs/formats/synth.md#span-normalised-loss`, `docs/formats/synth.md#loss-report`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ class SpanLoss:
         With several, tokens, sums and counts are those of this rank; the means are over the
         labels of all ranks, and the values of `loss`, `combined`, `reasoning` and `final` are
         this rank's summands of them.
-
-    Source: `docs/formats/synth.md#span-normalised-loss`.
     """
 
     loss: torch.Tensor
@@ -54,7 +52,6 @@ class SpanLoss:
         """Return pairs of numerator and denominator for a logger that sums both and divides.
 
         It sums over micro-batches, and over data and context parallel ranks.
-        Source: `docs/formats/synth.md#loss-report`.
         """
         return {
             "lm loss": (self.loss.detach(), self.tokens),
@@ -89,7 +86,6 @@ def span_normalized_loss(
 
     Raises RuntimeError if span_id is None. Raises ValueError if the shapes differ, if
     a weight is negative or not finite, or if losses is not floating point.
-    Source: `docs/formats/synth.md#span-normalised-loss`.
     """
     import torch
 
@@ -153,10 +149,6 @@ def _check_arguments(
 
 
 def check_weights(w_r: float, w_f: float) -> None:
-    """Raise ValueError if a weight of a span is negative or not finite.
-
-    w_r: weight of the reasoning span.
-    w_f: weight of the final span.
-    """
+    """Raise ValueError if a weight of a span is negative or not finite."""
     if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
         raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")

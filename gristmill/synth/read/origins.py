@@ -36,8 +36,6 @@ def document_origins(
 ) -> Iterator[contract.Trace]:
     """Trace a document of a Megatron dataset to its raw row.
 
-    folder, shard, split, document: as `trace.trace` takes them.
-
     Yields the document's trace, then the raw row. Raises as `trace.trace`.
     """
     found = trace(folder, shard, split, document)
@@ -48,8 +46,6 @@ def document_origins(
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a Harmony shard to its raw row.
 
-    folder: of the Harmony dataset.
-    shard: number of the shard in two digits, as "00".
     row: number of the row, from 0.
 
     Raises BadInput where there is no such shard or row.

@@ -46,7 +46,6 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the number of the raw file of a Harmony row, and its row in it, both from 0.
 
     files: the raw files of the shard, in order; those behind the row's are not asked for.
-    wanted: the Harmony row.
 
     Reads the ids of few row groups, and no texts. Returns None where ids do not tell the row from
     others; then `by_counting` does. The caller compares the texts.
@@ -76,20 +75,13 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
 def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the same by counting the raw rows that have all texts; None where there are too few.
 
-    files: the raw files of the shard, in order.
-    wanted: the Harmony row.
-
     Row groups that have all texts by their footer are not read.
     """
     return _counted(files, wanted.row, by_statistics=True)
 
 
 def by_reading(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
-    """Return the same as `by_counting`, but read every row group up to the row.
-
-    files: the raw files of the shard, in order.
-    wanted: the Harmony row.
-    """
+    """Return the same as `by_counting`, but read every row group up to the row."""
     return _counted(files, wanted.row, by_statistics=False)
 
 
@@ -117,9 +109,7 @@ def one_row(
 ) -> dict[str, Any]:
     """Return columns of one row.
 
-    file, shard: the open file.
     group, inside: its row group, and its number in it, both from 0.
-    columns: names.
 
     Raises BadInput where the row group is damaged.
     """
@@ -135,7 +125,6 @@ def one_row(
 def ids_of(file: Path, shard: pq.ParquetFile, group: int) -> pa.Array | None:
     """Return the synth_ids of a row group as bytes; None where it has none that compare.
 
-    file, shard: the open file.
     group: its number, from 0.
     """
     import pyarrow as pa
@@ -190,7 +179,6 @@ def _follow(rows: Sequence[bytes | None], neighbours: Sequence[bytes | None]) ->
 def has_all_texts(shard: pq.ParquetFile, group: int) -> bool:
     """Return whether the footer says that no text of a row group is null or empty.
 
-    shard: the open file.
     group: its number, from 0.
     """
     for statistics in _statistics(shard, group):

@@ -1,6 +1,8 @@
 """The files of one shard and split in one generation, as Megatron's datasets read them.
 
 `dataset.py` samples from them. This module imports torch and Megatron-Core.
+
+Source: `docs/formats/synth.md#alignment-check`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,6 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
     data_digest: what `aligned.digest` gives.
 
     Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
-    Source: docs/formats/synth.md#alignment-check.
     """
 
     def __init__(self, prefix: Path, verify: Verify) -> None:
@@ -93,8 +94,6 @@ def _is_empty(tokens: Path) -> bool:
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
     """An IndexedDataset over held files, which a worker opens again in the same generation.
 
-    files: of the shard.
-    name: key of `aligned.DTYPES`.
     mmap: whether the values are mapped.
     counts: numbers of sequences and documents that the job expects; None for any.
 

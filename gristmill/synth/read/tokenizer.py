@@ -26,13 +26,7 @@ _CURE: Final = (
 
 
 def contradiction(tokenizer: Any, pad: Any) -> str | None:
-    """What a tokenizer says that the tokens of the documents contradict, with both numbers.
-
-    tokenizer: of Megatron's config, with `eod` and `vocab_size`.
-    pad: what Megatron takes for padding: it makes 0 of all such tokens and masks their labels.
-
-    Source: `docs/formats/synth.md#tokenizer-check`.
-    """
+    """What a tokenizer says that the tokens of the documents contradict, with both numbers."""
     try:
         eod = tokenizer.eod
     except (AttributeError, NotImplementedError):

@@ -29,8 +29,6 @@ class Trace(contract.Trace):
     language, exercise: of that row, None if it has none.
     offsets: token positions in the document where its messages begin, then that
         of the EOD; M + 1 numbers for M messages.
-
-    Source: `docs/formats/synth.md#trace`.
     """
 
     input: str
@@ -54,7 +52,7 @@ def trace(folder: Path, shard: str, split: str, document: int) -> Trace:
     document: number of the document in that split of the shard, from 0.
 
     Raises BadInput if the trace file is missing or damaged, or has no such
-    document. Source: `docs/formats/synth.md#trace`.
+    document.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

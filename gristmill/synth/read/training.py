@@ -41,7 +41,6 @@ class KDTraining:
     `get_forward_backward_func`.
 
     Raises ValueError if a weight is negative or not finite.
-    Source: `docs/formats/synth.md#step`.
     """
 
     w_r: float = 1.0
@@ -60,7 +59,6 @@ class KDTraining:
 
         Raises RuntimeError if they ask for mock, SFT or FIM data, a legacy tokenizer, or the
         losses of ModelOpt.
-        Source: `docs/formats/synth.md#step`.
         """
         for name in _REFUSED:
             if getattr(args, name, False):
@@ -77,7 +75,7 @@ class KDTraining:
         data_iterator: gives collated samples of SynthKDDataset. None on ranks that do not read.
         model: a GPTModel of Megatron-Core, wrapped or not; its losses are float [B, S/cp].
 
-        Raises as `get_batch`. Source: `docs/formats/synth.md#step`.
+        Raises as `get_batch`.
         """
         tp_group, cp_group = self._groups()
         batch = get_batch(
@@ -113,7 +111,6 @@ class KDTraining:
         numerator and denominator for each name.
 
         Raises RuntimeError if the batch has no span_id, else as `span_normalized_loss`.
-        Source: `docs/formats/synth.md#step`.
         """
         if batch.loss_mask is None:
             raise RuntimeError("loss_mask is missing: only the last stage of a pipeline has a loss")
@@ -145,8 +142,6 @@ def add_kd_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser
     """Add the flags of a training on SYNTH's datasets; an `extra_args_provider` of `pretrain`.
 
     parser: Megatron-LM's.
-
-    Source: `docs/formats/synth.md#step`.
     """
     group = parser.add_argument_group("SYNTH", "datasets with a loss mask and spans")
     group.add_argument(

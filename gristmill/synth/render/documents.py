@@ -1,7 +1,9 @@
 """Assembles conversations into the arrays of one split: tokens, spans of labels, lengths.
 
 See also `templates.py`, which reads conversations, and `format/indexed.py`, which writes arrays.
-Source: `docs/formats/synth.md#label-alignment`.
+
+Source: `docs/formats/synth.md#label-alignment`, `docs/formats/synth.md#templates`,
+`docs/formats/synth.md#ordinary-bpe`.
 """
 
 from __future__ import annotations
@@ -36,8 +38,6 @@ class Documents:
     run_counts: int32 [D], number of runs of each document.
     texts: int32 [D], number of encoded texts of each document; default none.
     by_tiktoken: int32 [D], number of those that tiktoken encoded; default none.
-
-    Source: `docs/formats/synth.md#label-alignment`.
     """
 
     tokens: encode.Tokens
@@ -77,7 +77,6 @@ def assemble(
     engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
 
     Raises ValueError if a body cannot be encoded, without naming the conversation.
-    Source: `docs/formats/synth.md#templates` and `docs/formats/synth.md#ordinary-bpe`.
     """
     if not conversations:
         return Documents(_none(), np.zeros(0, dtype=np.uint8), _none(), _none(), _none())
@@ -116,7 +115,6 @@ def _each_of(counts: encode.Tokens, places: Collection[int]) -> encode.Tokens:
     """How many of some places of texts belong to each document.
 
     counts: int32 [D], number of texts of each document.
-    places: of texts, counted over all documents.
     """
     owners = np.searchsorted(np.cumsum(counts), sorted(places), side="right")
     return np.bincount(owners, minlength=len(counts)).astype(np.int32)

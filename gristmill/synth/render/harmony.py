@@ -2,7 +2,10 @@
 
 It takes every conversation that `templates.py` does not take, and it raises every
 error. It is not made to be fast.
-Source: `docs/formats/synth.md#rendering` and `docs/formats/synth.md#refusals`.
+
+Source: `docs/formats/synth.md#rendering`, `docs/formats/synth.md#refusals`,
+`docs/formats/synth.md#span-codes`, `docs/formats/synth.md#final-terminator`,
+`docs/formats/synth.md#control-text-in-bodies`, `docs/formats/synth.md#unknown-keys`.
 """
 
 from __future__ import annotations
@@ -49,8 +52,6 @@ class Rendered:
     spans: span code of each message in order.
     control_texts: number of control-token texts in its contents.
     unknown_keys: as the function of this name returns them.
-
-    Source: `docs/formats/synth.md#span-codes`.
     """
 
     tokens: Sequence[int]
@@ -77,7 +78,6 @@ def parse(messages_json: str) -> list[Any]:
     messages_json: value of that column.
 
     Raises ValueError if it is not strict JSON with such a list.
-    Source: `docs/formats/synth.md#refusals`.
     """
     messages = strict.parse(messages_json)
     messages = messages.get("messages") if isinstance(messages, dict) else None
@@ -95,8 +95,7 @@ def render(messages: Sequence[Any], harmony: HarmonyEncoding) -> Rendered:
     If the last message is from the assistant on the channel `final`, its last
     token becomes <|return|>. Raises one of `CONVERSATION_ERRORS` for a
     conversation that is refused: the rules are tested in the order of their list.
-    Nothing is repaired. Source: `docs/formats/synth.md#refusals` and
-    `docs/formats/synth.md#final-terminator`.
+    Nothing is repaired.
     """
     from openai_harmony import Conversation, Message, RenderConversationConfig
 
@@ -135,10 +134,7 @@ def _check_roles(messages: Sequence[Any]) -> None:
 def span_of(message: Mapping[str, Any]) -> int:
     """Return the span code of a message.
 
-    message: has a role that is allowed.
-
-    Raises ValueError for an assistant message without the channel `analysis` or
-    `final`. Source: `docs/formats/synth.md#span-codes`.
+    Raises ValueError for an assistant message without the channel `analysis` or `final`.
     """
     if message["role"] != "assistant":
         return harmony_tokens.PROMPT
@@ -153,8 +149,6 @@ def control_texts(messages: Iterable[Any]) -> int:
 
     messages: of one conversation. All strings in their contents are searched:
         texts, identities, instructions and tools.
-
-    Source: `docs/formats/synth.md#control-text-in-bodies`.
     """
     count = 0
     waiting = [message["content"] for message in messages]
@@ -174,8 +168,6 @@ def unknown_keys(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
     messages: of one conversation, which can be rendered. A key of an item of a content has
         `content.` before it. A value that is null or empty is lost by nobody.
-
-    Source: `docs/formats/synth.md#unknown-keys`.
     """
     found = []
     for message in messages:
@@ -187,12 +179,7 @@ def unknown_keys(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def unknown_keys_rule(keys: Sequence[str]) -> str:
-    """Return the rule that a row breaks whose messages have such keys.
-
-    keys: as `unknown_keys` returns them.
-
-    Source: `docs/formats/synth.md#unknown-keys`.
-    """
+    """Return the rule that a row breaks whose messages have such keys."""
     named = cut(", ".join(map(repr, dict.fromkeys(keys))), _MOST_NAMED)
     return (
         f"ValueError: a message has keys that are not rendered ({named}): make a message of what "

@@ -1,7 +1,9 @@
 """Shapes: the tokens, spans and message lengths that conversations have around their bodies.
 
 See also `templates.py`: which conversations are rendered by shapes.
-Source: `docs/formats/synth.md#templates`.
+
+Source: `docs/formats/synth.md#templates`, `docs/formats/synth.md#message-form`,
+`docs/formats/synth.md#final-terminator`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,6 @@ class Shape:
     control_texts: number of control-token texts in the fixed messages.
     unknown_keys: as `harmony.unknown_keys`.
     keys: number of keys in the JSON of the fixed messages.
-
-    Source: `docs/formats/synth.md#templates`.
     """
 
     templates: tuple[memoryview, ...]
@@ -68,9 +68,6 @@ class MessageKind:
     """The tokens of a kind of message around its body, or those of a fixed message.
 
     before: token ids before the body, or all token ids of a fixed message.
-    has_body: whether there is a body.
-    after: token ids after the body.
-    span: span code of the message.
     control_texts: number of control-token texts in a fixed message.
     unknown_keys: of a fixed message, as `harmony.unknown_keys`.
     keys: number of keys in the JSON of a fixed message.
@@ -88,10 +85,8 @@ class MessageKind:
 def text_kinds() -> dict[str | bytes, MessageKind | None]:
     """Return the kinds of messages whose content is one text.
 
-    The keys are the roles `system`, `developer` and `user`, the channels
-    `analysis` and `final` of an assistant message, and `return` for a `final`
-    message at the end of a conversation.
-    Source: `docs/formats/synth.md#message-form` and `docs/formats/synth.md#final-terminator`.
+    The keys are the roles `system`, `developer` and `user`, the channels `analysis` and `final` of
+    an assistant message, and `return` for a `final` message at the end of a conversation.
     """
     start, message, end = harmony_tokens.START, harmony_tokens.MESSAGE, (harmony_tokens.END,)
     kinds: dict[str | bytes, MessageKind | None] = {}
@@ -108,12 +103,7 @@ def text_kinds() -> dict[str | bytes, MessageKind | None]:
 
 
 def shape_of(kinds: Sequence[MessageKind]) -> Shape:
-    """Return the shape of conversations with these messages, followed by the EOD.
-
-    kinds: of the messages in order.
-
-    Source: `docs/formats/synth.md#templates`.
-    """
+    """Return the shape of conversations with these messages, followed by the EOD."""
     templates: list[list[int]] = [[]]
     for kind in kinds:
         templates[-1] += kind.before
@@ -133,10 +123,7 @@ def shape_of(kinds: Sequence[MessageKind]) -> Shape:
 
 
 def without_bodies(rendered: Rendered) -> Conversation:
-    """Return a conversation that openai-harmony rendered, as one template without bodies.
-
-    rendered: the conversation, its EOD included.
-    """
+    """Return a conversation that openai-harmony rendered, as one template without bodies."""
     messages = len(rendered.lengths) + 1
     shape = Shape(
         templates=(np.array(rendered.tokens, dtype=np.int32).data,),

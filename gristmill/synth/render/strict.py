@@ -30,7 +30,6 @@ def parse(text: str) -> Any:
     text: one value.
 
     Raises ValueError, or RecursionError for deep nesting.
-    Source: `docs/formats/synth.md#strict-json`.
     """
     return json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
 
@@ -57,10 +56,7 @@ def shown(key: str) -> str:
 
 
 def count_keys(value: Any) -> int:
-    """Return the number of keys in all objects of a JSON value.
-
-    value: as it was parsed.
-    """
+    """Return the number of keys in all objects of a JSON value."""
     count, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
@@ -102,14 +98,7 @@ def suspects(texts: pa.Array, keys: Sequence[int]) -> list[int]:
 
 
 def column_rules(column: pa.Array, name: str, texts: Sequence[str | None]) -> dict[int, str]:
-    """Return the rules that a column of JSON that is not rendered breaks, by index.
-
-    column: as `suspects` takes it.
-    name: of the column.
-    texts: its values.
-
-    Source: `docs/formats/synth.md#strict-json`.
-    """
+    """Return the rules that a column of JSON that is not rendered breaks, by index."""
     keys, broken = [], []
     for index, text in enumerate(texts):
         try:
@@ -129,10 +118,6 @@ def json_rules(
     """Return the rules of strict JSON that texts break, by index.
 
     texts: values of a column; None is none.
-    doubted: indices of the texts to parse.
-    name: what a rule begins with, default nothing.
-
-    Source: `docs/formats/synth.md#strict-json`.
     """
     rules = {}
     for index in doubted:

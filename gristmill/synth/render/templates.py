@@ -4,7 +4,8 @@ It takes a conversation only if no rule can refuse it and each of its messages i
 a header, one text and a terminator. openai-harmony renders system and developer
 messages without tools once; they are remembered. All other conversations go to
 `harmony.py`, with which the tests compare this module.
-Source: `docs/formats/synth.md#templates`.
+
+Source: `docs/formats/synth.md#templates`, `docs/formats/synth.md#refusals`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ class _Head(NamedTuple):
 
     text: of the JSON; empty if nothing is remembered.
     keys: of the fixed messages in it.
-    messages: the fixed messages in it.
     """
 
     text: str = ""
@@ -57,8 +57,6 @@ class Renderer:
     """Reads Harmony rows. It remembers a limited number of messages and shapes.
 
     vocabulary: file of the o200k_base ranks; its sha256 is checked.
-
-    Source: `docs/formats/synth.md#templates`.
     """
 
     def __init__(self, vocabulary: Path) -> None:
@@ -77,7 +75,6 @@ class Renderer:
         messages_json: value of that column.
 
         Raises BadRow with the rule that the row breaks.
-        Source: `docs/formats/synth.md#refusals`.
         """
         conversation = self._after_head(messages_json)
         if conversation is None:

@@ -23,9 +23,6 @@ Lengths = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 def document_lengths(root: Path, number: str) -> Lengths:
     """Return the lengths in tokens over both splits of a shard.
 
-    root: the dataset.
-    number: of the shard ("00").
-
     Documents are read in batches. Both arrays are empty if there are none.
     """
     lengths: Lengths = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))

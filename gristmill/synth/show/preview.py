@@ -1,6 +1,8 @@
 """A shard as Markdown: counts, lengths, languages, exercises and a few conversations.
 
 See also `drawing.py`: conversations in SVG; `lengths.py`: the distribution of lengths.
+
+Source: `docs/formats/synth.md#unknown-keys`, `docs/formats/synth.md#kd-manifest-keys`.
 """
 
 from __future__ import annotations
@@ -138,12 +140,7 @@ def _examples(root: Path, number: str) -> list[tuple[str, int]]:
 
 
 def manifest_table(root: Path) -> str:
-    """Return the shards of a manifest as a Markdown table.
-
-    root: the dataset, with its `manifest.json`.
-
-    Source: `docs/formats/synth.md#kd-manifest-keys`.
-    """
+    """Return the shards of a manifest as a Markdown table."""
     manifest = json.loads((root / "manifest.json").read_bytes())
     rows = [
         (

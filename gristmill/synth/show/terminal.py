@@ -1,6 +1,8 @@
 """A conversation as coloured tokens in a terminal, from a Harmony shard or a Megatron dataset.
 
 See also `drawing.py`: conversations in SVG.
+
+Source: `docs/formats/synth.md#rendering`.
 """
 
 from __future__ import annotations
@@ -41,11 +43,7 @@ _GROUNDS: Final = (
 def document_text(root: Path, number: str, split: str, document: int, vocabulary: Path) -> Text:
     """Return one document of a dataset as coloured tokens.
 
-    root: the dataset.
-    number: of the shard ("00").
-    split: "train" or "valid".
     document: in the split of this shard, from 0.
-    vocabulary: the vocabulary file.
 
     Raises BadInput if there is no such document, or if it is damaged.
     """
@@ -62,13 +60,9 @@ def document_text(root: Path, number: str, split: str, document: int, vocabulary
 def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     """Return one row of a Harmony shard, rendered, as coloured tokens.
 
-    folder: with the Harmony shards.
-    number: of the shard ("00").
     row: from 0.
-    vocabulary: the vocabulary file.
 
     Raises BadInput if there is no such row, or if it cannot be rendered.
-    Source: `docs/formats/synth.md#rendering`.
     """
     shard = folder / shard_name(number)
     if not shard.is_file():

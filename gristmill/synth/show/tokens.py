@@ -1,6 +1,8 @@
 """A document as shown tokens: their texts, their spans, and which of them the loss leaves out.
 
 See also `drawing.py`: conversations in SVG; `terminal.py`: coloured text.
+
+Source: `docs/formats/synth.md#label-alignment`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ _BELOW: Final = {
 class ShownToken:
     """One token on a coloured ground, tokens that share a character, or a note in their place.
 
-    text: of the token on one line.
     span: code of its span as a label; None for a note.
     masked: whether the loss leaves it out.
     control: whether it is a control token; default False.
@@ -83,7 +84,6 @@ def conversation(
     A shown token has the span and mask of its token as a label. The datasets hold
     them one place earlier; the first token of a document is not a label.
     Raises BadInput if there is no such document, or if it is damaged.
-    Source: `docs/formats/synth.md#label-alignment`.
     """
     origin = trace(root, number, split, document)
     prefix = root / split / f"shard_{number}_tokens"
@@ -125,8 +125,6 @@ def lines(
     bounds: begin and end of each message in `tokens`.
     vocabulary: the vocabulary file.
     whole: whether to keep long bodies whole.
-
-    Source: `docs/formats/synth.md#label-alignment`.
     """
     mask, span = [0, *mask[:-1]], [0, *span[:-1]]
     encoding = encode.encoding(vocabulary)

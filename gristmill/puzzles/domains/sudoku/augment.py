@@ -67,7 +67,6 @@ def write_groups(questions, answers, keys, num_aug, inputs, labels, draws, sizes
     questions, answers: uint8 [sources, 81], digits. keys: uint64 [sources].
     num_aug: augmentations of a source at most; fewer where draws repeat an example.
     inputs, labels: uint8 [sources * (1 + num_aug), 81], filled from the beginning.
-    draws: int32, one for each example: the number of its draw, 0 for the source.
     sizes: int32 [sources], examples of each group.
     table: int64 [a power of 2 above twice the size of a group], -1 everywhere.
 
@@ -111,7 +110,6 @@ def groups(
         `symmetry.key_of`. num_aug: augmentations of a source at most.
 
     uint8 [examples, 81] twice, tokens; int32 [examples], the number of each draw; int32 [sources].
-    Source: docs/formats/puzzles.md#sudoku-augmentation
     """
     most = len(questions) * (1 + num_aug)
     inputs, labels = np.empty((most, 81), np.uint8), np.empty((most, 81), np.uint8)

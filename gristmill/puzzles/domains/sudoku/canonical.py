@@ -78,8 +78,6 @@ def invariants(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """A number for each board that no symmetry changes, uint64 [rows].
 
     boards: uint8 [rows, 81], digits, 0 for a blank.
-
-    Source: docs/formats/puzzles.md#canonical-form
     """
     out = np.empty(len(boards), np.uint64)
     _set_invariants(np.ascontiguousarray(boards), out)
@@ -218,7 +216,6 @@ def canonical_forms(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     boards: uint8 [rows, 81], digits, 0 for a blank. A board takes about a millisecond.
 
     Two boards have the same form if and only if a symmetry takes one into the other.
-    Source: docs/formats/puzzles.md#canonical-form
     """
     out = np.empty((len(boards), 81), np.uint8)
     _canonical(np.ascontiguousarray(boards), out)

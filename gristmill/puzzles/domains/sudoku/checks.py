@@ -90,7 +90,6 @@ def described(given: npt.NDArray[Any], label: npt.NDArray[Any]) -> Iterator[str]
     given, label: tokens; of any length.
 
     `row_dup_r`, `col_dup_c` and `box_dup_r_c` count rows, columns and boxes from 0.
-    Source: docs/formats/puzzles.md#sudoku-findings
     """
     if given.shape != (81,) or label.shape != (81,):
         yield "seq_len_mismatch"

@@ -203,7 +203,7 @@ def solutions_of(
     boards: uint8 [rows, 81]. most: solutions to count at most, default 2.
 
     uint8 [rows, 81], zeros where there is none; int64 [rows], GAVE_UP for a board that takes more
-    than MOST_GUESSES guesses; int64 [rows]. Source: docs/formats/puzzles.md#uniqueness
+    than MOST_GUESSES guesses; int64 [rows].
     """
     found = np.zeros_like(boards)
     counts, guesses = np.zeros(len(boards), np.int64), np.zeros(len(boards), np.int64)

@@ -95,7 +95,6 @@ class Symmetry:
     digits: ten numbers: digit d becomes digits[d]; 0 stays 0.
 
     Raises ValueError for numbers that are no symmetry.
-    Source: docs/formats/puzzles.md#sudoku-augmentation
     """
 
     transposes: bool
@@ -152,8 +151,6 @@ def augmentation(seed: int, question: str, number: int) -> Symmetry:
     """The symmetry that draw `number` of a source gives.
 
     seed: of the build. question: 81 digits, blanks as 0. number: from 1; 0 is the source itself.
-
-    Source: docs/formats/puzzles.md#sudoku-augmentation
     """
     if number == 0:
         lines = tuple(range(9))

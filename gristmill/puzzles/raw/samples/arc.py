@@ -19,8 +19,6 @@ def write_arc_sample(path: Path) -> None:
     """Write the sample drop into a new folder: a source with `training` and `evaluation`.
 
     path: the folder, which must not exist. The same bytes are written every time.
-
-    Source: `docs/formats/puzzles.md#arc`.
     """
     path.mkdir(parents=True)
     for number, (name, (rule, most, pairs, tests)) in enumerate(_TASKS.items()):
