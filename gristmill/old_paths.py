@@ -29,6 +29,13 @@ MOVED: Final = {
     "gristmill.reasoning.read.staged_copy": "gristmill.reasoning.read.stage",
     "gristmill.puzzles.format.encoding": "gristmill.puzzles.format.metadata",
     "gristmill.puzzles.build.sudoku_choice": "gristmill.puzzles.builders.sudoku",
+    "gristmill.puzzles.laws.domino_draws": "gristmill.puzzles.laws.domino",
+    "gristmill.puzzles.laws.maze_kernels": "gristmill.puzzles.laws.maze",
+    "gristmill.puzzles.laws.sudoku_kernels": "gristmill.puzzles.laws.sudoku_draws",
+    "gristmill.puzzles.show.sheet": "gristmill.puzzles.show.cells",
+    "gristmill.reasoning.laws.index_lines": "gristmill.reasoning.laws.shard_index",
+    "gristmill.reasoning.show.report_preview": "gristmill.reasoning.show.preview",
+    "gristmill.reasoning.show.steps_preview": "gristmill.reasoning.show.preview",
     "gristmill.reasoning.format.selection": "gristmill.reasoning.format.index",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
