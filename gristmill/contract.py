@@ -16,7 +16,7 @@ The tree of the errors whose text is for the user, each below its base, with its
         NotReady                  data_root.drops
         NotPublished              chess.raw.download
       FileFailed                  the disk or the network
-      Misuse                      families
+      Misuse                      families.kinds
       BadKey                      keys
       DropExists                  inbox.copying
       NotBuilt                    data_root.drops
@@ -32,7 +32,7 @@ The tree of the errors whose text is for the user, each below its base, with its
         WrongObject               mirror.store
         WrongVersion              mirror.layout
       WouldReplace                mirror.pulling
-      HubError                    hub
+      HubError                    inbox.hub
       WorkerDied                  run.workers
       NotTheBuild                 run.build_mark
       RayError                    run.ray_parts
@@ -44,7 +44,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       TooManyNames                macroxue.raw.names
       NotCounted                  synth.builders.harmony_part
       SplitLeakage                chess.builders.splits
-      DownloadError               chess.raw.partial_download
+      DownloadError               chess.raw.download
       MissingPythonChess          chess.raw.python_chess
       StaleCache                  chess.read.staleness
       GateClosed                  reasoning.read.gate

@@ -26,6 +26,7 @@ LEFT_OUT: Final = {
     "gristmill.families": "finds the drops and settings of a build",
     "gristmill.hashing": "sha256 of files, which has one right value",
     "gristmill.lazy_exports": "imports names when they are used",
+    "gristmill.old_paths": "imports modules by their earlier paths",
     "gristmill.provenance": "describes what was built",
     "gristmill.publish": "puts into place what was built",
     "gristmill.run": "shares the work among processes, keeps its parts, and shows its progress",
@@ -81,8 +82,13 @@ def definitions_of(entries: Collection[str]) -> set[Place]:
 
 
 def is_left_out(place: Place) -> bool:
-    """Whether a definition is in one of the modules that decide nothing."""
-    return any(f"{place.module}.".startswith(f"{name}.") for name in LEFT_OUT)
+    """Whether a definition is in one of the modules that decide nothing.
+
+    place: of the definition. The module `builds` of a family gives a builder what the fingerprint
+        has: inputs and config.
+    """
+    is_builds = place.module.endswith(".builds")
+    return is_builds or any(f"{place.module}.".startswith(f"{name}.") for name in LEFT_OUT)
 
 
 @cache
