@@ -80,13 +80,11 @@ class Catalog:
     place_of: takes the path of what is in an inbox, or will be, and returns its place. Of several
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
-    settings: the tables of `gristmill.toml` that the family's assets read.
+    settings: the tables of `gristmill.toml` beside those of its assets.
     commands: name -> line of help of the family's own commands, which are click commands
         of the same name in `gristmill/<family>/commands.py` and need no Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
     sources: what arrives in each of its inboxes.
-    inboxes: what its drops are, by the name of the inbox, a folder below `drops/`, as `macroxue` or
-        `puzzles/recipes`.
     others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
         return their keys.
     facts: takes the key of a kind and a folder, and yields what is in the folder, a line each:
@@ -103,13 +101,12 @@ class Catalog:
     commands: Mapping[str, str] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     sources: Sequence[Source] = ()
-    inboxes: Mapping[str, DropKind] = field(default_factory=dict)
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
-        return {**self.inboxes, **{source.inbox: source.drop for source in self.sources}}
+        return {source.inbox: source.drop for source in self.sources}
 
 
 @cache

@@ -94,7 +94,7 @@ class Kind:
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
-    partitions: whether the asset has partitions (default True).
+    partitions: name of its partitions; "" for an asset without any.
     file: the file that says how a partition is built; default: there is none.
     table: its table of `gristmill.toml`; default: its builds have nothing to choose.
     """
@@ -106,7 +106,7 @@ class Kind:
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
     code: Code = Code()  # noqa: RUF009  it is frozen
-    partitions: str | bool = True
+    partitions: str = "any"
     file: PartitionFile | None = None
     table: Table | None = None
 

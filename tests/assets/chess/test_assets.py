@@ -345,10 +345,8 @@ def test_in_one_run_of_the_chain_an_unpublished_month_does_not_count_as_built(
 ):
     drop(lake, "x_2024-01.zip")
     assert build("2024-01", "2024-02").success
-    assert built(instance, "2024-01") == {"elite_pgn"}
-    assert built(instance, "2024-02") == set()
-    assert build("2024-01", assets=MONTH[1:]).success
     assert len(built(instance, "2024-01")) == 5
+    assert built(instance, "2024-02") == set()
 
 
 def test_each_step_of_a_backfill_goes_on_with_the_months_that_came_through():

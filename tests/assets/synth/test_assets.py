@@ -80,7 +80,7 @@ def unread(lake: Lake, drop: Path) -> str:
 @pytest.fixture
 def vocabulary(build: Any, lake: Lake, vocabulary_root: Path) -> None:
     shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-    assert build(tokenizers.o200k_harmony).success
+    assert build(tokenizers.ASSETS[0]).success
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.family import _dataset
+from gristmill.puzzles.laws.of_subject import _dataset
 from gristmill.puzzles.raw.samples.maze import write_maze_sample
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
 from tests.puzzles import arc_tasks, sudoku
