@@ -68,7 +68,7 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Builder:
 
 def place_vocabulary(build: Builder, lake: Lake, vocabulary_root: Path) -> None:
     shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-    assert build(built("tokenizers/gpt2")).success
+    assert build(tokenizers.ASSETS[1]).success
 
 
 @pytest.fixture
