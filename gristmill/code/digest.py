@@ -101,7 +101,9 @@ def _digest(entries: tuple[str, ...]) -> str:
         sources = _sources(package)
         lines = sorted(sources.line(place) for place in definitions_of(entries))
         known[key] = (hashlib.sha256("".join(lines).encode()).hexdigest(),)
-        kept_facts.keep(_file(), {key: known[key]})
+        # Sources that somebody edits while they are read have no digest that may be kept.
+        if sha256_sources(definitions.folder_of(package)) == _sum(package):
+            kept_facts.keep(_file(), {key: known[key]})
     return known[key][0]
 
 

@@ -12,6 +12,7 @@ PACK = Code(
     entries=("gristmill.macroxue.builders.pack.pack", "gristmill.macroxue.raw.drops.raw_files"),
     libraries=("numba", "numpy"),
     compatible_with=(
+        "60dcd2cc363aeb3f79d7d190db3e1f4dbbe78e7a4c8d76d3ba0705f46c4ac5e3",
         "cf112aae3b0c02243f2688704db1e4330b3d2f434a4b6e6e154da45b3d13419c",
         "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
         "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
@@ -23,6 +24,7 @@ VALUES = Code(
     entries=("gristmill.macroxue.builders.values.value_sidecar",),
     libraries=("numba", "numpy"),
     compatible_with=(
+        "28b6e96af94a68ca0b12ca41ee6ae5e293e4c2821600df75ef998212a5a647c9",
         "faf3e76d07920663eb7c24099649d0bd2cb1f09e40f66d440de43cf3f83de06b",
         "ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
         "8c9638787f5bed317a0b0873617add3593b1c48cb3ff66b6e83478a403e389e3",
@@ -33,6 +35,7 @@ POOL = Code(
     entries=("gristmill.macroxue.builders.pool.merge",),
     libraries=("numpy",),
     compatible_with=(
+        "785e4ac9a2cd9e4b3c8991f2f95994d6a7e9c24de70a89af0b4e920a5263f348",
         "5a65f7f08226627c9af39817b7060d44d7543f546383f6c674bd57d0c2462f7d",
         "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
         "bacab6cacbc8e716393184e3e6826b599859b947bef1f70bea364fc434860631",

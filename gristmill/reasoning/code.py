@@ -10,6 +10,7 @@ from gristmill.code.digest import Code
 NORMALIZED = Code(
     entries=("gristmill.reasoning.builders.normalize.normalize",),
     libraries=("pyarrow",),
+    compatible_with=("e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
@@ -18,6 +19,7 @@ SHARDS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize",),
     libraries=("tiktoken",),
     compatible_with=(
+        "813924e0b91aba50d352e35fda43c66186c8de66e51e781fff10bfeec4388257",
         "7c4e83700281ca04414d588eec88ba47fe081b73a617a82626c74404975c7014",
         "c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",
     ),
@@ -29,8 +31,10 @@ MANIFEST = Code(
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.builders.align.align",),
     libraries=("tiktoken",),
+    compatible_with=("91f5e3430db925f8b05734833dff1d35886e7f22e0f81684cf4ad13b004079f2",),
 )
 REPORT = Code(
     entries=("gristmill.reasoning.builders.report.coverage_report",),
     libraries=("tiktoken",),
+    compatible_with=("17a475d785be6c4d282a46b85768a90662ce04f21a6a44b1931e1d1c08754d99",),
 )

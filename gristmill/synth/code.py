@@ -15,6 +15,7 @@ HARMONY = Code(
     ),
     libraries=("pyarrow",),
     compatible_with=(
+        "ae4fe15ca92c5696c4c5a6357a67d7cc448e7b3c666d811f4b87b1d4be3c4ca6",
         "c79c23839ab65db9ef8bb1962a78a3e4b3e732b225bdbd341cc1ec1c672b42e9",
         "90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
         "1aaea29a64d8bdeffa02d3f77bdc4ec1cbcdf88954eca1479ea823412869e8ae",
@@ -30,6 +31,7 @@ HARMONY_MANIFEST = Code(
         "gristmill.synth.builders.import_harmony.import_manifest",
     ),
     compatible_with=(
+        "e239221547b73856156c3be050efce7d5c96a866579f372ddac6e94b5d40a3b5",
         "98bb56dbd093a5e7e94ae6e6aad0b6f1b9d687adb4604054a60641cd8114a7de",
         "586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",
         "e435266e6c5fe72a60043003d830b31574c840b5ec2695ae440bebb43629b35c",
@@ -42,6 +44,7 @@ KD_SHARDS = Code(
     entries=("gristmill.synth.builders.kd_shard.build_kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=(
+        "7e973e6693907b04b2a3a19f65ad4076aa53e6af464092949077f17ce679b372",
         "b93bc0e107da4d16ebc50996718d1322d94241815c16130899f2e62ea1ea14d4",
         "cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
         "93dff0d603542600e5234c1f99845f2cb6ffc6a87535c0587f38b543951800aa",
@@ -55,6 +58,7 @@ KD_SHARDS = Code(
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
     compatible_with=(
+        "772cfc94d5ca61721d2f847405bfb8ef2431861ae33bd963dc9db3b0a543f096",
         "c144694e036cd6dba1abef31c1b49a1baf2d38ddae9b0dcd4bd7ed5af2ef9af1",
         "5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",
         "34c009fb3ebffc28b5a2ae40f8423c21396263c9f4900bbc3a7d2d94c4b7573b",

@@ -374,6 +374,21 @@ def test_what_was_found_once_is_known_to_later_processes(
     assert (Code(ENTRY).digest, len(found)) == (before, 2)
 
 
+def test_a_digest_of_sources_that_changed_while_they_were_read_is_not_kept(write: Write) -> None:
+    write(PACKAGE)
+    right = Code(ENTRY).digest
+    write(PACKAGE | {"unused.py": "nothing = 2"})
+    digest._sum("fake")
+    mill = Path(definitions.folder_of("fake")) / "mill.py"
+    text = mill.read_text()
+    mill.write_text(text.replace("LIMIT = ", "LIMIT = 1 + "))
+    assert mill.read_text() != text
+    assert Code(ENTRY).digest != right
+    mill.write_text(text)
+    _forget()
+    assert Code(ENTRY).digest == right
+
+
 def test_another_rule_finds_again(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
