@@ -7,8 +7,10 @@ and in `resources/lake.py`.
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +37,9 @@ data_root_option = click.option(
 @click.version_option(package_name="gristmill")
 def main() -> None:
     """Build training data, look at it, and see how it was made."""
+    # A terminal that is not UTF-8 shows `?` for a character that it does not have.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 @main.command()

@@ -81,6 +81,12 @@ def test_show_a_row_and_a_step_of_a_run(packed: Path) -> None:
     assert f"row {Pack(packed).first_row(1)}" in first.output
 
 
+def test_a_terminal_that_is_not_utf8_shows_question_marks(packed: Path) -> None:
+    shown = CliRunner(charset="latin-1").invoke(main, ["show", str(packed), "--run", "0"])
+    assert shown.exit_code == 0, shown.output
+    assert "?" in shown.output
+
+
 def test_show_a_run_from_start_to_end(packed: Path) -> None:
     done = CliRunner().invoke(main, ["show", str(packed), "--run", "1"])
     assert done.exit_code == 0, done.output
