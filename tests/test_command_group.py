@@ -126,6 +126,19 @@ def test_an_error_of_another_kind_in_a_command_is_not_taken_for_a_missing_extra(
     assert isinstance(done.exception, ImportError)
 
 
+def test_a_command_of_another_package_is_called_from_its_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @click.command("weigh-mill")
+    def weigh() -> None:
+        click.echo("the mill weighs 9")
+
+    point = Point(lambda: weigh)
+    monkeypatch.setattr(command_group, "_entry_points", lambda: {"weigh-mill": point})
+    assert "weigh-mill" in CliRunner().invoke(main, ["--help"]).output
+    assert CliRunner().invoke(main, ["weigh-mill"]).output == "the mill weighs 9\n"
+
+
 def test_an_unknown_command_is_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["materialise"])
     assert done.exit_code == 2

@@ -41,12 +41,14 @@ def test_every_asset_that_is_built_has_a_code_version():
         assert graph.get(key).code_version, key
 
 
-def test_loading_imports_nothing_heavy():
+def test_loading_imports_nothing_heavy_and_no_job_brings_a_warning():
     script = (
-        "import sys, json, definitions; definitions.build_defs().get_repository_def();"
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+        "import sys, json, definitions; made = definitions.build_defs().get_repository_def();"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]));"
+        "made.get_all_jobs()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert done.stderr == ""

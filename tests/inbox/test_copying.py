@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -106,6 +107,20 @@ def test_an_inbox_of_a_data_root_without_drops_is_made(source: Path, tmp_path: P
     place = tmp_path / "data/drops/macroxue/d6"
     assert copy(source, place).status == "copied"
     assert {"a", "inner/b", "c"} < set(contents(place))
+
+
+def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_not(
+    source: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "drops/d6"
+    staged = place.parent / ".d6.copying"
+    shutil.copytree(source, staged)
+    for name in ("b", "inner/a", "gone/b"):
+        (staged / name).parent.mkdir(exist_ok=True)
+        (staged / name).write_text("of an earlier source")
+    copied = copy(source, place)
+    assert (copied.status, copied.written) == ("copied", 0)
+    assert contents(place).keys() == {"a", "inner/b", "c", "SHA256SUMS"}
 
 
 def test_two_copies_to_one_place_do_not_mix(source: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def fetched(folder: Path, sha256: str) -> Path:
     for part in PARTS:
         store.create(object_key(sha256_of(part)), part)
     size = sum(map(len, PARTS))
-    file = File(path="a/b.bin", bytes=size, sha256=sha256, parts=[*map(sha256_of, PARTS)])
+    file = File(path="a/new/b.bin", bytes=size, sha256=sha256, parts=[*map(sha256_of, PARTS)])
     manifest = Manifest(
         artifact="family/tiny",
         partition=None,
@@ -36,7 +36,7 @@ def fetched(folder: Path, sha256: str) -> Path:
             fetcher.fetch(manifest, folder / "out")
         finally:
             fetcher.close()
-    return folder / "out/a/b.bin"
+    return folder / "out/a/new/b.bin"
 
 
 def test_parts_are_put_together_in_their_order(tmp_path: Path) -> None:
@@ -47,4 +47,4 @@ def test_parts_are_put_together_in_their_order(tmp_path: Path) -> None:
 def test_a_file_of_right_parts_that_is_another_as_a_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GristmillError, match="after it was fetched, 0000"):
         fetched(tmp_path, "0" * 64)
-    assert not (tmp_path / "out/a/b.bin").exists()
+    assert not (tmp_path / "out/a/new/b.bin").exists()

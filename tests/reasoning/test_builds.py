@@ -1,11 +1,17 @@
-"""Which corpora are tokenised by their terms."""
+"""Which corpora are tokenised by their terms, and which day has a report."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
+from gristmill.asset import Asset, Wanted
 from gristmill.contract import NothingToBuild
-from gristmill.reasoning.builds import refuse_terms
+from gristmill.data_root import DataRoot
+from gristmill.reasoning.builds import refuse_terms, report_build, today
+from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 
 
@@ -18,3 +24,16 @@ def test_a_corpus_is_tokenised_unless_its_terms_forbid_training(corpus: Corpus) 
     for allow in ([], ["gsm8k"]):
         with pytest.raises(NothingToBuild, match=r"CC-BY-ND-4\.0.*forbid.*allow = \[\"reveal\"\]"):
             refuse_terms(corpus, allow)
+
+
+@pytest.mark.parametrize(
+    ("days", "why"), [(-1, "only TODAY can be built"), (1, "only TODAY"), (0, "no split")]
+)
+def test_only_the_current_day_has_a_report_and_needs_a_split(
+    tmp_path: Path, days: int, why: str
+) -> None:
+    report = next(kind for kind in CATALOG.kinds if kind.asset == "reasoning/qc_report")
+    assert isinstance(report, Asset)
+    day = (today() + timedelta(days=days)).isoformat()
+    with pytest.raises(NothingToBuild, match=why.replace("TODAY", today().isoformat())):
+        report_build(Wanted(report, DataRoot(tmp_path), day))

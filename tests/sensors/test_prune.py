@@ -43,5 +43,8 @@ def test_the_job_prunes_by_its_config_and_keeps_its_own_run() -> None:
 def test_a_wrong_number_fails_before_anything_is_removed(wrong: dict[str, int]) -> None:
     with dg.instance_for_test() as instance:
         context = dg.build_op_context(instance=instance)
-        with pytest.raises(dg.Failure, match="must be from 1 to 36,500 and keep_runs from 0"):
+        with pytest.raises(
+            dg.Failure, match="must be from 1 to 36,500 and keep_runs from 0"
+        ) as failed:
             prune_history(context, PruneRun(**wrong))
+        assert not failed.value.allow_retries, "the numbers stay wrong"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
-from gristmill.synth.samples import write_drop
+from gristmill.synth.samples import write_drop, write_samples
 
 
 def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_path: Path) -> None:
@@ -25,3 +25,15 @@ def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_pa
 def test_without_done_the_drop_is_not_marked_as_complete(tmp_path: Path) -> None:
     write_drop(tmp_path, files=1, rows=1, done=False)
     assert not (tmp_path / DONE).exists()
+
+
+def test_the_sample_of_a_data_root_is_eight_files_of_sixty_rows_and_its_settings(
+    tmp_path: Path,
+) -> None:
+    write_samples(tmp_path)
+    files = sorted(tmp_path.glob("*.parquet"))
+    assert [path.name for path in files] == [f"synth_00{number}.parquet" for number in range(1, 9)]
+    assert {pq.read_metadata(path).num_rows for path in files} == {60}
+    settings = (tmp_path / "gristmill.toml").read_text()
+    assert settings == "[synth.kd_shards]\nvalid_fraction = 0.1\n"
+    assert (tmp_path / DONE).exists()

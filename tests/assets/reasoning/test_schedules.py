@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from assets.reasoning.partitions import reasoning_days
-from assets.reasoning.schedules import reasoning_daily_report, reasoning_weekly_audits
+from assets.reasoning.schedules import (
+    reasoning_audit_sample,
+    reasoning_daily_report,
+    reasoning_weekly_audits,
+)
 from definitions import build_defs
 from gristmill.reasoning.builds import today
+from resources import Lake
 
 
 @pytest.fixture
@@ -49,6 +55,26 @@ def test_the_weekly_schedule_runs_the_job_without_a_partition(
     context = dg.build_schedule_context(instance=instance)
     (request,) = reasoning_weekly_audits.evaluate_tick(context).run_requests or ()
     assert request.partition_key is None
+
+
+def test_the_weekly_job_reports_what_it_draws(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = dg.AssetKey(["reasoning", "alignment"])
+    drawn = [dg.AssetObservation(key, partition=name) for name in ("gsm8k__test", "wiqa__test")]
+    monkeypatch.setattr("assets.reasoning.audit_sample.observations", lambda _: iter(drawn))
+    done = reasoning_audit_sample.execute_in_process(
+        instance=instance, resources={"lake": Lake(data_root=str(tmp_path))}
+    )
+    seen = [
+        event.asset_observation_data.asset_observation
+        for event in done.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
+    ]
+    assert [(each.asset_key, each.partition) for each in seen] == [
+        (key, "gsm8k__test"),
+        (key, "wiqa__test"),
+    ]
 
 
 def test_the_days_of_the_reports_end_with_the_current_one() -> None:

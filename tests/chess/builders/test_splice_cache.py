@@ -25,6 +25,7 @@ def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
         build_game_dataset(path, tmp_path / name)
         summary = build_splice_cache(tmp_path / name, tmp_path / name / "runtime_splice_cache")
         assert sum(summary.samples.values()) == (2 if text else 0)
+        assert sum(summary.phases.values()) == (2 if text else 0)
         for split in SPLITS:
             for array in LAYOUT:
                 size = (tmp_path / name / "runtime_splice_cache" / split / array).stat().st_size

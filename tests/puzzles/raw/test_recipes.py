@@ -34,6 +34,8 @@ def test_the_recipes_of_the_original_have_its_settings() -> None:
     assert BUILT_IN["arc-aug-1000"].sources == ("arc_agi", "concept_arc/corpus")
     assert BUILT_IN["arc-1-aug-1000"].settings == BUILT_IN["arc-aug-1000"].settings
     assert BUILT_IN["arc-1-aug-1000"].sources == ("arc_agi",)
+    assert BUILT_IN["arc-2-aug-1000"].settings == BUILT_IN["arc-aug-1000"].settings
+    assert BUILT_IN["arc-2-aug-1000"].sources == ("arc_agi_2",)
     assert BUILT_IN["domino-optimal-play"].settings == {}
     assert BUILT_IN["maze-30x30-hard-1k"].settings == {}
 

@@ -1,0 +1,39 @@
+"""The table `[alerts]`: one address, in the file or in a variable, that no error shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from gristmill.settings.alerts import AlertSettings
+
+HOOK = "https://hooks.example/secret"
+
+
+def test_the_address_is_in_the_file_or_in_the_variable_that_the_file_names() -> None:
+    assert AlertSettings(webhook=HOOK).address({}) == HOOK
+    assert AlertSettings(webhook_env="HOOK").address({"HOOK": f" {HOOK}\n"}) == HOOK
+
+
+@pytest.mark.parametrize("given", [{}, {"webhook": HOOK, "webhook_env": "HOOK"}])
+def test_neither_and_both_are_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"^needs either webhook or webhook_env$"):
+        AlertSettings(**given).address({"HOOK": HOOK})
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({}, "is not set"),
+        ({"HOOK": " "}, "is not set"),
+        ({"HOOK": "ftp://secret"}, "must be an address as https://HOST/PATH"),
+        ({"HOOK": "https://a b/secret"}, "in printable ASCII and without spaces"),
+        ({"HOOK": "https://me:secret@host/"}, "without a user and a password"),
+        ({"HOOK": "https://host:secret/"}, "must be an address"),
+    ],
+)
+def test_a_variable_without_an_address_is_named_and_its_value_is_not_shown(
+    environment: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ValueError, match=f"the variable HOOK .*{why}") as caught:
+        AlertSettings(webhook_env="HOOK").address(environment)
+    assert "secret" not in str(caught.value)
