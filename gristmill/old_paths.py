@@ -42,10 +42,17 @@ MOVED: Final = {
     "gristmill.reasoning.show.report_preview": "gristmill.reasoning.show.preview",
     "gristmill.reasoning.show.steps_preview": "gristmill.reasoning.show.preview",
     "gristmill.reasoning.format.selection": "gristmill.reasoning.format.index",
-    "gristmill.chess.builders.validate_fallback": "gristmill.chess.builders.validate_range",
+    "gristmill.chess.builders.validate_fallback": "gristmill.chess.builders.validate",
     "gristmill.macroxue.read.open_rows": "gristmill.macroxue.read.dataset",
     "gristmill.macroxue.read.run_query": "gristmill.macroxue.read.dataset",
     "gristmill.synth.builders.kd_part_compare": "gristmill.synth.builders.kd_part",
+    "gristmill.mirror.hub.nested": "gristmill.mirror.hub.push",
+    "gristmill.mirror.hub.sources": "gristmill.mirror.hub.push",
+    "gristmill.mirror.address": "gristmill.mirror.cache",
+    "gristmill.publish.write_record": "gristmill.publish.publish",
+    "gristmill.data_root.settings": "gristmill.data_root.drops",
+    "gristmill.untrusted.timed": "gristmill.inbox.judging",
+    "gristmill.run.kept_facts": "gristmill.code.digest",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checking.record_notes import equal_notes
+from assets.checking.rules import equal_notes
 from assets.checks import disk_checks
 from assets.event_metadata import event_metadata
 from assets.publishing import BATCH, publish_asset
