@@ -50,9 +50,19 @@ MOVED: Final = {
     "gristmill.mirror.hub.sources": "gristmill.mirror.hub.push",
     "gristmill.mirror.address": "gristmill.mirror.cache",
     "gristmill.publish.write_record": "gristmill.publish.publish",
+    "gristmill.macroxue.show.pool_table": "gristmill.macroxue.show.preview",
+    "gristmill.macroxue.raw.whole_lines": "gristmill.macroxue.raw.read_run",
+    "gristmill.synth.laws.hash_sample": "gristmill.synth.laws.kd_shard",
+    "gristmill.synth.laws.trace": "gristmill.synth.laws.kd_shard",
+    "gristmill.chess.builders.validate_reports": "gristmill.chess.builders.validate",
+    "gristmill.chess.builders.validate_range": "gristmill.chess.builders.validate",
+    "gristmill.chess.kernels.san": "gristmill.chess.kernels.movetext",
+    "gristmill.chess.read.canonical_rows": "gristmill.chess.read.row_batches",
+    "gristmill.chess.read.month_config": "gristmill.chess.read.dataset",
     "gristmill.data_root.settings": "gristmill.data_root.drops",
     "gristmill.untrusted.timed": "gristmill.inbox.judging",
     "gristmill.run.kept_facts": "gristmill.code.digest",
+    "gristmill.synth.show.drawing": "gristmill.synth.show.preview",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 
