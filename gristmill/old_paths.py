@@ -63,6 +63,11 @@ MOVED: Final = {
     "gristmill.untrusted.timed": "gristmill.inbox.judging",
     "gristmill.run.kept_facts": "gristmill.code.digest",
     "gristmill.synth.show.drawing": "gristmill.synth.show.preview",
+    "gristmill.puzzles.read.parameters": "gristmill.puzzles.read.trace",
+    "gristmill.reasoning.raw.unpacked": "gristmill.reasoning.raw.rows",
+    "gristmill.reasoning.show.lengths": "gristmill.reasoning.show.preview",
+    "gristmill.reading.reopened": "gristmill.reasoning.read.shard_files",
+    "gristmill.puzzles.laws.arc_identifiers": "gristmill.puzzles.laws.arc",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 
