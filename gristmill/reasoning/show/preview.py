@@ -27,9 +27,9 @@ _WIDEST: Final = 0.99
 _EXAMPLES: Final = 3
 
 
-def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def alignment_figures(published: Published) -> Figures:
     """Coverage and confidence of an alignment, its rules, and examples with their steps."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     examples = counts.get("examples", 0)
     figures: Figures = {"picture": _small_confidence(counts)} if examples else {}
     figures |= {"source and licence": source_table(corpus), "rows": int(examples)}
@@ -45,7 +45,7 @@ def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
         figures["aligned_percent"] = round(100 * counts["aligned"] / examples, 3)
         figures["low_confidence_percent"] = round(100 * counts["low_confidence"] / examples, 3)
         figures["spans_per_example"] = round(counts["spans"] / examples, 3)
-    pictures = examples_svg(folder, corpus.name, split)
+    pictures = examples_svg(published.folder, corpus.name, split)
     if pictures:
         figures["steps of examples"] = "\n\n".join(pictures) + "\n"
     return figures
@@ -71,6 +71,12 @@ def _confidences(counts: Counts) -> list[tuple[str, int]]:
 
 def _mean(counts: Counts) -> str:
     return f"mean {counts.get('mean_confidence', 0):.3f}"
+
+
+def _split(published: Published) -> tuple[Corpus, str, Counts]:
+    """Corpus, split and counts of an artifact."""
+    record = published.record
+    return *corpus_and_split(str(record.partition)), record.counts
 
 
 def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
@@ -118,9 +124,11 @@ COLUMNS: Final = (
 """Figures of a split that a table has."""
 
 
-def report_figures(folder: Path, date: str) -> Figures:
+def report_figures(published: Published) -> Figures:
     """The splits of a report and what is outside of a tolerance; numbers of all splits together."""
-    report: dict[str, Any] = json.loads((folder / f"{date}.json").read_bytes())
+    report: dict[str, Any] = json.loads(
+        (published.folder / f"{published.record.partition}.json").read_bytes()
+    )
     figures: Figures = {
         "splits of the report": splits_table(report),
         "gate": gate_text(report["gate"]),
@@ -180,31 +188,31 @@ _LONGEST: Final = 1_500
 """Characters of a value that are shown."""
 
 
-def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def normalized_figures(published: Published) -> Figures:
     """The source and licence of a split, its first records, and its share with CoT."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     records_total = int(counts.get("records", 0))
     figures: Figures = _small_cot(counts, records_total)
     figures |= {"source and licence": source_table(corpus), "rows": records_total}
     if rejected := rejected_table(counts):
         figures["rejected records"] = rejected
-    path = folder / names.normalized(corpus.name, split)
+    path = published.folder / names.normalized(corpus.name, split)
     records = list(islice(_records(path), _SHOWN))
     if records:
         figures["first records"] = "\n\n".join(map(_record_table, records)) + "\n"
     return figures | cot_share(counts, counts.get("records", 0))
 
 
-def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def shards_figures(published: Published) -> Figures:
     """The source and licence of a split, its tokens, and the lengths of its examples."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     examples, tokens = counts.get("examples", 0), counts.get("text_tokens", 0)
     figures: Figures = {"source and licence": source_table(corpus), "rows": int(examples)}
     kinds = [(name, int(counts.get(f"{name}_tokens", 0))) for name in ("text", "eos", "pad")]
     rows = shares(kinds, sum(number for _, number in kinds))
     if rows:
         figures["tokens"] = markdown.table(("tokens", "number", "percent"), rows, "lrr")
-    path = folder / names.split_index(corpus.name, split)
+    path = published.folder / names.split_index(corpus.name, split)
     if examples and path.is_file():
         lengths = token_lengths(path)
         picture = markdown.inline_image("Tokens of an example", small_histogram_of(lengths))
@@ -215,9 +223,9 @@ def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
     return figures | cot_share(counts, examples)
 
 
-def licence_figures(folder: Path) -> Figures:
+def licence_figures(published: Published) -> Figures:
     """The corpora of the raw manifest with source, licence and records."""
-    manifest: dict[str, Any] = json.loads((folder / names.MANIFEST).read_bytes())
+    manifest: dict[str, Any] = json.loads((published.folder / names.MANIFEST).read_bytes())
     rows = []
     for name, entry in manifest.items():
         licence = Licence(**entry["licence"])
@@ -303,37 +311,6 @@ def _record_table(record: Mapping[str, Any]) -> str:
 def _shown(value: object) -> Markdown:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return markdown.escape(text, _LONGEST)
-
-
-def of_records(published: Published) -> Figures:
-    """What the page of normalised records shows."""
-    return normalized_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
-
-
-def of_shards(published: Published) -> Figures:
-    """What the page of token shards shows."""
-    return shards_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
-
-
-def of_licences(published: Published) -> Figures:
-    """What the page of a raw manifest shows."""
-    return licence_figures(published.folder)
-
-
-def of_alignment(published: Published) -> Figures:
-    """What the page of an alignment shows."""
-    return alignment_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
-
-
-def of_report(published: Published) -> Figures:
-    """What the page of a daily report shows."""
-    return report_figures(published.folder, str(published.record.partition))
 
 
 def token_lengths(path: Path) -> Counter[int]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gristmill.publish.build import Published
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.show.preview import (
@@ -41,8 +45,15 @@ COUNTS = {
 }
 
 
+def published(
+    folder: Path, partition: str | None = None, counts: Mapping[str, float] | None = None
+) -> Published:
+    record: Any = SimpleNamespace(partition=partition, counts=counts)
+    return Published(folder, record, rebuilt=True)
+
+
 def test_coverage_and_confidence_are_numbers_and_rules_a_table(built: Path) -> None:
-    figures = alignment_figures(built / names.ALIGNMENT, "gsm8k__test", COUNTS)
+    figures = alignment_figures(published(built / names.ALIGNMENT, "gsm8k__test", COUNTS))
     assert figures["aligned_percent"] == 75
     assert figures["low_confidence_percent"] == 50
     assert (figures["spans_per_example"], figures["rows"]) == (1.5, 4)
@@ -73,7 +84,7 @@ def test_a_report_is_a_table_of_splits_and_what_is_outside_of_a_tolerance(tmp_pa
         "invariance": {"flagged": {"gsm8k__test": {"nbsp": 0.028}}},
     }
     (tmp_path / "2026-11-22.json").write_text(json.dumps(report))
-    figures = report_figures(tmp_path, "2026-11-22")
+    figures = report_figures(published(tmp_path, "2026-11-22"))
     assert "1,319 | 210,519 | – | 0.00 |" in str(figures["splits of the report"])
     assert "2 raw records were rejected" in str(figures["what to know"])
     assert "nbsp | 2.80% |" in str(figures["perturbations"])
@@ -88,7 +99,7 @@ def test_a_gate_that_passed_says_so() -> None:
 def test_records_are_shown_with_source_licence_and_rejections(built: Path) -> None:
     counts = {"records": 3, "with_cot": 1, "rejected": 2, "rejected_by/no answer": 1}
     counts |= {"left_out_by/evidence": 1}
-    figures = normalized_figures(built / names.NORMALIZED, "gsm8k__test", counts)
+    figures = normalized_figures(published(built / names.NORMALIZED, "gsm8k__test", counts))
     assert figures["with_cot_percent"] == 33.333
     assert "openai/gsm8k main" in str(figures["source and licence"])
     assert "no answer | 1 | 20.0 %" in str(figures["rejected records"])
@@ -105,7 +116,7 @@ def test_tokens_are_counted_by_kind_and_lengths_are_drawn(built: Path) -> None:
         "pad_tokens": 1,
         "with_cot": 1,
     }
-    figures = shards_figures(built / names.TOKENIZED, "gsm8k__test", counts)
+    figures = shards_figures(published(built / names.TOKENIZED, "gsm8k__test", counts))
     assert (figures["tokens_per_example"], figures["with_cot_percent"]) == (20, 33.333)
     assert "eos | 3 | 4.7 %" in str(figures["tokens"])
     (drawing,) = images(str(figures["lengths"]))
@@ -114,7 +125,7 @@ def test_tokens_are_counted_by_kind_and_lengths_are_drawn(built: Path) -> None:
 
 
 def test_a_split_without_examples_has_no_lengths(built: Path) -> None:
-    figures = shards_figures(built / names.TOKENIZED, "gsm8k__train", {"examples": 0})
+    figures = shards_figures(published(built / names.TOKENIZED, "gsm8k__train", {"examples": 0}))
     assert list(figures) == ["source and licence", "rows"]
 
 
@@ -139,7 +150,7 @@ def test_the_manifest_lists_source_records_and_licence_of_each_corpus(tmp_path: 
         "files": {"train": {"records": 7000}, "test": {"records": 473}},
     }
     (tmp_path / names.MANIFEST).write_text(json.dumps({"gsm8k": entry}))
-    table = str(licence_figures(tmp_path)["sources and licences"])
+    table = str(licence_figures(published(tmp_path))["sources and licences"])
     assert "| 7,473 |" in table and "unknown | allowed" in table
 
 
