@@ -1,7 +1,8 @@
 """The metadata of an event: numbers to plot, documents to read, the record of the artifact.
 
 A number has one name. A count of 0 that was 0 before is no plot but a name in the row `zero`.
-The config that matters and the raw drops have rows of their own; see `choices.py`, `sources.py`.
+The config that matters has rows of its own, see `choices.py`; each raw drop has one, a link to it.
+The columns are those of `gristmill/<family>/show/columns.py`.
 
 An event is stored in Dagster's database for ever and read by every page that lists it, so all
 three together take at most MOST_BYTES, whatever a drop holds. The record on disk is whole.
@@ -10,16 +11,110 @@ three together take at most MOST_BYTES, whatever a drop holds. The record on dis
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
+from urllib.parse import quote
 
 import dagster as dg
 
-from assets import choices, columns, sources
-from gristmill import families, markdown
+from assets import choices
+from assets.checking.equal_inputs import equal_inputs, named
+from gristmill import families, markdown, provenance
+from gristmill.contract import GristmillError
+from gristmill.markdown import stored_size
 from gristmill.printable import cut, plain, printable
-from gristmill.provenance import Record
+from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
+
+_MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120
+EQUAL: Final = "equal raw files"
+"""Name of the row of equal raw files."""
+_BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
+"""Raw assets whose partitions are the shards that are built from a drop, not the drops."""
+
+
+def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
+    """Returns the raw drops of an artifact, over any number of steps, as rows of an event.
+
+    Each drop is a link to the partition of its raw asset in the UI. A link has no host, so that it
+    leads to the server that shows the page. At most 8 are listed; none for an artifact that was
+    downloaded, sampled, or made from all partitions of another.
+    """
+    found: dict[str, str] = {}
+    for name, address in _raw_drops(record, root):
+        # A drop that several partitions were built from is shown without one.
+        same = found.get(name, address) == address
+        found[name] = address if same else address.partition("&")[0]
+    names = ["source drop"] if len(found) == 1 else [f"source drop/{name}" for name in found]
+    rows: dict[str, dg.MetadataValue | str] = {
+        cut(printable(name), _LONGEST): dg.MetadataValue.url(address)
+        for name, address in zip(names, found.values(), strict=True)
+    }
+    if len(rows) > _MOST_ROWS:
+        first = dict(list(rows.items())[:_MOST_ROWS])
+        return {**first, "more source drops": f"{len(rows) - _MOST_ROWS:,}"}
+    return rows
+
+
+def equal_rows(record: Record, root: Path) -> dict[str, str]:
+    """Returns the raw files of an artifact that have the same bytes as a row of its event."""
+    groups = equal_inputs(_inputs(record, root))
+    return {EQUAL: cut(named(groups), _LONGEST_LIST)} if groups else {}
+
+
+def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:
+    """Name of each drop, and the page of its partition in the UI."""
+    todo, seen = [record], {(record.artifact, record.partition)}
+    while todo:
+        holder = todo.pop(0)
+        for item in _inputs(holder, root):
+            if item.data_version is None:
+                yield from _page(item, holder)
+            elif (item.path, item.partition) not in seen and len(seen) < _MOST_RECORDS:
+                seen.add((str(item.path), item.partition))
+                if (made_from := _record(item, root)) is not None:
+                    todo.append(made_from)
+
+
+def _inputs(record: Record, root: Path) -> list[Input]:
+    path = provenance.published_record_path(root / record.artifact, record.partition)
+    if record.inputs_file is None or path is None:
+        return list(record.inputs)
+    try:
+        return provenance.read_inputs(record, path)
+    except GristmillError:
+        return []  # the check `intact` reports it
+
+
+def _record(item: Input, root: Path) -> Record | None:
+    """The record of an input that still has the version that was used."""
+    path = provenance.published_record_path(root / str(item.path), item.partition)
+    try:
+        record = None if path is None else provenance.read_record(path)
+    except GristmillError:
+        return None  # the check `intact` reports it
+    return record if record is not None and record.data_version == item.data_version else None
+
+
+def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
+    parts = PurePosixPath(item.path or "").parts
+    if item.asset is None or parts[:1] != ("drops",) or len(parts) < 3:
+        return
+    partition = holder.partition if item.asset in _BY_SHARD else item.partition
+    if partition is not None:
+        address = (
+            f"/assets/{quote(item.asset)}?view=partitions&partition={quote(partition, safe='')}"
+        )
+        yield "/".join(parts[1:3]), address
+
+
+NAME: Final = "dagster/column_schema"
+"""The metadata entry that the UI takes for the columns of an asset."""
+_COLUMN_BYTES: Final = 300
+"""Bytes that Dagster stores around each column, a little more than they are."""
+
 
 PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
 
@@ -49,7 +144,7 @@ _RESERVED = (
         "seconds",
         "peak_memory_mb",
     ),
-    *("config changed", "tokenizer", "source drop", "zero", sources.EQUAL),
+    *("config changed", "tokenizer", "source drop", "zero", EQUAL),
 )
 
 
@@ -102,12 +197,12 @@ def event_metadata(
     if "rows" in numbers:
         numbers["dagster/partition_row_count"] = numbers["rows"]
     left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
-    left -= columns.stored_bytes(record.asset)
+    left -= stored_bytes(record.asset)
     whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
     texts = bounded_documents(documents, left - _size(whole))
     metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
     metadata |= numbers
-    metadata |= columns.column_metadata(record.asset)
+    metadata |= column_metadata(record.asset)
     metadata["provenance"] = dg.MetadataValue.json(whole)
     # The first row is seen on the overview without scrolling.
     return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
@@ -120,7 +215,7 @@ def _rows(published: Published) -> dict[str, Any]:
     if record.tokenizer is not None:
         rows["tokenizer"] = record.tokenizer.name
     root = choices.data_root(published)
-    return rows | sources.drop_rows(record, root) | sources.equal_rows(record, root)
+    return rows | drop_rows(record, root) | equal_rows(record, root)
 
 
 def _named_once(
@@ -247,3 +342,30 @@ def _stored(metadata: Mapping[str, Any]) -> int:
 
 def _size(value: Any) -> int:
     return len(json.dumps(value))
+
+
+@cache
+def column_schema(asset: str) -> dg.TableSchema | None:
+    """Returns the columns of an asset's artifacts; None where they are no tables."""
+    columns = families.columns_of(asset)
+    if not columns:
+        return None
+    return dg.TableSchema(
+        columns=[dg.TableColumn(each.name, each.type, each.text) for each in columns]
+    )
+
+
+def column_metadata(asset: str) -> dict[str, Any]:
+    """Returns the entry for an event; empty where the artifacts are no tables."""
+    schema = column_schema(asset)
+    return {} if schema is None else {NAME: dg.MetadataValue.table_schema(schema)}
+
+
+@cache
+def stored_bytes(asset: str) -> int:
+    """Returns the bytes of the entry as Dagster stores it, a little more than they are."""
+    schema = column_schema(asset)
+    return sum(
+        _COLUMN_BYTES + stored_size(f"{column.name}{column.type}{column.description}")
+        for column in (schema.columns if schema else ())
+    )

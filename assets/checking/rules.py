@@ -17,16 +17,21 @@ from typing import Final
 import dagster as dg
 
 from assets import choices
-from assets.checking import noted, record_notes
+from assets.checking import noted
+from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
-from gristmill.contract import Violation
-from gristmill.printable import plain
-from gristmill.provenance import Record, verification
+from gristmill.contract import GristmillError, Violation
+from gristmill.printable import plain, printable
+from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.provenance.verification import Finding
 from resources import Lake
+
+_LAW = "equal_inputs"
+_TASKS = "puzzles/"
+
 
 LONGEST_PROBLEM: Final = 700
 """Characters of one problem in a table."""
@@ -227,7 +232,7 @@ def noteworthy(
                 found += verification.as_notes(item.artifact, known)
             else:
                 found += verification.as_notes(item.artifact, notes(item.artifact.folder))
-        others = record_notes.by_hash(_records(scope)) if across else {}
+        others = by_hash(_records(scope)) if across else {}
         for item in filter(lambda each: each.data_version, scope.standing):
             path = item.artifact.record_path
             record = provenance.read_record(path)
@@ -235,8 +240,8 @@ def noteworthy(
                 Finding(item.artifact, item.artifact.folder, note)
                 for note in chain(
                     counted(record),
-                    record_notes.equal_notes(record, path),
-                    record_notes.equal_across(record, path, others),
+                    equal_notes(record, path),
+                    equal_across(record, path, others),
                     choices.config_notes(scope.lake, record),
                 )
             )
@@ -281,3 +286,45 @@ def command(asset: str, subject: str) -> str:
 def _summary(found: Sequence[Violation]) -> str:
     more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
     return plain(f"{found[0]}", LONGEST_PROBLEM) + more
+
+
+def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
+    """Yields that raw files of an artifact have the same bytes.
+
+    Equal tasks of ARC are ordinary: they are named in the event alone.
+    """
+    if record.asset.startswith(_TASKS):
+        return
+    if groups := equal_inputs(_inputs(record, path)):
+        found = f"raw files with the bytes of another one, {named(groups)}"
+        yield Violation(_LAW, record.artifact, found)
+
+
+def equal_across(
+    record: Record, path: Path, others: Mapping[str, Mapping[str, str]]
+) -> Iterator[Violation]:
+    """Yields that a raw file of a partition is also that of another partition."""
+    for own, sha256 in raw_hashes(_inputs(record, path)).items():
+        for other, partition in sorted(others.get(sha256, {}).items()):
+            if partition != record.partition:
+                found = f"{printable(own)} has the bytes of {printable(other)}, of {partition}"
+                yield Violation(_LAW, record.artifact, found)
+
+
+def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]:
+    """Returns the partitions of raw files by path, by their sha256.
+
+    records: with the paths that they were read from.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for record, path in records:
+        for name, sha256 in raw_hashes(_inputs(record, path)).items():
+            found.setdefault(sha256, {})[name] = record.partition or ""
+    return found
+
+
+def _inputs(record: Record, path: Path) -> list[Input]:
+    try:
+        return provenance.read_inputs(record, path)
+    except GristmillError:
+        return []  # the check `intact` reports it

@@ -9,7 +9,10 @@ which asset. Source: `docs/publishing.md#code-digest`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +21,14 @@ from typing import Final
 from gristmill.code import definitions
 from gristmill.code.definitions import Place, Sources
 from gristmill.hashing import sha256_sources
-from gristmill.run import kept_facts
+from gristmill.run import kernels
+
+MOST: Final = 4_000
+"""Sources of a file; with more, those that this process did not use are left out."""
+
+Facts = Mapping[str, tuple[str, ...]]
+"""By the sha256 of a source, words without spaces."""
+
 
 LEFT_OUT: Final = {
     "gristmill.code.definitions": "finds the digest itself",
@@ -103,7 +113,7 @@ def _digest(entries: tuple[str, ...]) -> str:
         known[key] = (hashlib.sha256("".join(lines).encode()).hexdigest(),)
         # Sources that somebody edits while they are read have no digest that may be kept.
         if sha256_sources(definitions.folder_of(package)) == _sum(package):
-            kept_facts.keep(_file(), {key: known[key]})
+            keep_facts(_file(), {key: known[key]})
     return known[key][0]
 
 
@@ -121,7 +131,7 @@ def _sum(package: str) -> str:
 @cache
 def _kept() -> dict[str, tuple[str, ...]]:
     """Digests that earlier processes found, by sources and entries."""
-    return kept_facts.read(_file())
+    return read_facts(_file())
 
 
 @cache
@@ -129,3 +139,52 @@ def _file() -> str:
     # Another rule of these modules finds another digest in the same sources.
     rules = [Path(file).read_bytes() for file in (__file__, definitions.__file__)]
     return f"code-digests-{hashlib.sha256(b''.join(rules)).hexdigest()[:16]}"
+
+
+def read_facts(name: str) -> dict[str, tuple[str, ...]]:
+    """Returns what earlier processes kept; nothing where there is no file, or a damaged one.
+
+    name: of the file. It changes with the rule by which the facts are found.
+    """
+    folder = kernels.cache_folder()
+    return {} if folder is None else _read(folder / name)
+
+
+def keep_facts(name: str, facts: Facts) -> None:
+    """Add facts to those that are kept; where they cannot be written, nothing happens.
+
+    name: of the file.
+    facts: all that this process used.
+    """
+    folder = kernels.cache_folder()
+    if folder is None:
+        return
+    # Another process may have added others since: at worst they are found once more.
+    kept = {**_read(folder / name), **facts}
+    if len(kept) > MOST:
+        kept = dict(facts)
+    body = "".join(f"{' '.join((source, *words))}\n" for source, words in sorted(kept.items()))
+    data = f"{_checked(body)}\n{body}".encode()
+    with suppress(OSError):
+        descriptor, temporary = tempfile.mkstemp(dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(temporary).replace(folder / name)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        check, _, body = path.read_text().partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    if check != _checked(body):
+        return {}
+    lines = (line.split(" ") for line in body.splitlines())
+    return {source: tuple(words) for source, *words in lines}
+
+
+def _checked(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()

@@ -65,7 +65,7 @@ _NORMALIZED = Asset(
     build=call(f"{_BUILDS}:normalized_build"),
     given=call(f"{_BUILDS}:of_drop", "reasoning/normalized"),
     available=call("gristmill.reasoning.raw.ready:dropped"),
-    preview=call(f"{_SHOW}.preview:of_records"),
+    preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
 )
@@ -84,7 +84,7 @@ _RAW_MANIFEST = Asset(
     all_of=["reasoning/normalized"],
     build=call(f"{_BUILDS}:raw_manifest_build"),
     available=call(f"{_BUILDS}:manifest_of", names.NORMALIZED),
-    preview=call(f"{_SHOW}.preview:of_licences"),
+    preview=call(f"{_SHOW}.preview:licence_figures"),
     blocking=True,
     follows="any",
 )
@@ -115,7 +115,7 @@ _SHARDS = Asset(
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:of_shards"),
+    preview=call(f"{_SHOW}.preview:shards_figures"),
     blocking=True,
     batch=100,
 )
@@ -162,7 +162,7 @@ _ALIGNMENT = Asset(
     given=call(f"{_BUILDS}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:of_alignment"),
+    preview=call(f"{_SHOW}.preview:alignment_figures"),
     blocking=True,
     batch=100,
 )
@@ -185,7 +185,7 @@ _REPORT = Asset(
     all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
-    preview=call(f"{_SHOW}.preview:of_report"),
+    preview=call(f"{_SHOW}.preview:report_figures"),
     blocking=True,
 )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,17 +16,38 @@ from dagster._serdes import serialize_value
 from assets.event_metadata import (
     MOST_BYTES,
     MOST_NUMBERS,
+    NAME,
     bounded_documents,
     bounded_numbers,
     bounded_record,
+    column_metadata,
+    column_schema,
+    drop_rows,
     event_metadata,
+    stored_bytes,
 )
-from gristmill import markdown
-from gristmill.provenance import Input
+from gristmill import families, markdown, provenance
+from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
+from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
+from gristmill.reasoning.format import align, index, records
+from gristmill.synth.builders.harmony_part import schema_of
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.format.trace import schema
+from tests.paths import CHECKOUT
+
+TABLES = [
+    *("macroxue/pack", "macroxue/pool", "macroxue/values"),
+    *("synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards"),
+    *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
+    *("reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"),
+    *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+]
+ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]
 
 
-class Record(SimpleNamespace):
+class SmallRecord(SimpleNamespace):
     """As much of a record as an event needs."""
 
     def model_dump(self, mode: str) -> dict[str, Any]:
@@ -35,7 +58,7 @@ class Record(SimpleNamespace):
 def published(
     counts: Mapping[str, int | float] | None = None, more: dict[str, Any] | None = None, **rest: Any
 ) -> Published:
-    record = Record(
+    record = SmallRecord(
         asset="corn/mill",
         counts=dict(counts or {}),
         outputs=[SimpleNamespace(bytes=5), SimpleNamespace(bytes=7)],
@@ -258,3 +281,222 @@ def test_an_event_stays_bounded_with_a_config_of_long_texts() -> None:
     )
     assert "chosen for this run alone" in value(metadata, "config changed")
     assert stored(metadata) <= MOST_BYTES
+
+
+def names(asset: str, table: str = "") -> list[str]:
+    found = [column.name for column in families.columns_of(asset)]
+    return [name.removeprefix(table) for name in found if name.startswith(table)]
+
+
+def test_every_asset_with_tables_has_columns() -> None:
+    assert [asset for asset in ASSETS if families.columns_of(asset)] == [
+        asset for asset in ASSETS if asset in TABLES
+    ]
+    assert set(TABLES) <= set(ASSETS)
+    assert families.columns_of("corn/mill") == ()
+
+
+def test_steps_and_values_are_the_fields_of_their_rows() -> None:
+    steps = {column.name: column.type for column in families.columns_of("macroxue/pack")}
+    assert names("macroxue/pack", "steps.") == list(STEP_ROW_DTYPE.names or ())
+    assert names("macroxue/values", "values.") == list(VALUE_ROW_DTYPE.names or ())
+    assert (steps["steps.board"], steps["steps.branch_evs"]) == ("uint64", "float32[4]")
+
+
+def test_tables_of_the_database_are_those_that_are_created() -> None:
+    created = "".join(
+        value
+        for value in vars(metadata_db).values()
+        if isinstance(value, tuple)
+        for value in value
+        if isinstance(value, str) and "CREATE" in value
+    )
+    for table in ("runs", "session"):
+        body = re.search(rf"CREATE TABLE {table} \(([^)]*)\)", created)
+        assert body is not None
+        fields = [field.split()[:2] for field in body.group(1).split(",")]
+        shown = [
+            [column.name.removeprefix(f"{table}."), column.type]
+            for column in families.columns_of("macroxue/pack")
+            if column.name.startswith(f"{table}.")
+        ]
+        assert shown == fields
+
+
+def test_parquet_columns_are_those_of_the_schema() -> None:
+    assert names("synth/harmony") == schema_of(HarmonyConfig()).names
+    trace = [
+        (column.name.removeprefix("trace."), column.type)
+        for column in families.columns_of("synth/kd_shards")
+        if column.name.startswith("trace.")
+    ]
+    assert trace == [(field.name, str(field.type)) for field in schema()]
+
+
+def test_keys_of_reasoning_are_those_that_are_written() -> None:
+    assert names("reasoning/normalized")[:4] == list(records.KEYS)
+    assert names("reasoning/alignment") == list(align.KEYS)
+    assert names("reasoning/gpt2_shards")[1:-1] == list(index._TYPES)
+
+
+@pytest.mark.parametrize("asset", TABLES)
+def test_the_format_page_has_every_column(asset: str) -> None:
+    family = next(f for f in families.FAMILIES if asset.startswith(f))
+    page = (CHECKOUT / f"docs/formats/{family}.md").read_text()
+    for column in families.columns_of(asset):
+        name = column.name.rpartition(".")[2] if family in ("macroxue", "synth") else column.name
+        if not name.startswith("("):
+            assert re.search(rf"[`_( ]{re.escape(name)}[`. ]", page), name
+        assert column.type and column.text
+
+
+@pytest.mark.parametrize("asset", TABLES)
+def test_an_event_has_the_schema_and_stays_small(asset: str) -> None:
+    some = published({"rows": 3}, {"config": {"text": "x" * 300_000}})
+    some.record.asset = asset
+    metadata = event_metadata(some, lambda _: {"page": "word " * 50_000})
+    assert metadata[NAME].schema == column_schema(asset)
+    assert stored(metadata) <= MOST_BYTES
+    alone = len(serialize_value(dg.AssetMaterialization("a", metadata=column_metadata(asset))))
+    assert alone - 400 <= stored_bytes(asset) <= 3 * alone
+
+
+def test_an_artifact_without_tables_has_no_schema() -> None:
+    assert column_metadata("synth/harmony_manifest") == {}
+    assert stored_bytes("synth/harmony_manifest") == 0
+    assert NAME not in event_metadata(published({"rows": 3}))
+
+
+def written(
+    root: Path, asset: str, partition: str | None, inputs: list[Input], shared: bool = False
+) -> Record:
+    """A published record, in a folder named as its asset and partition."""
+    artifact = asset if shared else f"{asset}/{partition}"
+    listed = provenance.split_inputs(inputs)
+    path = provenance.record_path(root / artifact, partition, shared)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept: dict[str, Any] = {"inputs": inputs}
+    if listed is not None:
+        file = provenance.inputs_path(path)
+        file.write_bytes(listed)
+        kept = {
+            "inputs": [],
+            "inputs_file": provenance.InputsFile(
+                path=file.name, count=len(inputs), bytes=len(listed), sha256="0" * 64
+            ),
+        }
+    record = Record(
+        artifact=artifact,
+        asset=asset,
+        partition=partition,
+        code_version="1",
+        git_sha=None,
+        config={},
+        config_sha256="",
+        fingerprint="",
+        data_version=f"v-{asset}-{partition}",
+        outputs=[],
+        counts={},
+        libraries={},
+        seconds=0,
+        peak_memory_bytes=0,
+        created=datetime.now(UTC),
+        **kept,
+    )
+    path.write_bytes(record.to_bytes())
+    return record
+
+
+def raw(asset: str, partition: str, path: str) -> Input:
+    return Input(asset=asset, partition=partition, path=path, bytes=1, sha256="0" * 64)
+
+
+def of(record: Record, version: str | None = None) -> Input:
+    return Input(
+        asset=record.asset,
+        partition=record.partition,
+        path=record.artifact,
+        data_version=version or record.data_version,
+    )
+
+
+def links(record: Record, root: Path) -> dict[str, str]:
+    return {name: getattr(row, "value", row) for name, row in drop_rows(record, root).items()}
+
+
+def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path: Path) -> None:
+    files = [raw("macroxue/raw_drop", "d6", f"drops/macroxue/d6/{n}.jsonl") for n in range(3)]
+    pack = written(tmp_path, "macroxue/pack", "d6", files)
+    expected = {"source drop": "/assets/macroxue/raw_drop?view=partitions&partition=d6"}
+    assert links(pack, tmp_path) == expected
+    values = written(tmp_path, "macroxue/values", "d6", [of(pack)])
+    assert links(values, tmp_path) == expected
+
+
+def test_a_drop_of_many_files_is_found_in_their_list(tmp_path: Path) -> None:
+    files = [raw("macroxue/raw_drop", "d6", f"drops/macroxue/d6/{n}") for n in range(150)]
+    pack = written(tmp_path, "macroxue/pack", "d6", files)
+    assert pack.inputs == []
+    assert list(links(pack, tmp_path)) == ["source drop"]
+    provenance.inputs_path(tmp_path / pack.artifact / provenance.RECORD).write_text("{")
+    assert links(pack, tmp_path) == {}
+
+
+def test_several_drops_have_a_row_each_and_the_rest_is_counted(tmp_path: Path) -> None:
+    packs = [
+        written(
+            tmp_path,
+            "macroxue/pack",
+            f"d{n}",
+            [raw("macroxue/raw_drop", f"d{n}", f"drops/macroxue/d{n}/a")],
+        )
+        for n in range(10)
+    ]
+    two = written(tmp_path, "macroxue/pool", "two", [of(pack) for pack in packs[:2]])
+    assert links(two, tmp_path) == {
+        f"source drop/macroxue/d{n}": f"/assets/macroxue/raw_drop?view=partitions&partition=d{n}"
+        for n in range(2)
+    }
+    ten = written(tmp_path, "macroxue/pool", "ten", [of(pack) for pack in packs])
+    rows = links(ten, tmp_path)
+    assert len(rows) == 9
+    assert rows["more source drops"] == "2"
+
+
+def test_a_drop_that_is_divided_into_shards_is_shown_by_the_shard(tmp_path: Path) -> None:
+    shards = [
+        written(
+            tmp_path, "synth/harmony", f"0{n}", [raw("synth/raw", "mine", f"drops/synth/mine/{n}")]
+        )
+        for n in range(2)
+    ]
+    page = "/assets/synth/raw?view=partitions"
+    assert links(shards[1], tmp_path) == {"source drop": f"{page}&partition=01"}
+    both = written(tmp_path, "synth/manifest", "manifest", [of(shard) for shard in shards])
+    assert links(both, tmp_path) == {"source drop": page}
+
+
+def test_an_input_that_was_built_again_or_is_gone_is_not_followed(tmp_path: Path) -> None:
+    pack = written(
+        tmp_path,
+        "macroxue/pack",
+        "d6",
+        [raw("macroxue/raw_drop", "d6", "drops/macroxue/d6/a")],
+    )
+    older = written(tmp_path, "macroxue/values", "d6", [of(pack, version="older")])
+    assert links(older, tmp_path) == {}
+    gone = Input(asset="x/y", partition="k", path="x/y/k", data_version="v")
+    assert links(written(tmp_path, "macroxue/values", "d7", [gone]), tmp_path) == {}
+    assert links(written(tmp_path, "puzzles/domino", "sample", []), tmp_path) == {}
+
+
+def test_a_name_cannot_leave_its_place_in_the_address(tmp_path: Path) -> None:
+    name = "a&view=x#é/.."
+    pack = written(
+        tmp_path, "macroxue/pack", "d6", [raw("macroxue/raw_drop", name, "drops/macroxue/d6/a")]
+    )
+    assert links(pack, tmp_path)["source drop"].endswith(
+        "?view=partitions&partition=a%26view%3Dx%23%C3%A9%2F.."
+    )
+    outside = written(tmp_path, "macroxue/pack", "d8", [raw("a/b", "c", "elsewhere/a/b")])
+    assert links(outside, tmp_path) == {}

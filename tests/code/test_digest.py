@@ -16,9 +16,12 @@ from gristmill.code import definitions, digest
 from gristmill.code.definitions import Place, Sources
 from gristmill.code.digest import LEFT_OUT, Code, definitions_of, is_left_out
 from gristmill.contract import GristmillError
-from gristmill.run import kept_facts
+from gristmill.run import kernels
 from gristmill.run.kernels import CACHE_DIR
 from tests.paths import CHECKOUT
+
+FACTS = {"ab": ("digest", "a.module", "b"), "cd": ("other",)}
+
 
 BEFORE = '''
     """What the module does."""
@@ -405,7 +408,7 @@ def test_another_rule_finds_again(
 def test_what_is_kept_is_bounded(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_facts, "MOST", 3)
+    monkeypatch.setattr(digest, "MOST", 3)
     for edit in range(9):
         write(PACKAGE | {"unused.py": f"nothing = {edit}"})
         assert Code(ENTRY).digest
@@ -482,3 +485,61 @@ def test_what_is_left_out_is_there_and_has_a_reason() -> None:
     assert all(LEFT_OUT.values())
     assert is_left_out(Place("gristmill.publish.publish", "publish"))
     assert not is_left_out(Place("gristmill.publisher", "x"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "cache"
+    monkeypatch.setenv(kernels.CACHE_DIR, str(made))
+    return made
+
+
+def test_what_was_kept_is_read_and_more_is_added(folder: Path) -> None:
+    assert digest.read_facts("facts") == {}
+    digest.keep_facts("facts", FACTS)
+    assert digest.read_facts("facts") == FACTS
+    digest.keep_facts("facts", {"ef": ("x",), "cd": ("newer",)})
+    assert digest.read_facts("facts") == {**FACTS, "ef": ("x",), "cd": ("newer",)}
+    assert digest.read_facts("others") == {}
+    assert [path.name for path in folder.iterdir()] == ["facts"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "facts").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_not_as_it_was_written_counts_for_nothing(folder: Path) -> None:
+    digest.keep_facts("facts", FACTS)
+    file = folder / "facts"
+    data = file.read_bytes()
+    for place in range(len(data)):
+        file.write_bytes(data[:place])
+        assert digest.read_facts("facts") == {}
+        file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        assert digest.read_facts("facts") == {}
+    file.write_bytes(b"\xff" + data)
+    assert digest.read_facts("facts") == {}
+    digest.keep_facts("facts", {"ef": ("x",)})
+    assert digest.read_facts("facts") == {"ef": ("x",)}
+
+
+def test_a_file_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digest, "MOST", 3)
+    digest.keep_facts("facts", FACTS)
+    digest.keep_facts("facts", {"ef": ("x",)})
+    assert len(digest.read_facts("facts")) == 3
+    digest.keep_facts("facts", {"gh": ("y",)})
+    assert digest.read_facts("facts") == {"gh": ("y",)}
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(kernels.CACHE_DIR, str(tmp_path / "file" / "cache"))
+    digest.keep_facts("facts", FACTS)
+    assert digest.read_facts("facts") == {}
+
+
+def test_a_file_that_cannot_be_replaced_is_left_alone(folder: Path) -> None:
+    (folder / "facts").mkdir(parents=True)
+    (folder / "facts" / "x").touch()
+    digest.keep_facts("facts", FACTS)
+    assert digest.read_facts("facts") == {}
+    assert [path.name for path in folder.iterdir()] == ["facts"]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
+from gristmill.data_root.drops import RootSettings
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
 from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import copy_in, source_files
@@ -319,3 +320,31 @@ def test_a_drop_without_a_list_costs_no_hash_when_it_is_judged(lake, read):
     assert lake.ready_drop("toy", "d1")[0].name == "d1"
     assert read == []
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("push", "means"),
+    [
+        ("../barn", "{above}/barn"),
+        ("/barn/./grain", "/barn/grain"),
+        ("s3://barn/../grain", "s3://barn/../grain"),
+        ("", ""),
+    ],
+)
+def test_a_mirror_in_a_folder_is_found_from_the_data_root_and_an_address_stays(
+    tmp_path: Path, push: str, means: str
+) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "gristmill.toml").write_text(f'[mirror]\npush = "{push}"\n')
+    assert RootSettings(root).mirror().push == means.format(above=tmp_path)
+
+
+def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "gristmill.toml").write_text('[mirror]\nassets = ["macroxue/pck"]\n')
+    with pytest.raises(BadInput) as caught:
+        RootSettings(tmp_path).mirror()
+    assert str(caught.value) == (
+        f"{tmp_path}/gristmill.toml: [mirror] assets: no asset is "
+        '"macroxue/pck": did you mean macroxue/pack?'
+    )

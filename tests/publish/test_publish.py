@@ -18,7 +18,7 @@ from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import Input
-from gristmill.publish import atomic_fs, locks, write_record
+from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
@@ -260,7 +260,7 @@ def test_a_file_that_the_builder_hashed_is_not_read_again(
         read.append(path.name)
         return sha256_file(path)
 
-    monkeypatch.setattr(write_record, "sha256_file", counted)
+    monkeypatch.setattr("gristmill.publish.publish.sha256_file", counted)
     record = publish(tiny_build(tmp_path, make=make)).record
     assert "rows.bin" not in read
     assert "steps.npy" in read

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from resources.puzzles_hub import PuzzlesHub
 
 from gristmill.puzzles.raw import hub
-from resources.puzzles_hub import PuzzlesHub
 
 
 def test_the_known_repository_is_asked_or_the_one_that_is_given_with_the_token_of_the_variable(

@@ -17,7 +17,7 @@ import pytest
 import definitions
 from gristmill.contract import BadInput
 from resources import Lake
-from sensors import webhook
+from sensors import alerts
 from sensors.alerts import MOST_TRIES, Sent, alerts_sensor, is_configured
 from sensors.failed_runs import MOST_NAMED, message, without_secrets
 
@@ -99,7 +99,7 @@ class Ticks:
         self.now += after
         # Made again for each tick: a daemon that restarts has the cursor alone.
         sensor = alerts_sensor(
-            send=lambda address, body: webhook.post(address, body, seconds=1.0),
+            send=lambda address, body: alerts.post(address, body, seconds=1.0),
             now=lambda: self.now,
         )
         context = dg.build_sensor_context(
@@ -253,8 +253,8 @@ def test_a_dead_webhook_is_given_up_and_the_next_message_says_so(
 def test_nobody_listens(instance: dg.DagsterInstance, lake: Lake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(webhook.NotSent, match="not reached: Connection refused") as raised:
-        webhook.post(f"http://127.0.0.1:{port}/s3cretpath", {})
+    with pytest.raises(alerts.NotSent, match="not reached: Connection refused") as raised:
+        alerts.post(f"http://127.0.0.1:{port}/s3cretpath", {})
     assert "s3cretpath" not in str(raised.value)
 
 
@@ -278,8 +278,8 @@ def test_a_server_that_is_late_byte_by_byte_is_left() -> None:
     thread = threading.Thread(target=drip, daemon=True)
     thread.start()
     try:
-        with pytest.raises(webhook.NotSent, match=r"no answer in 0\.3 s"):
-            webhook.post(f"http://127.0.0.1:{server.getsockname()[1]}/", {}, seconds=0.3)
+        with pytest.raises(alerts.NotSent, match=r"no answer in 0\.3 s"):
+            alerts.post(f"http://127.0.0.1:{server.getsockname()[1]}/", {}, seconds=0.3)
     finally:
         stop.set()
         thread.join(5)

@@ -1,13 +1,18 @@
 """PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports.
 
-Each part is a byte range of a file. Here the parts are put together in file order. See also
-`validate_range.py`: one byte range; `validate_reports.py`: the counts.
-Source: docs/formats/chess.md#validation
+Each part is a byte range of a file, which a worker reads. What it writes depends on the bytes of
+the range and the config alone. The parts are put together in file order.
+
+Source: `docs/formats/chess.md#validation`, `docs/formats/chess.md#inputs`,
+`docs/formats/chess.md#verdict-order`, `docs/formats/chess.md#profile`,
+`docs/formats/chess.md#validation-summary`.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,20 +21,25 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.builders.equal_games import EqualGames, find_equal_games
-from gristmill.chess.builders.range_output import RangeTask
-from gristmill.chess.builders.validate_range import validate_range
-from gristmill.chess.builders.validate_reports import Tally, profile_of, report_of
+from gristmill.chess.builders.range_output import RangeOutput, RangeTask
+from gristmill.chess.builders.verdict import judge
 from gristmill.chess.config import ValidateConfig
-from gristmill.chess.format import sidecar
+from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
+from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.raw.batches import Batch
 from gristmill.chess.raw.months import month_in
-from gristmill.chess.raw.pgn import follow, plan
+from gristmill.chess.raw.pgn import PlacedGame, follow, plan, read_range
+from gristmill.chess.read.phases import phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
-from gristmill.run.part_streams import Bytes, StreamFiles, run_streams
+from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+
+_ECO = re.compile("[A-E][0-9][0-9]")
+
 
 _INVALID_HEAD = "game_id,source_file,reason,offending_ply,result"
 _FLAGGED_HEAD = "game_id,source_file,flag,result,detail,pgn_offset\r\n"
@@ -250,3 +260,145 @@ def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummar
         flags=flags,
         phases=tally.by_name("phase"),
     )
+
+
+class Tally:
+    """Counts and openings of all parts so far.
+
+    counts: number by name, such as `valid`, `plies` or `reason.too_short`.
+    openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
+    outside: tag, value and byte offset of the first game whose date is not in the month.
+    """
+
+    def __init__(self) -> None:
+        self.outside: list[Any] = []
+        self.counts: Counter[str] = Counter()
+        self.openings: dict[str, list[Any]] = {}
+
+    def add(self, summary: Mapping[str, Any]) -> None:
+        """Add the summary of a part."""
+        self.counts.update(summary["counts"])
+        self.outside = self.outside or summary["outside"]
+        for code, entry in summary["openings"].items():
+            known = self.openings.setdefault(code, [0, 0, 0, 0, ""])
+            for i in range(4):
+                known[i] += entry[i]
+            known[4] = known[4] or entry[4]
+
+    def by_name(self, kind: str) -> dict[str, int]:
+        """The counts of a kind, in the order in which they were first met."""
+        start = f"{kind}."
+        return {
+            name.removeprefix(start): count
+            for name, count in self.counts.items()
+            if name.startswith(start)
+        }
+
+
+def profile_of(tally: Tally, duplicates: int) -> dict[str, Any]:
+    """The object of profile.json."""
+    bins = sorted(tally.by_name("plies").items(), key=lambda item: int(item[0]))
+    return {
+        "games": tally.counts["valid"],
+        "plies": tally.counts["plies"],
+        "winners": tally.by_name("winner"),
+        "phases": tally.by_name("phase"),
+        "plies_bins": dict(bins),
+        "reasons": tally.by_name("reason"),
+        "flags": tally.by_name("flag"),
+        "duplicate_games": duplicates,
+        "openings": dict(sorted(tally.openings.items())),
+    }
+
+
+def report_of(
+    tally: Tally,
+    duplicates: int,
+    equal: EqualGames,
+    names: Sequence[str],
+    config: ValidateConfig,
+) -> dict[str, Any]:
+    """The object of summary.json."""
+    valid, total = tally.counts["valid"], tally.counts["total"]
+    report: dict[str, Any] = {
+        "input_files": list(names),
+        "input_source": ",".join(names),
+        "auto_sharded_single_file": False,
+        "auto_shard_game_count": None,
+        "total_games": total,
+        "valid_games": valid,
+        "invalid_games": total - valid,
+        "valid_ratio": valid / total if total else 0.0,
+        "invalid_reason_counts": tally.by_name("reason"),
+        "outputs": {"valid_games": VALID, "invalid_games": INVALID},
+    }
+    if config.compat != "reference":
+        report["compat"] = config.compat
+        report["flag_counts"] = tally.by_name("flag")
+        report["duplicate_games"] = duplicates
+        if equal.games:
+            first = {"game_id": equal.game_id, "pgn_offset": equal.pgn_offset}
+            report["equal_games"] = {"games": equal.games, "first": first}
+        if tally.outside:
+            tag, value, offset = tally.outside
+            first = {"tag": tag, "value": value, "pgn_offset": offset}
+            report["games_outside_month"] = {"games": tally.counts["outside_month"], "first": first}
+    return report
+
+
+def validate_range(task: RangeTask) -> Made:
+    """Validate the games of one byte range.
+
+    Returns the streams of `RangeOutput.finish`, and a summary whose `end` is the byte after the
+    last game. Raises BadInput for a game that cannot be read, and MissingPythonChess where a game
+    needs python-chess.
+    """
+    from gristmill.chess.builders.validate_fast import add_batch
+
+    output, end = RangeOutput(task), task.range.start
+    for item in read_range(task.range, current=not output.reference):
+        if isinstance(item, Batch):
+            add_batch(output, item)
+        elif isinstance(item, PlacedGame):
+            add_game(output, item)
+        else:
+            end = item
+    return output.finish(end)
+
+
+def add_game(output: RangeOutput, placed: PlacedGame) -> None:
+    """Decide on a game that python-chess read, and add its row, or its reject."""
+    game, task = placed.game, output.task
+    output.counts["total"] += 1
+    output.counts["oracle"] += 1
+    headers = rows.ordered_headers(game.headers)
+    reason, ply, flags, error = judge(game, task.config)
+    if output.reference:
+        game_id = rows.reference_id(task.source, headers, game.moves)
+    else:
+        game_id = rows.content_id(headers, game.moves)
+    if not game.moves and not headers.keys() - {"Result"}:
+        output.counts["no_game"] += 1
+    if reason:
+        without_id = (
+            "unclosed_comment",
+            "pgn_errors",
+            "empty_game",
+            *("result_mismatch",) * output.reference,
+        )
+        game_id = "" if reason in without_id else game_id
+        output.reject(game_id, reason, ply, game.result, error, placed.offset)
+        return
+    winner = rows.winner_side(game.result)
+    detail = f"movetext {'/'.join(game.terminators)}"
+    output.flag(game_id, flags, game.result, detail, placed.offset)
+    row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
+    record = (0, placed.offset, placed.size, task.file, len(game.moves), flags)
+    records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)
+    output.keep([row], records)
+    output.phases.append(phase_codes([game.moves])[0])
+    eco = headers.get("ECO", "")
+    output.date(headers.get("UTCDate", ""), headers.get("Date", ""), placed.offset)
+    known = bool(_ECO.fullmatch(eco))
+    name = headers.get("Opening", "") if known else ""
+    output.opening(eco if known else "?", name, [int(winner == side) for side in "WDB?"])

@@ -1,7 +1,7 @@
 """Rows of `valid_games.jsonl` and of game datasets, read and written as bytes.
 
 A row is read only in the exact form (docs/formats/chess.md#accepted-rows);
-`gristmill.chess.read.canonical_rows` brings any other row into it.
+`gristmill.chess.read.row_batches` brings any other row into it.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"

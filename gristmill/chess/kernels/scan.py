@@ -1,7 +1,7 @@
 """PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON.
 
 A game is taken only if all its text is in common form (see `headers.py`,
-`movetext.py` and `san.py`). The scan stops before any other game and returns where.
+`movetext.py`). The scan stops before any other game and returns where.
 Rules: docs/formats/chess.md#compiled-reader
 """
 

@@ -16,14 +16,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.format.rows import moves_of
 from gristmill.chess.format.sidecar import GAME, NO_SOURCE, Sidecar
-from gristmill.chess.read.canonical_rows import canonical_row
 from gristmill.chess.read.phases import replay_phases
 from gristmill.contract import BadInput
+
+_PLIES_LIMIT = 10**9  # the compiled reader reads nine digits
+
 
 _WINDOW = 1 << 16
 _RECORDS_PER_READ = 1 << 14
@@ -276,3 +280,30 @@ def _without_sidecar(
     records["plies"] = columns[:, rowshape.N]
     records["move_key"] = keys
     return records, replay_phases(moves, columns[:, rowshape.N])
+
+
+def canonical_row(line: bytes) -> bytes:
+    """A row as one line of JSON in the compiled reader's form, with a line feed.
+
+    Raises ValueError where the line is not a JSON object.
+    """
+    try:
+        row = json.loads(line)
+    except RecursionError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    moves = moves_of(row)
+    winner, result, plies = row.get("winner_side", "?"), row.get("result"), row.get("plies")
+    headers = row.get("headers")
+    texts_only = isinstance(headers, dict) and all(isinstance(v, str) for v in headers.values())
+    canonical: dict[str, Any] = {
+        "game_id": str(row.get("game_id") or ""),
+        "source_file": str(row.get("source_file") or ""),
+        "headers": headers if texts_only else {},
+        "result": result if isinstance(result, str) else "*",
+        "winner_side": winner if winner in ("W", "B", "D") else "?",
+        "plies": plies if type(plies) is int and 0 <= plies < _PLIES_LIMIT else len(moves),
+        "moves": moves,
+    }
+    return json.dumps(canonical).encode() + b"\n"

@@ -1,6 +1,6 @@
 """Staleness checks: was this cache or sidecar built from the rows next to it? Raises StaleCache.
 
-See also `month_config.py`: the samples that a month was built for. The laws check
+See also `dataset.py`: the samples that a month was built for. The laws check
 whole folders.
 
 Source: `docs/formats/chess.md#staleness-checks`.

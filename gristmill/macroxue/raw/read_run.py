@@ -1,6 +1,7 @@
 """One run from its two raw files to rows, by the fast scanner or the strict parser.
 
-See also `../builders/pack_parts.py`: the parts of a drop.
+See also `../builders/pack_parts.py`: the parts of a drop; `json_spaces.py`: which spaces the fast
+scanner does not read.
 
 Source: `docs/formats/macroxue.md#gzip`, `docs/formats/macroxue.md#row-rules`,
 `docs/formats/macroxue.md#raw-drop`, `docs/formats/macroxue.md#warnings`.
@@ -24,7 +25,6 @@ from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.gzip_files import RawDigest, gunzip, read_meta
 from gristmill.macroxue.raw.names import Names
 from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
-from gristmill.macroxue.raw.whole_lines import WholeLines
 from gristmill.untrusted.limits import LIMITS
 
 PAD = 128
@@ -252,3 +252,29 @@ def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
     if facts.rows and not facts.legal_rows:
         notes.append({"kind": "no_legal_branch"})
     return notes
+
+
+@dataclass
+class WholeLines:
+    """The lines of a batch as they are in the file; errors name places in them.
+
+    starts: int64, where each line begins in it from the line `first` on, once they were squeezed.
+    """
+
+    buffer: bytearray
+    starts: npt.NDArray[np.int64] | None = None
+    first: int = 0
+
+    def squeeze(self, at: int, end: int, first: int, padding: int) -> tuple[bytearray, int]:
+        """Lines without spaces between tokens, for the scanner, and the end of their text."""
+        from gristmill.macroxue.raw.json_spaces import squeezed
+
+        self.first = first
+        buffer, size, self.starts = squeezed(self.buffer, at, end, padding)
+        return buffer, size
+
+    def line(self, number: int, at: int, stop: int) -> bytes:
+        """A line as it is in the file."""
+        if self.starts is not None:
+            at, stop = self.starts[number - self.first : number - self.first + 2].tolist()
+        return bytes(self.buffer[at:stop])

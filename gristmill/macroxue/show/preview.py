@@ -1,4 +1,4 @@
-"""The preview of `macroxue/pack` and `macroxue/pool` in Dagster: runs, distributions, boards.
+"""The preview of `macroxue/pack` and `macroxue/pool` in Dagster: runs, counts, boards, origins.
 
 See also `board.py`: one board as SVG; `gristmill.markdown`: tables and untrusted text.
 """
@@ -10,12 +10,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gristmill import markdown
-from gristmill.macroxue.format.metadata_db import Run
+from gristmill.contract import BadInput
+from gristmill.macroxue.builders.pool_sidefiles import pool_members
+from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.show.board import small_step_svg, step_svg
-from gristmill.macroxue.show.pool_table import origin_table
+from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
 from gristmill.svg import histogram_svg, small_histogram
+
+_HEADERS = (
+    "pack",
+    "runs",
+    "rows",
+    "share",
+    "run ids",
+    "first row",
+    "highest score",
+    "raw drops",
+)
+_DROPS_SHOWN = 8
+
 
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
@@ -153,3 +169,47 @@ def of_pool(published: Published) -> dict[str, str]:
     # The picture is seen without a click where it comes first.
     picture = documents.pop("picture")
     return {"picture": picture, "members": origin_table(published.folder), **documents}
+
+
+def origin_table(pool: Path) -> str:
+    """Markdown: the pack and the raw drops that the rows and runs of a pool came from.
+
+    One line for each member, in order: its runs and rows, its percentage of the rows, its run ids,
+    its first row, its highest score, and the raw drops in its trace. Raises BadInput where the
+    folder is no pool, or has no trace.jsonl.
+    """
+    members = pool_members(pool)
+    runs = read_runs(pool / "metadata.db")
+    trace = read_lines(pool / "trace.jsonl")
+    if sum(entry["runs"] for entry in members) != len(runs):
+        raise BadInput(
+            pool / "metadata.db",
+            f"has {len(runs)} runs, but not those that session key 'packs' counts",
+        )
+    total = sum(run.steps for run in runs)
+    rows: list[tuple[str, ...]] = []
+    for entry in members:
+        first, count = entry["first_run"], entry["runs"]
+        own = slice(first, first + count)
+        drops = sorted({str(line["drop"]) for line in trace[own] if "drop" in line})
+        best = max((run.max_score for run in runs[own]), default=0)
+        rows.append(
+            (
+                markdown.code(str(entry["name"])),
+                f"{count:,}",
+                f"{entry['rows']:,}",
+                f"{entry['rows'] / total:.1%}",
+                f"{first:,}–{first + count - 1:,}",
+                f"{entry['first_row']:,}",
+                f"{best:,}",
+                _drops(drops),
+            )
+        )
+    rows.append(("all", f"{len(runs):,}", f"{total:,}", "100.0%"))
+    return markdown.table(_HEADERS, rows, "lrrrlrrl") + "\n"
+
+
+def _drops(drops: list[str]) -> Markdown:
+    text = ", ".join(markdown.code(drop) for drop in drops[:_DROPS_SHOWN]) or "not traced"
+    more = len(drops) - _DROPS_SHOWN
+    return Markdown(f"{text} and {more} more" if more > 0 else text)

@@ -2,27 +2,28 @@
 
 The repository holds each artifact under its path in the data root, with its record beside it, so
 that a copy of the repository can be read and verified as a data root. A commit shows all of an
-artifact or nothing. Fetching from the hub belongs to `gristmill/hub.py`, mirrors that `pull` reads
-to `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
+artifact or nothing. Fetching from the hub is in `gristmill/inbox/hub.py`, mirrors that `pull` reads
+in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.inbox.hub import HubError, RemoteFile
 from gristmill.mirror import versions
-from gristmill.mirror.hub import nested
 from gristmill.mirror.hub.repository import HubRepository
-from gristmill.mirror.hub.sources import SourceFile, git_id
+from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import (
     Item,
     Pushed,
+    damaged,
     found,
     named_files,
     of_one_generation,
@@ -229,11 +230,11 @@ class _Batch:
         ready.added = [operation for operation, _ in sent]
         if (standing := there.get(f"{above}/{name}")) is not None and ready.added:
             before = self._repository.record(head, standing)
-            own = {path for path, _, _ in ready.files}.union(nested.paths(before, name))
+            own = {path for path, _, _ in ready.files}.union(paths(before, name))
             gone = own - {path for path, _, _ in ready.files}
             ready.removed = sorted(self._repository.files(head, sorted(gone)))
             if name == provenance.RECORD and before.data_version != record.data_version:
-                ready.nested = nested.left_behind(self._repository, head, folder.path, above, own)
+                ready.nested = left_behind(self._repository, head, folder.path, above, own)
         return ready
 
     def _operation(
@@ -271,3 +272,73 @@ class _Batch:
             files=len(ready.files),
             total_bytes=sum(size for _, size, _ in ready.files),
         )
+
+
+def left_behind(
+    repository: HubRepository, head: str, folder: Path, artifact: str, own: Collection[str]
+) -> dict[Entry, list[str]]:
+    """Files of nested artifacts in the repository that are not nested in an artifact here.
+
+    Returns, for each of them, those of the files in its record that the repository has. Raises
+    HubError where the repository cannot be read, or a record in it.
+    """
+    there = repository.below(head, artifact)
+    found: dict[Entry, list[str]] = {}
+    for path in sorted(there):
+        place = PurePosixPath(path)
+        nested = place.parent.as_posix()
+        if place.name != provenance.RECORD or path in own or nested == artifact:
+            continue
+        record = repository.record(head, there[path])
+        standing = folder / place.parent.relative_to(artifact) / provenance.RECORD
+        if record.artifact == nested and record.digest != _digest(standing):
+            found[Entry(nested)] = [
+                each for each in paths(record, provenance.RECORD) if each in there
+            ]
+    return found
+
+
+def paths(record: Record, name: str) -> list[str]:
+    """Paths in the repository of all files of an artifact.
+
+    name: path of the record in the artifact's folder.
+    """
+    inside = [name, *(output.path for output in record.outputs)]
+    if record.inputs_file is not None:
+        inside.append(record.inputs_file.path)
+    return [f"{record.artifact}/{path}" for path in inside]
+
+
+def _digest(standing: Path) -> str | None:
+    """Digest of a record in the data root, None where there is none, or an unreadable one."""
+    try:
+        return provenance.read_record(standing).digest
+    except GristmillError:
+        return None
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of an artifact: a path that opens it, its path for messages, and what it should be."""
+
+    opened: Path
+    shown: Path
+    size: int
+    sha256: str
+
+    def compare(self, sha256: str) -> None:
+        """Raise BadInput where a file with this sha256 is not the one in the record."""
+        if sha256 != self.sha256:
+            raise damaged(self.shown)
+
+    def read(self) -> bytes:
+        """Its bytes, if they are those of the record."""
+        with self.opened.open("rb") as file:
+            data = file.read(self.size + 1)
+        self.compare(sha256_of(data))
+        return data
+
+
+def git_id(data: bytes) -> str:
+    """Git's id of contents."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -1,7 +1,7 @@
 """The rows of a data file, whatever its format: each an object, or why it is refused.
 
-See also `unpacked.py`: the bytes; `json_files.py`: what a JSON file is;
-`tables.py`: CSV and TSV; `parquet.py`; `shapes.py`: what the objects mean.
+See also `json_files.py`: what a JSON file is; `tables.py`: CSV and TSV; `parquet.py`; `shapes.py`:
+what the objects mean.
 
 Source: `docs/formats/reasoning.md#drops`, `docs/formats/reasoning.md#trace`.
 """
@@ -12,6 +12,7 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +25,13 @@ from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.json_files import BLANK, FORMS, holds_columns, one_or_lines
 from gristmill.reasoning.raw.readers import columns_of
-from gristmill.reasoning.raw.unpacked import unpacked
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
-from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.limits import LIMITS, Limits, bounded
 from gristmill.untrusted.line_ends import with_line_feeds
-from gristmill.untrusted.lines import line_bytes, lines
+from gristmill.untrusted.lines import line_bytes, lines, reads
+from gristmill.untrusted.pointer import HEAD_BYTES, refuse_pointer
+from gristmill.untrusted.unpack import unpack
 
 Row = tuple[int, dict[str, Any] | Unfit]
 """Number of a row in its file, from 1, and the row or why it is refused."""
@@ -266,3 +268,30 @@ def _is_repeated(value: Any) -> bool:
 
 def _no_object() -> Unfit:
     return Unfit("object", "is no JSON object")
+
+
+@contextmanager
+def unpacked(
+    path: Path, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS
+) -> Iterator[Iterator[bytes]]:
+    """Open a data file that is no Parquet; gives its text in parts, 1 MiB at most for most formats.
+
+    path: the file, in its drop.
+    links: what happens if it is a link; default: it is refused.
+    limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
+
+    Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError
+    where `.zst` is read without zstandard.
+    """
+    _, packing = kind(path.name) or ("", "")
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        if size > limits.bytes:
+            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        refuse_pointer(file.read(HEAD_BYTES), path)
+        file.seek(0)
+        if not packing:
+            yield reads(file)
+            return
+        yield bounded(unpack(file, path, packing), path, limits.unpacked(size))

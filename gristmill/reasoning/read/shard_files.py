@@ -1,13 +1,17 @@
 """Files of shards in one generation: two of them mapped, the others ready to be.
 
-`shard_list.py` knows which there are. Source: `docs/formats/reasoning.md#reader`.
+An artifact may have more files than a process may hold open: those are compared when the dataset is
+opened, and opened when they are read. `shard_list.py` knows which there are.
+Source: `docs/formats/reasoning.md#reader`.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,9 +20,11 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.provenance import SHARED_RECORDS
+from gristmill.reading.damage import DESCRIPTORS, damage_named
 from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.opening import Opening
-from gristmill.reading.reopened import reopened
+from gristmill.reading.generation import FileIdentity, Generation
+from gristmill.reading.opening import Opening, opened
+from gristmill.reading.verify_level import Verify
 from gristmill.reasoning.format import foreign_pt, names
 from gristmill.reasoning.format.shard_list import Shard
 
@@ -128,3 +134,38 @@ def _compare(shape: tuple[int, ...], shard: Shard, root: Path) -> None:
             f"has {shape[0]} sequences of {shape[1]} tokens, the manifest says {shard.sequences}"
             f" of {shard.seq_len}: build reasoning/manifest again, or copy both again",
         )
+
+
+@contextmanager
+def reopened(known: Generation, record: str, name: str, level: Verify) -> Iterator[Path]:
+    """Yield a path that opens a file, in this process and while the body runs.
+
+    After a rebuild `level` says how much of the other file is compared with the record. Raises
+    StaleDataset where there is another version of the artifact now, or none; BadInput as
+    `OpenFolder.file`.
+    """
+    path = known.folder / name
+    descriptor = _same(path, known.files[name])
+    if descriptor is None:
+        key = (known.folder, record)
+        held, _ = opened(lambda opening: opening.folder(*key).keep(name), level, {key: known})
+        with held.reading() as found:
+            yield found
+        return
+    try:
+        with damage_named(lambda: path, lambda: {descriptor: path}):
+            yield DESCRIPTORS / str(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _same(path: Path, identity: FileIdentity) -> int | None:
+    """The open file at a path, if it is still the one that was compared."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if FileIdentity.of(os.fstat(descriptor)) == identity:
+        return descriptor
+    os.close(descriptor)
+    return None

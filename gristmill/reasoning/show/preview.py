@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -14,22 +15,21 @@ from gristmill.publish.build import Published
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
-from gristmill.reasoning.show.lengths import (
-    histogram,
-    median,
-    shares,
-    small_histogram_of,
-    token_lengths,
-)
+from gristmill.reasoning.format.index import rows
 from gristmill.reasoning.show.place import normalized_beside, read_record
 from gristmill.svg import histogram_svg, small_histogram, small_shares
+
+_BARS: Final = 16
+_WIDEST: Final = 0.99
+"""Part of the examples that the bars before the last one show at least."""
+
 
 _EXAMPLES: Final = 3
 
 
-def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def alignment_figures(published: Published) -> Figures:
     """Coverage and confidence of an alignment, its rules, and examples with their steps."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     examples = counts.get("examples", 0)
     figures: Figures = {"picture": _small_confidence(counts)} if examples else {}
     figures |= {"source and licence": source_table(corpus), "rows": int(examples)}
@@ -45,7 +45,7 @@ def alignment_figures(folder: Path, partition: str, counts: Counts) -> Figures:
         figures["aligned_percent"] = round(100 * counts["aligned"] / examples, 3)
         figures["low_confidence_percent"] = round(100 * counts["low_confidence"] / examples, 3)
         figures["spans_per_example"] = round(counts["spans"] / examples, 3)
-    pictures = examples_svg(folder, corpus.name, split)
+    pictures = examples_svg(published.folder, corpus.name, split)
     if pictures:
         figures["steps of examples"] = "\n\n".join(pictures) + "\n"
     return figures
@@ -71,6 +71,12 @@ def _confidences(counts: Counts) -> list[tuple[str, int]]:
 
 def _mean(counts: Counts) -> str:
     return f"mean {counts.get('mean_confidence', 0):.3f}"
+
+
+def _split(published: Published) -> tuple[Corpus, str, Counts]:
+    """Corpus, split and counts of an artifact."""
+    record = published.record
+    return *corpus_and_split(str(record.partition)), record.counts
 
 
 def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
@@ -118,9 +124,11 @@ COLUMNS: Final = (
 """Figures of a split that a table has."""
 
 
-def report_figures(folder: Path, date: str) -> Figures:
+def report_figures(published: Published) -> Figures:
     """The splits of a report and what is outside of a tolerance; numbers of all splits together."""
-    report: dict[str, Any] = json.loads((folder / f"{date}.json").read_bytes())
+    report: dict[str, Any] = json.loads(
+        (published.folder / f"{published.record.partition}.json").read_bytes()
+    )
     figures: Figures = {
         "splits of the report": splits_table(report),
         "gate": gate_text(report["gate"]),
@@ -180,31 +188,31 @@ _LONGEST: Final = 1_500
 """Characters of a value that are shown."""
 
 
-def normalized_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def normalized_figures(published: Published) -> Figures:
     """The source and licence of a split, its first records, and its share with CoT."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     records_total = int(counts.get("records", 0))
     figures: Figures = _small_cot(counts, records_total)
     figures |= {"source and licence": source_table(corpus), "rows": records_total}
     if rejected := rejected_table(counts):
         figures["rejected records"] = rejected
-    path = folder / names.normalized(corpus.name, split)
+    path = published.folder / names.normalized(corpus.name, split)
     records = list(islice(_records(path), _SHOWN))
     if records:
         figures["first records"] = "\n\n".join(map(_record_table, records)) + "\n"
     return figures | cot_share(counts, counts.get("records", 0))
 
 
-def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
+def shards_figures(published: Published) -> Figures:
     """The source and licence of a split, its tokens, and the lengths of its examples."""
-    corpus, split = corpus_and_split(partition)
+    corpus, split, counts = _split(published)
     examples, tokens = counts.get("examples", 0), counts.get("text_tokens", 0)
     figures: Figures = {"source and licence": source_table(corpus), "rows": int(examples)}
     kinds = [(name, int(counts.get(f"{name}_tokens", 0))) for name in ("text", "eos", "pad")]
     rows = shares(kinds, sum(number for _, number in kinds))
     if rows:
         figures["tokens"] = markdown.table(("tokens", "number", "percent"), rows, "lrr")
-    path = folder / names.split_index(corpus.name, split)
+    path = published.folder / names.split_index(corpus.name, split)
     if examples and path.is_file():
         lengths = token_lengths(path)
         picture = markdown.inline_image("Tokens of an example", small_histogram_of(lengths))
@@ -215,9 +223,9 @@ def shards_figures(folder: Path, partition: str, counts: Counts) -> Figures:
     return figures | cot_share(counts, examples)
 
 
-def licence_figures(folder: Path) -> Figures:
+def licence_figures(published: Published) -> Figures:
     """The corpora of the raw manifest with source, licence and records."""
-    manifest: dict[str, Any] = json.loads((folder / names.MANIFEST).read_bytes())
+    manifest: dict[str, Any] = json.loads((published.folder / names.MANIFEST).read_bytes())
     rows = []
     for name, entry in manifest.items():
         licence = Licence(**entry["licence"])
@@ -305,32 +313,73 @@ def _shown(value: object) -> Markdown:
     return markdown.escape(text, _LONGEST)
 
 
-def of_records(published: Published) -> Figures:
-    """What the page of normalised records shows."""
-    return normalized_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
+def token_lengths(path: Path) -> Counter[int]:
+    """How many examples have each number of tokens, without the end-of-text token.
+
+    Memory does not grow with the examples, but with the lengths that occur.
+    """
+    return Counter(row.num_tokens for row in rows(path))
 
 
-def of_shards(published: Published) -> Figures:
-    """What the page of token shards shows."""
-    return shards_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
+def median(lengths: Mapping[int, int]) -> int:
+    """The length that half of the examples have at most; 0 where there are none.
+
+    lengths: examples by length.
+    """
+    return _quantile(lengths, 0.5)
 
 
-def of_licences(published: Published) -> Figures:
-    """What the page of a raw manifest shows."""
-    return licence_figures(published.folder)
+def histogram(lengths: Mapping[int, int]) -> str:
+    """Examples by length as bars in SVG; the last bar has all that are longer.
+
+    lengths: examples by length.
+    """
+    return histogram_svg("Tokens of an example", _bars(lengths), f"median {median(lengths):,}")
 
 
-def of_alignment(published: Published) -> Figures:
-    """What the page of an alignment shows."""
-    return alignment_figures(
-        published.folder, str(published.record.partition), published.record.counts
-    )
+def small_histogram_of(lengths: Mapping[int, int]) -> str:
+    """The same bars for the overview of an asset."""
+    return small_histogram("Tokens of an example", _bars(lengths), f"median {median(lengths):,}")
 
 
-def of_report(published: Published) -> Figures:
-    """What the page of a daily report shows."""
-    return report_figures(published.folder, str(published.record.partition))
+def _bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
+    step = _nice(max(1, -(-_quantile(lengths, _WIDEST) // (_BARS - 1))))
+    bars = Counter[int]()
+    for length, number in lengths.items():
+        bars[min(length // step, _BARS - 1)] += number
+    last = max(bars, default=0)
+    return [
+        (f"{bar * step:,}{'+' if bar == _BARS - 1 else ''}", bars[bar]) for bar in range(last + 1)
+    ]
+
+
+def _quantile(lengths: Mapping[int, int], share: float) -> int:
+    wanted, seen = share * sum(lengths.values()), 0
+    for length in sorted(lengths):
+        seen += lengths[length]
+        if seen >= wanted:
+            return length
+    return 0
+
+
+def _nice(width: int) -> int:
+    """The least of 1, 2, 5, 10, 20, 50 .. that is not below `width`."""
+    scale = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * scale >= width:
+                return factor * scale
+        scale *= 10
+
+
+def shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, str, str]]:
+    """Rows of a table: name, number and percent of each count that is not 0.
+
+    counts: name and number.
+    total: what 100 percent is.
+    """
+    return [
+        (name, f"{number:,}", f"{100 * number / total:.1f} %" if total else "–")
+        for name, number in counts
+        if number
+    ]

@@ -1,24 +1,45 @@
-"""Laws of the Megatron datasets of a shard: files, types, equal boundaries.
+"""Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows.
 
-See also `values.py`: tokens, mask and span; `trace.py`: documents and their rows.
+Several conversations may have one synth_id, as the answers of one prompt that were sampled, and
+then all of them are in one split. So the share of a split is one of ids, not of conversations.
+See also `values.py`: tokens, mask and span.
 
-Source: `docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`.
+Source: `docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`,
+`docs/formats/synth.md#trace-laws`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import math
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import GristmillError, Violation
+import numpy as np
+
+from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.provenance import Record
 from gristmill.run.progress import current_progress
-from gristmill.synth.format import aligned, indexed
+from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, trace
 from gristmill.synth.format.indexed import Indexed
-from gristmill.synth.laws import trace
+from gristmill.synth.laws.hash_bounds import HashBounds
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import Values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST: Final = 1 << 17
+"""Hashes in a sample, at most."""
+
+_LOW_BITS: Final = 32
+_LOW: Final = (1 << _LOW_BITS) - 1
+
+
+_BATCH_ROWS: Final = 1024
+_COLUMNS: Final = ("split", "document", "synth_id", "offsets")
+_STANDARD_DEVIATIONS: Final = 6.0
 
 
 def law(subject: Subject) -> Iterator[Violation]:
@@ -82,7 +103,7 @@ def _shard_laws(
     for split in SPLITS:
         splits[split] = yield from _split(root, split, number)
     # The trace reads all documents, so their values are checked meanwhile.
-    broken = list(trace.check(root, number, splits, valid_fraction)) if has_traces else []
+    broken = list(check(root, number, splits, valid_fraction)) if has_traces else []
     for values in splits.values():
         if values is not None:
             yield from values.violations()
@@ -113,3 +134,130 @@ def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:
             yield Violation("dtypes", where, f"{name} is {three[name].dtype}, not {dtype}")
         if not indexed.same_boundaries(three[name], three["tokens"]):
             yield Violation("equal boundaries", where, f"lengths of {name} and tokens differ")
+
+
+def check(
+    root: Path, number: str, tokens: Mapping[str, Values | None], valid_fraction: float | None
+) -> Iterator[Violation]:
+    """Yield the violations between a trace and the tokens of its shard.
+
+    root: the dataset.
+    number: of the shard ("00").
+    tokens: of each split, None where it has no documents; their values are checked as
+        they are read.
+    valid_fraction: which the split must obey; None if that is not tested.
+    """
+    where = trace.path(number)
+    if not (root / where).exists():
+        yield Violation("trace", where, "there is no trace file")
+        return
+    counts, bounds, sample = dict.fromkeys(tokens, 0), HashBounds(), HashSample()
+    try:
+        broken = next(_rows(root / where, where, tokens, counts, bounds, sample), None)
+    except (BadInput, UnicodeDecodeError) as error:
+        broken = Violation("trace", where, str(error))
+    if broken is not None:
+        yield broken
+        return
+    documents = {split: 0 if each is None else len(each) for split, each in tokens.items()}
+    if counts != documents:
+        rule = f"has {counts} documents, the datasets have {documents}"
+        yield Violation("trace", where, rule)
+    if not bounds.divide():
+        rule = "no value of the synth_id hash divides train from valid"
+        yield Violation("disjoint splits", where, rule)
+    if valid_fraction is not None:
+        if not bounds.divide_at(valid_fraction):
+            yield Violation("split rule", where, f"is not the split at {valid_fraction}")
+        yield from _fraction(where, sample.counts(), valid_fraction)
+
+
+def _rows(
+    file: Path,
+    where: str,
+    tokens: Mapping[str, Values | None],
+    counts: dict[str, int],
+    bounds: HashBounds,
+    sample: HashSample,
+) -> Iterator[Violation]:
+    """Yield what is wrong with single rows; count the documents of each split, and their ids."""
+    with trace.opened(file) as opened:
+        for batch in parquet.batches(file, opened, _BATCH_ROWS, list(_COLUMNS)):
+            if any(column.null_count for column in batch.columns):
+                yield Violation("trace", where, "has nulls")
+                return
+            splits = batch.column("split").to_numpy(zero_copy_only=False)
+            if unknown := sorted(set(splits) - set(tokens)):
+                yield Violation("trace", where, f"has a split {unknown[0]!r}")
+                return
+            for split, datasets in tokens.items():
+                rows = batch.filter(splits == split)
+                if wrong := _documents(rows, counts[split], datasets):
+                    yield Violation("trace", f"{where}: {split}", wrong)
+                    return
+                counts[split] += len(rows)
+                sample.add(split, bounds.add(split, rows.column("synth_id").to_pylist()))
+
+
+def _documents(rows: pa.RecordBatch, first: int, tokens: Values | None) -> str | None:
+    """Return what is wrong with documents `first`, first + 1, ..; None if nothing is."""
+    if not len(rows):
+        return None
+    numbers = rows.column("document").to_numpy()
+    last = first + len(rows)
+    if not np.array_equal(numbers, np.arange(first, last)):
+        return f"documents are not {first} to {last - 1}"
+    if tokens is None or last > len(tokens):
+        return f"document {last - 1} is not in the datasets"
+    column: Any = rows.column("offsets")
+    if column.values.null_count or not np.all(np.diff(column.offsets.to_numpy())):
+        return f"documents {first} to {last - 1} lack offsets"
+    bounds, offsets = column.offsets.to_numpy(), column.values.to_numpy()
+    edges = tokens.tokens.bounds(first, last)
+    starts, begin = edges[:-1], int(edges[0])
+    messages = np.flatnonzero(tokens.ids(first, edges) == harmony_tokens.START)
+    absolute = offsets[bounds[0] : bounds[-1]] + np.repeat(starts - begin, np.diff(bounds))
+    is_end = np.zeros(len(absolute), dtype=np.bool_)
+    is_end[bounds[1:] - bounds[0] - 1] = True
+    if not np.array_equal(messages, absolute[~is_end]):
+        return f"messages of documents {first} to {last - 1} do not begin where <|start|> is"
+    if not np.array_equal(absolute[is_end], edges[1:] - 1 - begin):
+        return f"documents {first} to {last - 1} do not end where their EOD is"
+    return None
+
+
+def _fraction(where: str, counts: Mapping[str, int], valid_fraction: float) -> Iterator[Violation]:
+    total = sum(counts.values())
+    expected = valid_fraction * total
+    slack = 1 + _STANDARD_DEVIATIONS * math.sqrt(expected * (1 - valid_fraction))
+    if abs(counts["valid"] - expected) > slack:
+        rule = f"{counts['valid']} of {total} synth_ids are valid, {expected:.1f} expected"
+        yield Violation("split share", where, rule)
+
+
+class HashSample:
+    """Different hashes of each split, chosen by their low bits.
+
+    most: number of hashes, at most; default MOST.
+
+    The high bits decide the split, so the choice favours none. All hashes are in the sample until
+    it is full: the memory for this law does not grow with the number of conversations.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._below = 1 << _LOW_BITS
+        self._hashes: dict[str, set[int]] = {"train": set(), "valid": set()}
+
+    def add(self, split: str, hashes: Iterable[int]) -> None:
+        """Take the hashes of some conversations; those that are there count once."""
+        below = self._below
+        self._hashes[split].update(value for value in hashes if value & _LOW < below)
+        while self._below > 1 and sum(map(len, self._hashes.values())) > self._most:
+            self._below >>= 1
+            for name, kept in self._hashes.items():
+                self._hashes[name] = {value for value in kept if value & _LOW < self._below}
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of hashes of each split."""
+        return {name: len(kept) for name, kept in self._hashes.items()}

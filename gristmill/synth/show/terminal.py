@@ -1,6 +1,6 @@
 """A conversation as coloured tokens in a terminal, from a Harmony shard or a Megatron dataset.
 
-See also `drawing.py`: conversations in SVG.
+See also `preview.py`: conversations in SVG.
 
 Source: `docs/formats/synth.md#rendering`.
 """

@@ -1,6 +1,6 @@
 """A document as shown tokens: their texts, their spans, and which of them the loss leaves out.
 
-See also `drawing.py`: conversations in SVG; `terminal.py`: coloured text.
+See also `preview.py`: conversations in SVG; `terminal.py`: coloured text.
 
 Source: `docs/formats/synth.md#label-alignment`.
 """

@@ -132,7 +132,7 @@ def download_state(data: bytes) -> None:
 
 def row(data: bytes) -> None:
     """A line of a JSONL file of games of any program: the canonical form is its own."""
-    from gristmill.chess.read.canonical_rows import canonical_row
+    from gristmill.chess.read.row_batches import canonical_row
 
     line = canonical_row(data)
     assert canonical_row(line) == line
@@ -169,7 +169,7 @@ def sidecar(data: bytes) -> None:
 
 def settings_of_samples(data: bytes) -> None:
     """The manifest of a splice cache, and stats.json of a dataset without one."""
-    from gristmill.chess.read.month_config import config_of
+    from gristmill.chess.read.dataset import config_of
 
     manifest, stats = split(data, 2)
     root = scratch() / "dataset"

@@ -80,7 +80,7 @@ def _standard(text: bytes) -> Any:
 
 def packed(data: bytes) -> None:
     """A packed file: the text is that of the standard library. The first byte chooses how."""
-    from gristmill.reasoning.raw.unpacked import unpacked
+    from gristmill.reasoning.raw.rows import unpacked
 
     which = (data[:1] or b"0")[0] % 4
     path = file(f"x.jsonl.{('gz', 'bz2', 'xz', 'zst')[which]}", data[1:])

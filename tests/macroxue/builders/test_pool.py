@@ -19,7 +19,7 @@ from gristmill.macroxue.format import metadata_db, rows, shards
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.pool import pool_laws
 from gristmill.macroxue.read.step_stream import StepStream
-from gristmill.macroxue.show.pool_table import origin_table
+from gristmill.macroxue.show.preview import origin_table
 from tests.macroxue.games import all_rows, joined, play, step_rows, write_pack
 
 GAMES = [play(seed, 60 + seed) for seed in range(9)]

@@ -28,7 +28,7 @@ from gristmill.macroxue.format.metadata_db import read_session
 from gristmill.macroxue.laws.games import game_laws
 from gristmill.macroxue.laws.pack import pack_laws
 from gristmill.macroxue.laws.pool import pool_laws
-from gristmill.macroxue.show.pool_table import origin_table
+from gristmill.macroxue.show.preview import origin_table
 from tests.macroxue.lines import step, write_run
 
 

@@ -1,5 +1,8 @@
 """The preview of a pack: it shows runs, distributions and boards, and stays small."""
 
+from __future__ import annotations
+
+import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -7,16 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gristmill.contract import BadInput
+from gristmill.macroxue import MergeConfig, merge
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.format.metadata_db import Run, write_metadata
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
 from gristmill.macroxue.show.board import step_svg
-from gristmill.macroxue.show.preview import pack_preview, score_bins
+from gristmill.macroxue.show.preview import origin_table, pack_preview, score_bins
 from gristmill.svg import shortened
 from tests.drawings import SVG, images, texts
 from tests.macroxue.games import play, write_pack, write_wide_pack
+
+GAMES = [play(seed, 50) for seed in range(4)]
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +109,32 @@ def test_boards_are_of_the_best_the_median_and_the_worst_run(tmp_path: Path) -> 
         for run in (0, 2, 4)
         for step in (0, runs[run].steps // 2, (runs[run].steps - 1) * 19 // 20)
     ]
+
+
+def test_each_member_has_a_line_and_all_have_the_total(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:3])
+    b = write_pack(tmp_path / "b", GAMES[3:])
+    lines = [json.dumps({"run_id": run, "drop": f"d{run % 2}"}) + "\n" for run in range(3)]
+    (a / "trace.jsonl").write_text("".join(lines))
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    best = [max(one.score for one in games) for games in (GAMES[:3], GAMES[3:])]
+    table = origin_table(tmp_path / "pool").splitlines()
+    assert table[2:] == [
+        f"| `a` | 3 | 150 | 75.0% | 0–2 | 0 | {best[0]:,} | `d0`, `d1` |",
+        f"| `b` | 1 | 50 | 25.0% | 3–3 | 150 | {best[1]:,} | not traced |",
+        "| all | 4 | 200 | 100.0% |  |  |  |  |",
+    ]
+
+
+def test_more_than_eight_drops_are_counted(tmp_path: Path) -> None:
+    games = [play(seed, 5) for seed in range(10)]
+    a = write_pack(tmp_path / "a", games)
+    lines = [json.dumps({"run_id": run, "drop": f"d{run}"}) + "\n" for run in range(10)]
+    (a / "trace.jsonl").write_text("".join(lines))
+    merge([a, write_pack(tmp_path / "b", GAMES[:1])], tmp_path / "pool", MergeConfig())
+    assert "`d7` and 2 more |" in origin_table(tmp_path / "pool")
+
+
+def test_a_pack_is_no_pool(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="it is not a pool"):
+        origin_table(write_pack(tmp_path / "a", GAMES))

@@ -1,13 +1,22 @@
 """From an example to its source."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.read.trace import trace
-from tests.puzzles.small_datasets import SMALL, arc, write
+from gristmill.puzzles.domains.dihedral import transform
+from gristmill.puzzles.domains.domino_augment import augmentation
+from gristmill.puzzles.domains.sudoku.symmetry import augmentation as symmetry
+from gristmill.puzzles.format.sources import Sources
+from gristmill.puzzles.read.example import Example, example
+from gristmill.puzzles.read.rows import Dataset
+from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace
+from tests.puzzles.small_datasets import QUESTION, SMALL, arc, write
 
 
 def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
@@ -54,3 +63,99 @@ def test_a_dataset_without_a_trace_says_so(tmp_path: Path) -> None:
     folder = write(tmp_path / "d", replace(arc(), origins=None))
     with pytest.raises(BadInput, match="was not built here, and has no trace"):
         trace(folder, 0)
+
+
+def _read(folder: Path, kind: str, row: int) -> tuple[Sources, Example]:
+    data = Dataset(write(folder / f"{kind}{row}", SMALL[kind]()))
+    return data.sources, example(data, "train", "all", row)
+
+
+def test_the_task_of_arc_says_its_first_cell(tmp_path: Path) -> None:
+    assert parameters(*_read(tmp_path, "arc", 0)) == {
+        "task": "1a2b3c4d",
+        "first cell": "row 0, column 0",
+    }
+
+
+def test_an_augmentation_of_arc_says_symmetry_colours_and_place(tmp_path: Path) -> None:
+    assert parameters(*_read(tmp_path, "arc", 2)) == {
+        "task": "1a2b3c4d",
+        "symmetry": "4: mirrored left and right",
+        "colours": "2 to 3, 3 to 2",
+        "first cell": "row 2, column 5",
+    }
+
+
+def test_colours_that_stay_are_said(tmp_path: Path) -> None:
+    sources, found = _read(tmp_path, "arc", 2)
+    found = replace(found, identifier="1a2b3c4d_t0_0123456789")
+    assert parameters(sources, found)["colours"] == "as they are"
+
+
+def test_the_symmetry_of_a_maze_is_its_number(tmp_path: Path) -> None:
+    assert parameters(*_read(tmp_path, "maze", 0)) == {}
+    assert parameters(*_read(tmp_path, "maze", 1)) == {"symmetry": "4: mirrored left and right"}
+
+
+def test_each_symmetry_has_its_words() -> None:
+    grid = np.array([[1, 2, 3], [4, 5, 6]])
+    turned = {
+        "as it is": grid,
+        "rotated by 90° counter-clockwise": np.rot90(grid),
+        "rotated by 180°": np.rot90(grid, 2),
+        "rotated by 270° counter-clockwise": np.rot90(grid, 3),
+        "mirrored left and right": grid[:, ::-1],
+        "mirrored up and down": grid[::-1],
+        "transposed": grid.T,
+        "transposed along the other diagonal": np.rot90(grid, 2).T,
+    }
+    assert len(SYMMETRIES) == len(turned) == 8
+    for number, words in enumerate(SYMMETRIES):
+        assert np.array_equal(transform(grid, number), turned[words])
+
+
+def test_a_game_of_dominoes_draws_its_change_once_more(tmp_path: Path) -> None:
+    sources, found = _read(tmp_path, "domino", 1)
+    assert parameters(sources, found) == {}
+    done = augmentation(42, "train:1", 3, "reversal")
+    assert parameters(sources, replace(found, draw=3)) == {
+        "chain": "turned round" if done.is_reversed else "as it is",
+        "hand": "tiles of the slots " + " ".join(map(str, done.order)),
+    }
+    modular = replace(sources, config={"seed": 42, "augmentation": "modular"})
+    offset = augmentation(42, "train:1", 3, "modular").offset
+    assert parameters(modular, replace(found, draw=3)) == {"added to values": f"{offset} modulo 7"}
+
+
+def test_other_kinds_have_none(tmp_path: Path) -> None:
+    assert parameters(*_read(tmp_path, "towers", 1)) == {}
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    sources, found = _read(tmp_path, "arc", 2)
+    for wrong in (
+        replace(found, identifier="<blank>_"),
+        replace(found, inputs=np.zeros(900, np.int64)),
+    ):
+        with pytest.raises(BadInput, match="the augmentation of example 2 cannot be read"):
+            parameters(sources, wrong)
+    sources, found = _read(tmp_path, "domino", 1)
+    with pytest.raises(BadInput, match="cannot be read"):
+        parameters(replace(sources, config={}), replace(found, draw=1))
+    sources, found = _read(tmp_path, "maze", 1)
+    with pytest.raises(BadInput, match="cannot be read"):
+        parameters(sources, replace(found, draw=8))
+
+
+def test_a_sudoku_draws_its_symmetry_once_more(tmp_path: Path) -> None:
+    sources, found = _read(tmp_path, "sudoku", 0)
+    assert parameters(sources, found) == {}
+    question = QUESTION.replace(".", "0")
+    done = symmetry(42, question, 7)
+    said = parameters(sources, replace(found, inputs=found.inputs + 1, draw=7), found.inputs)
+    assert said == {
+        "transposed": "yes, first" if done.transposes else "no",
+        "rows from": " ".join(map(str, done.rows)),
+        "columns from": " ".join(map(str, done.columns)),
+        "digits 1 to 9 become": " ".join(map(str, done.digits[1:])),
+    }

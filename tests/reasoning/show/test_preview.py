@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gristmill.publish.build import Published
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.show.preview import (
@@ -14,11 +19,14 @@ from gristmill.reasoning.show.preview import (
     allowed,
     examples_svg,
     gate_text,
+    histogram,
     licence_figures,
     licence_text,
+    median,
     normalized_figures,
     report_figures,
     shards_figures,
+    shares,
     source_table,
 )
 from tests.drawings import images, texts
@@ -37,8 +45,15 @@ COUNTS = {
 }
 
 
+def published(
+    folder: Path, partition: str | None = None, counts: Mapping[str, float] | None = None
+) -> Published:
+    record: Any = SimpleNamespace(partition=partition, counts=counts)
+    return Published(folder, record, rebuilt=True)
+
+
 def test_coverage_and_confidence_are_numbers_and_rules_a_table(built: Path) -> None:
-    figures = alignment_figures(built / names.ALIGNMENT, "gsm8k__test", COUNTS)
+    figures = alignment_figures(published(built / names.ALIGNMENT, "gsm8k__test", COUNTS))
     assert figures["aligned_percent"] == 75
     assert figures["low_confidence_percent"] == 50
     assert (figures["spans_per_example"], figures["rows"]) == (1.5, 4)
@@ -69,7 +84,7 @@ def test_a_report_is_a_table_of_splits_and_what_is_outside_of_a_tolerance(tmp_pa
         "invariance": {"flagged": {"gsm8k__test": {"nbsp": 0.028}}},
     }
     (tmp_path / "2026-11-22.json").write_text(json.dumps(report))
-    figures = report_figures(tmp_path, "2026-11-22")
+    figures = report_figures(published(tmp_path, "2026-11-22"))
     assert "1,319 | 210,519 | – | 0.00 |" in str(figures["splits of the report"])
     assert "2 raw records were rejected" in str(figures["what to know"])
     assert "nbsp | 2.80% |" in str(figures["perturbations"])
@@ -84,7 +99,7 @@ def test_a_gate_that_passed_says_so() -> None:
 def test_records_are_shown_with_source_licence_and_rejections(built: Path) -> None:
     counts = {"records": 3, "with_cot": 1, "rejected": 2, "rejected_by/no answer": 1}
     counts |= {"left_out_by/evidence": 1}
-    figures = normalized_figures(built / names.NORMALIZED, "gsm8k__test", counts)
+    figures = normalized_figures(published(built / names.NORMALIZED, "gsm8k__test", counts))
     assert figures["with_cot_percent"] == 33.333
     assert "openai/gsm8k main" in str(figures["source and licence"])
     assert "no answer | 1 | 20.0 %" in str(figures["rejected records"])
@@ -101,7 +116,7 @@ def test_tokens_are_counted_by_kind_and_lengths_are_drawn(built: Path) -> None:
         "pad_tokens": 1,
         "with_cot": 1,
     }
-    figures = shards_figures(built / names.TOKENIZED, "gsm8k__test", counts)
+    figures = shards_figures(published(built / names.TOKENIZED, "gsm8k__test", counts))
     assert (figures["tokens_per_example"], figures["with_cot_percent"]) == (20, 33.333)
     assert "eos | 3 | 4.7 %" in str(figures["tokens"])
     (drawing,) = images(str(figures["lengths"]))
@@ -110,7 +125,7 @@ def test_tokens_are_counted_by_kind_and_lengths_are_drawn(built: Path) -> None:
 
 
 def test_a_split_without_examples_has_no_lengths(built: Path) -> None:
-    figures = shards_figures(built / names.TOKENIZED, "gsm8k__train", {"examples": 0})
+    figures = shards_figures(published(built / names.TOKENIZED, "gsm8k__train", {"examples": 0}))
     assert list(figures) == ["source and licence", "rows"]
 
 
@@ -135,5 +150,30 @@ def test_the_manifest_lists_source_records_and_licence_of_each_corpus(tmp_path: 
         "files": {"train": {"records": 7000}, "test": {"records": 473}},
     }
     (tmp_path / names.MANIFEST).write_text(json.dumps({"gsm8k": entry}))
-    table = str(licence_figures(tmp_path)["sources and licences"])
+    table = str(licence_figures(published(tmp_path))["sources and licences"])
     assert "| 7,473 |" in table and "unknown | allowed" in table
+
+
+def test_the_median_is_the_length_that_half_of_the_examples_have_at_most() -> None:
+    assert median({}) == 0
+    assert median({7: 1}) == 7
+    assert median({1: 2, 5: 1, 9: 1}) == 1
+    assert median({1: 1, 5: 2, 9: 1}) == 5
+
+
+def test_every_example_is_in_a_bar_and_the_long_ones_are_in_the_last() -> None:
+    lengths = Counter(dict.fromkeys(range(1, 151), 1) | {100_000: 1})
+    drawing = histogram(lengths)
+    assert "median 76" in drawing
+    assert ">150+<" in drawing and ">130<" in drawing
+    assert drawing.count("<rect") == 1 + 16
+    assert histogram({}).startswith("<svg")
+    assert ">5<" in histogram({5: 3})
+
+
+def test_a_share_of_nothing_is_no_row() -> None:
+    assert shares([("text", 3), ("pad", 1), ("eos", 0)], 4) == [
+        ("text", "3", "75.0 %"),
+        ("pad", "1", "25.0 %"),
+    ]
+    assert shares([("text", 3)], 0) == [("text", "3", "–")]

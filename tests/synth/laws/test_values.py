@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.synth.format import harmony_tokens, indexed
 from gristmill.synth.format.indexed import Indexed
-from gristmill.synth.laws import trace, values
+from gristmill.synth.laws import kd_shard, values
 from gristmill.synth.laws.kd_shard import kd_laws
 from tests.synth.damage import broken_laws, set_value, train_tokens
 
@@ -74,7 +74,7 @@ def test_a_wrong_token_breaks_its_law_once(
     has_trace: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trace, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(kd_shard, "_BATCH_ROWS", rows)
     monkeypatch.setattr(values, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
     if not has_trace:
         (kd_copy / "trace/trace_00.parquet").unlink()

@@ -15,7 +15,7 @@ from gristmill.families import Request
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import trace
-from gristmill.synth.show import drawing, terminal, tokens
+from gristmill.synth.show import preview, terminal, tokens
 from gristmill.vocabularies.pinned import O200K
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, set_value
@@ -126,7 +126,7 @@ def test_control_characters_in_an_id_are_drawn_and_written_without_harm(
     table = pq.read_table(path)
     ids = pa.array(["\x00\x1b[31m\ufffe<b>"] * len(table))
     pq.write_table(table.set_column(4, "synth_id", ids), path)
-    drawn = drawing.svg([tokens.conversation(kd_copy, "00", "train", 0, vocabulary)])
+    drawn = preview.svg([tokens.conversation(kd_copy, "00", "train", 0, vocabulary)])
     assert "<b>" not in drawn
     ElementTree.fromstring(drawn)
     assert "\x1b" not in terminal.document_text(kd_copy, "00", "train", 0, vocabulary).plain

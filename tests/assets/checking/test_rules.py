@@ -8,11 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checking.record_notes import equal_notes
+from assets.checking.rules import equal_notes
 from assets.checks import disk_checks
-from assets.event_metadata import event_metadata
+from assets.event_metadata import EQUAL, event_metadata
 from assets.publishing import BATCH, publish_asset
-from assets.sources import EQUAL
 from gristmill.contract import FileNote, Summary, Violation
 from gristmill.provenance import RECORD, Record, raw_inputs
 from gristmill.publish.build import Attempt, Build

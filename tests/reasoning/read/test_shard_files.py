@@ -12,7 +12,7 @@ from gristmill.provenance import RECORD
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.generation import Generation
 from gristmill.reading.opening import opened
-from gristmill.reading.reopened import reopened
+from gristmill.reasoning.read.shard_files import reopened
 from tests.reading.tiny import Tiny, open_descriptors, tiny
 
 __all__ = ["tiny"]
