@@ -85,6 +85,13 @@ def pytest_runtest_setup() -> None:
         dagster_caches.install()
 
 
+@pytest.hookimpl(trylast=True)  # after fixtures close an instance
+def pytest_runtest_teardown() -> None:
+    """Close what Dagster has left open."""
+    if "tests.dagster_caches" in sys.modules:
+        sys.modules["tests.dagster_caches"].release()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """`pytest -n 2` deals by files; another `--dist` is as pytest-xdist has it."""
