@@ -1,8 +1,9 @@
 """Fixtures that several families need."""
 
 import gc
+import pickle
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,16 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage meanwhile: collecting makes a million objects, and they all stay."""
+    """Look for no garbage meanwhile: collecting makes a million objects, and they all stay.
+
+    Later look for it less often than for the 700 objects of Python's default.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         gc.enable()
 
 
@@ -85,6 +90,13 @@ def pytest_runtest_setup() -> None:
         dagster_caches.install()
 
 
+@pytest.hookimpl(trylast=True)  # after fixtures close an instance
+def pytest_runtest_teardown() -> None:
+    """Close what Dagster has left open."""
+    if "tests.dagster_caches" in sys.modules:
+        sys.modules["tests.dagster_caches"].release()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """`pytest -n 2` deals by files; another `--dist` is as pytest-xdist has it."""
@@ -105,20 +117,49 @@ def vocabulary_root() -> Path:
     return kept_vocabularies()
 
 
+@pytest.fixture(scope="session")
+def sample_games(run_folder: RunFolder) -> Callable[..., Any]:
+    """What plays the samples of 2048, which takes most of the time of all: once in a run."""
+    from gristmill.macroxue import samples
+
+    play = samples._play_games
+
+    @cache
+    def played(*choices: int | None) -> Any:
+        name = f"games_{'_'.join(map(str, choices))}"
+        folder = run_folder.once(
+            name, lambda folder: (folder / "games").write_bytes(pickle.dumps(play(*choices)))
+        )
+        return pickle.loads((folder / "games").read_bytes())
+
+    return played
+
+
 @pytest.fixture(scope="module")
-def games_played_once() -> Iterator[None]:
-    """Let the samples of 2048, which are most of the time of all samples, be played once."""
+def games_played_once(sample_games: Callable[..., Any]) -> Iterator[None]:
+    """Let the samples of 2048 be those of `sample_games`."""
     from gristmill.macroxue import samples
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples, "_play_games", cache(samples._play_games))
+        patch.setattr(samples, "_play_games", sample_games)
         yield
 
 
 @pytest.fixture(scope="session")
-def sample_root(run_folder: RunFolder, vocabulary_root: Path) -> SampleRoot:
+def sample_drops(run_folder: RunFolder, sample_games: Callable[..., Any]) -> Path:
+    """A data root with the sample drops of all families, as the command writes them."""
+    from gristmill.macroxue import samples
+    from gristmill.samples import write_samples
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples, "_play_games", sample_games)
+        return run_folder.once("sample_drops", write_samples)
+
+
+@pytest.fixture(scope="session")
+def sample_root(run_folder: RunFolder, vocabulary_root: Path, sample_drops: Path) -> SampleRoot:
     """A data root in which every asset is built; tests that change it make a copy."""
     folder = run_folder.once(
-        "sample_root", lambda folder: SampleRoot.build(folder, vocabulary_root)
+        "sample_root", lambda folder: SampleRoot.build(folder, vocabulary_root, sample_drops)
     )
     return SampleRoot.of(folder)

@@ -39,16 +39,20 @@ class SampleRoot:
         return SampleRoot(folder / "data", folder / "home")
 
     @staticmethod
-    def build(folder: Path, vocabularies: Path) -> SampleRoot:
+    def build(folder: Path, vocabularies: Path, samples: Path | None = None) -> SampleRoot:
         """Write the sample drops of all families below `folder` and build every asset.
 
         vocabularies: a data root with the vocabularies in its drops.
+        samples: a data root with the sample drops alone, which are copied; default None, written.
         """
         root = SampleRoot.of(folder)
         root.home.mkdir(parents=True)
         (root.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         shutil.copytree(vocabularies / "drops", root.data / "drops")
-        root.command("samples", str(root.data))
+        if samples is None:
+            root.command("samples", str(root.data))
+        else:
+            shutil.copytree(samples, root.data, symlinks=True, dirs_exist_ok=True)
         root.command("materialize", "--all")
         return root
 

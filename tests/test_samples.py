@@ -37,10 +37,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def written(games_played_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("written")
-    samples.write_samples(root)
-    return root
+def written(sample_drops: Path) -> Path:
+    return sample_drops
 
 
 @pytest.fixture

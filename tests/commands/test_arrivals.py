@@ -94,6 +94,7 @@ def _hostile_drops(inbox: Inbox, data: Path) -> set[str]:
     return {*names, "whole"}
 
 
+@pytest.mark.usefixtures("games_played_once")
 @pytest.mark.parametrize("inbox", INBOXES, ids=lambda inbox: inbox.folder)
 def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     instance: dg.DagsterInstance, data: Path, inbox: Inbox

@@ -4,12 +4,14 @@ import gzip
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gristmill.macroxue import samples
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.laws.notes import game_notes
@@ -32,10 +34,8 @@ META_KEYS = (
 
 
 @pytest.fixture(scope="module")
-def drops(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    root = tmp_path_factory.mktemp("samples")
-    write_samples(root)
-    return sorted((root / "drops/macroxue").iterdir())
+def drops(sample_drops: Path) -> list[Path]:
+    return sorted((sample_drops / "drops/macroxue").iterdir())
 
 
 def read(meta_path: Path) -> tuple[dict[str, Any], list[bytes]]:
@@ -165,7 +165,13 @@ def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> No
     assert any(ends)
 
 
-def test_a_drop_that_exists_is_not_changed(tmp_path: Path, drops: list[Path]) -> None:
+def test_a_drop_that_exists_is_not_changed(
+    tmp_path: Path,
+    drops: list[Path],
+    sample_games: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(samples, "_play_games", sample_games)
     shutil.copytree(drops[0].parents[1], tmp_path / "drops")
     (tmp_path / "drops/.samples.json").unlink()  # what it names does not come back
     own = tmp_path / "drops" / "macroxue" / "sample_d6"

@@ -17,10 +17,12 @@ from assets.history import open_databases
 from assets.history.retention import prune
 from bench.batch_assets import published, source
 from resources import Lake
+from tests import dagster_caches
 
 
 @pytest.fixture(autouse=True)
-def nothing_held() -> None:
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dagster_caches, "keeps_connections", False)
     for held in (open_databases._instance, open_databases._run):
         for connection in held.values():
             connection.close()
