@@ -70,7 +70,7 @@ def test_a_statement_that_fails_leaves_no_change_behind(file: Path) -> None:
     assert _run(file, "select number from numbers") == []
 
 
-def test_an_engine_may_be_told_to_keep_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_can_keep_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dagster_caches, "keeps_connections", False)
     _run(file, "pragma journal_mode = wal")
     _run(file, "create table numbers (number)")

@@ -66,6 +66,7 @@ ACROSS = {
 
 HELPED = {
     "test_budget.py",
+    "test_dagster_caches.py",
     "test_dealing.py",
     "planted/test_faults.py",
     "test_later.py",

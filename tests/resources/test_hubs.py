@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from gristmill.inbox.hub import HubError
+from gristmill.puzzles.raw import hub as puzzles_hub
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.synth.raw import files
-from resources import CorporaHub, ReasoningHub
+from resources import CorporaHub, PuzzlesHub, ReasoningHub
 from tests.reasoning.raw.test_hub import Hub as ReasoningServer
 from tests.reasoning.raw.test_hub import corpora_server
 from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting_between_attempts, server
@@ -75,3 +76,24 @@ def test_the_token_of_the_corpora_comes_from_the_environment_too(
     monkeypatch.setenv("HF_TOKEN", "secret")
     assert hub.reached("gsm8k", None).source.token == "secret"
     assert "secret" not in str(hub.model_dump())
+
+
+def test_the_known_repository_is_asked_or_the_one_that_is_given_with_the_token_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(puzzles_hub, "reached", lambda *arguments: asked.append(arguments))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    for source, repo in puzzles_hub.SOURCES.items():
+        PuzzlesHub().reached(source)
+        assert asked.pop() == (repo, "main", None, False)
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setenv("OTHER", "another")
+    PuzzlesHub(endpoint="https://hub.example").reached("mine", "me/mazes", "v2")
+    assert asked.pop() == ("me/mazes", "v2", "https://hub.example", "secret")
+    named = PuzzlesHub(token_variable="OTHER")
+    named.reached("mine", "me/mazes")
+    assert asked.pop() == ("me/mazes", "main", None, "another")
+    assert "another" not in str(named.model_dump())
+    with pytest.raises(KeyError, match="mine"):
+        named.reached("mine")

@@ -62,7 +62,7 @@ def test_the_weekly_job_reports_what_it_draws(
 ) -> None:
     key = dg.AssetKey(["reasoning", "alignment"])
     drawn = [dg.AssetObservation(key, partition=name) for name in ("gsm8k__test", "wiqa__test")]
-    monkeypatch.setattr("assets.reasoning.audit_sample.observations", lambda _: iter(drawn))
+    monkeypatch.setattr("assets.reasoning.schedules.observations", lambda _: iter(drawn))
     done = reasoning_audit_sample.execute_in_process(
         instance=instance, resources={"lake": Lake(data_root=str(tmp_path))}
     )
