@@ -13,6 +13,7 @@ from assets.checking.arrivals import arrivals_check
 from assets.family import Family, family_of
 from assets.groups import with_subjects
 from gristmill.asset import Asset, Wanted
+from gristmill.asset import declared as of_families
 from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
 from gristmill.publish.build import Build
@@ -43,7 +44,7 @@ def families() -> Iterator[Family]:
 @cache
 def declared() -> dict[str, Asset]:
     """Returns the declarations of all assets that Gristmill builds, by key."""
-    return {asset.asset: asset for family in families() for asset in family.declared}
+    return {each.asset: each for each in (*tokenizers.DECLARED, *of_families().values())}
 
 
 def build_of(asset: str, lake: DataRoot, key: str | None) -> Build | None:

@@ -19,7 +19,7 @@ from gristmill import families
 from gristmill.asset import Asset, Wanted
 from gristmill.data_root import DataRoot
 from gristmill.families import Source
-from gristmill.publish.build import Build, Published
+from gristmill.publish.build import Build
 from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
 
 
@@ -38,7 +38,6 @@ class Family:
     hubs: by the name of the inbox, what `gristmill fetch` downloads its raw files from.
     available: returns the partition keys that `materialize --all` builds; an empty collection
         also leaves out the assets without partitions. Default None: every known key.
-    declared: the declarations of its assets that Gristmill builds; default none.
     """
 
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
@@ -49,7 +48,6 @@ class Family:
     resources: Mapping[str, Any] = field(default_factory=dict)
     hubs: Mapping[str, CorporaHub | PuzzlesHub | ReasoningHub] = field(default_factory=dict)
     available: Callable[[Lake], Collection[str]] | None = None
-    declared: Sequence[Asset] = ()
 
 
 OWNERS: Final = ["team:data"]
@@ -86,6 +84,7 @@ def family_of(
     assets = [kind for kind in catalog.kinds if isinstance(kind, Asset)]
     sources = {source.asset: _external(source, known) for source in catalog.sources}
     built = {asset.asset: definition(asset, known) for asset in assets}
+    more = inboxes(built)
     return Family(
         assets=[*sources.values(), *built.values()],
         checks=[
@@ -98,11 +97,10 @@ def family_of(
                 raw_drop=_KEY(source.asset),
                 partitions=_partitions(source.partitions, known),
                 targets=[built[target] for target in source.targets],
-                **inboxes(built).get(source.inbox, {}),
+                **more.get(source.inbox, {}),
             )
             for source in catalog.sources
         ],
-        declared=assets,
         **others,
     )
 
@@ -112,14 +110,15 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
 
     partitions: by name, those that are not dynamic; default: all are.
     """
-    named = asset.partitions
     declared: dict[str, Any] = {
         "key": asset.asset.split("/"),
         "deps": [
             *map(_KEY, asset.inputs),
             *(dg.AssetDep(_KEY(key), partition_mapping=_MAPPING) for key in asset.all_of),
         ],
-        "partitions_def": _partitions(str(named), partitions or {}) if named else None,
+        "partitions_def": _partitions(asset.partitions, partitions or {})
+        if asset.partitions
+        else None,
         "group_name": asset.group,
         "kinds": set(asset.labels),
         "owners": OWNERS,
@@ -149,11 +148,11 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
 
 def launchpad(asset: Asset) -> type[Any]:
     """Returns the launchpad's config of an asset."""
-    assert asset.table is not None
+    table = asset.settings_table
     return configs.launchpad(
-        asset.table.config,
+        table.config,
         leave_out=asset.filled_in,
-        defaults=asset.table.defaults,
+        defaults=table.defaults,
         name=f"{asset.asset.title().replace('/', '').replace('_', '')}Run",
     )
 
@@ -172,17 +171,6 @@ def checks_of_asset(asset: Asset, built: dg.AssetsDefinition) -> list[dg.AssetCh
     )
 
 
-def build_of(
-    asset: Asset, lake: DataRoot, key: str | None, values: Mapping[str, Any] | None = None
-) -> Build:
-    """Returns the build of a partition.
-
-    lake: the data root. key: of the partition, None for an asset without any.
-    values: of the config, which come before those of `gristmill.toml`; default none.
-    """
-    return asset.build(Wanted(asset, lake, key or "", values or {}))
-
-
 def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> Iterator[Event]:
     values = {} if given is None else configs.chosen_values(given)
     run = context.run.run_id
@@ -190,11 +178,7 @@ def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> I
     def of(key: str | None) -> Build:
         return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
 
-    yield from publish_asset(context, of, asset.preview or _no_preview)
-
-
-def _no_preview(_: Published) -> dict[str, str]:
-    return {}
+    yield from publish_asset(context, of, asset.preview)
 
 
 def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:

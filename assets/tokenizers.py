@@ -43,17 +43,16 @@ def _build(vocabulary: Vocabulary, wanted: Wanted) -> Build:
     return wanted.build("tokenizer", vocabulary, inputs, make, shared=vocabulary.name)
 
 
-_DECLARED = [
+DECLARED = [
     _asset(O200K, "The vocabulary of openai-harmony's encoding o200k_harmony."),
     _asset(GPT2, "The vocabulary of GPT-2."),
 ]
-ASSETS = [definition(asset) for asset in _DECLARED]
+ASSETS = [definition(asset) for asset in DECLARED]
 FAMILY = Family(
     assets=ASSETS,
     checks=[
         check
-        for asset, built in zip(_DECLARED, ASSETS, strict=True)
+        for asset, built in zip(DECLARED, ASSETS, strict=True)
         for check in checks_of_asset(asset, built)
     ],
-    declared=_DECLARED,
 )

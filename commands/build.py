@@ -133,11 +133,11 @@ class _Work:
                 except NothingToBuild as reason:
                     if is_named:
                         raise
-                    say(f"{shown(key)}: not built: {shown(str(reason))}")
+                    say(f"{shown(key or self._asset.asset)}: not built: {shown(str(reason))}")
                 except GristmillError as error:
                     if is_named:
                         raise
-                    failed.append(f"{key}: {error}")
+                    failed.append(f"{key or self._asset.asset}: {error}")
         return failed
 
     def _build(self, key: str) -> None:

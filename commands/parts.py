@@ -33,7 +33,7 @@ def parts(share: int, of: int, asset: str, partition: str | None) -> None:
     if share > of:
         raise click.UsageError(f"share {share}: must be at most {of}")
     lake = Lake()
-    if not partition and in_parts().get(asset) is not None:
+    if not partition and asset in in_parts():
         raise click.UsageError(f"{asset} needs a partition; its partitions: {_known(lake, asset)}")
     build = described(lake, asset, partition)
     if reason := _indivisible(build):

@@ -59,7 +59,8 @@ class Asset(Kind):
     place_of: takes the data root, a partition, a key and what files give; returns what gives the
         value, and where a person writes another one. Default: the file of the settings.
 
-    preview: takes what was published, and returns what its page shows beside the counts.
+    preview: takes what was published, and returns what its page shows beside the counts; default:
+        nothing.
     notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
     counted: takes a record, and yields the same from it.
     across: whether a raw file that two partitions were built from is unusual (default False).
@@ -92,7 +93,7 @@ class Asset(Kind):
     resource: str = ""
     place_of: Callable[[DataRoot, str, str, Settings], tuple[str, str]] | None = None
 
-    preview: Callable[[Published], Figures] | None = None
+    preview: Callable[[Published], Figures] = lambda _: {}
     notes: Callable[[Path], Iterable[Violation]] | None = None
     counted: Callable[[Record], Iterable[Violation]] | None = None
     across: bool = False

@@ -5,7 +5,7 @@ The steps themselves belong to `gristmill.publish.publish` and `gristmill.publis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,21 @@ class OtherOutput(GristmillError):
 
 class DiskFull(GristmillError):
     """There is not enough free disk space; nothing was published and nothing was lost."""
+
+
+@dataclass(frozen=True)
+class ManifestConfig:
+    """The config of a manifest: the records that it is written from.
+
+    records: digest of each record, by partition.
+    """
+
+    records: Mapping[str, str]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> ManifestConfig:
+        """Returns the config of a manifest of some partitions."""
+        return cls({str(record.partition): record.digest for record in records})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.reasoning.config import AlignConfig, NormalizeConfig, ReportConfig, TokenizeConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
@@ -27,7 +27,6 @@ from gristmill.reasoning.format.published import (
     REPORT,
     SHARDS,
     is_published,
-    manifest_config,
     published_inputs,
     published_partitions,
     published_records,
@@ -199,7 +198,7 @@ def raw_manifest_build(wanted: Wanted) -> Build:
 
     return wanted.build(
         names.NORMALIZED,
-        manifest_config(records),
+        ManifestConfig.of(records),
         published_inputs(root, names.NORMALIZED, NORMALIZED),
         make,
         shared=names.MANIFEST_RECORD,
@@ -255,7 +254,7 @@ def manifest_build(wanted: Wanted) -> Build:
 
     return wanted.build(
         names.TOKENIZED,
-        manifest_config(records),
+        ManifestConfig.of(records),
         published_inputs(root, names.TOKENIZED, SHARDS),
         make,
         shared=names.MANIFEST_RECORD,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.inbox.account import Account
 from gristmill.provenance import Input, Output, Record, Tokenizer, environment, raw_inputs
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.settings.tables import Settings
 from gristmill.synth.builders import (
     harmony,
@@ -48,16 +48,6 @@ _MANIFEST: Final = "manifest"
 _HARMONY_GROWTH: Final = 2
 # A token takes 4 bytes, its two sidecars 1 byte each; the parts take the same once more.
 _KD_GROWTH: Final = 8
-
-
-@dataclass(frozen=True)
-class ManifestConfig:
-    """The config of a manifest: the records that it is written from.
-
-    records: digest of each record, by partition.
-    """
-
-    records: Mapping[str, str]
 
 
 def harmony_build(wanted: Wanted) -> Build:
@@ -183,7 +173,7 @@ def harmony_manifest_build(wanted: Wanted) -> Build:
             progress=attempt.progress,
         )
 
-    return wanted.build(FOLDER, _manifest_config(records), inputs, make, shared=_MANIFEST)
+    return wanted.build(FOLDER, ManifestConfig.of(records), inputs, make, shared=_MANIFEST)
 
 
 def _shards(root: DataRoot, artifact: str, asset: str) -> tuple[list[Input], list[Record]]:
@@ -233,10 +223,6 @@ def _check_equal_configs(records: Sequence[Record], config: type[Any]) -> None:
 
 def _dumped(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [record.model_dump(mode="json") for record in records]
-
-
-def _manifest_config(records: Sequence[Record]) -> ManifestConfig:
-    return ManifestConfig({str(record.partition): record.digest for record in records})
 
 
 def _named(root: DataRoot, *names: str) -> str:
@@ -305,7 +291,7 @@ def kd_manifest_build(wanted: Wanted) -> Build:
             progress=attempt.progress,
         )
 
-    return wanted.build(place, _manifest_config(records), inputs, make, shared=_MANIFEST)
+    return wanted.build(place, ManifestConfig.of(records), inputs, make, shared=_MANIFEST)
 
 
 def _output_of(path: Path, record: Record) -> Output:
@@ -334,7 +320,7 @@ def _current_manifest(root: DataRoot) -> Input:
     """The Harmony manifest as an input. Raises NotRebuilt if it is older than the shards."""
     manifest = root.published(FOLDER, HARMONY_MANIFEST, _MANIFEST)
     _, records = _shards(root, FOLDER, HARMONY)
-    config = provenance.config_fields(_manifest_config(records))
+    config = provenance.config_fields(ManifestConfig.of(records))
     if provenance.read_record(record_path(root, FOLDER, _MANIFEST)).config != config:
         raise NotRebuilt(
             f"{FOLDER}/manifest.json: older than the shards: materialize {HARMONY_MANIFEST} again"

@@ -1,7 +1,5 @@
 """Names of the reasoning assets, and the records of what they published."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import provenance
@@ -15,16 +13,6 @@ SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
 ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
 MANIFEST_VERSION = "1"
 """Code version of both manifests."""
-
-
-@dataclass(frozen=True)
-class ManifestConfig:
-    """The config of a manifest: the records that it is written from.
-
-    records: digest of each record, by partition.
-    """
-
-    records: Mapping[str, str]
 
 
 def record_path(lake: DataRoot, folder: str, partition: str) -> Path:
@@ -63,8 +51,3 @@ def published_records(lake: DataRoot, folder: str) -> list[Record]:
     """Returns the records of all published partitions, in the order of the corpora."""
     keys = published_partitions(lake, folder)
     return [provenance.read_record(record_path(lake, folder, key)) for key in keys]
-
-
-def manifest_config(records: Sequence[Record]) -> ManifestConfig:
-    """Returns the config of a manifest."""
-    return ManifestConfig({str(record.partition): record.digest for record in records})
