@@ -96,12 +96,12 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		-o requirements/environment.txt requirements/environment.in
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		--extra pipeline --extra chess -o requirements/run.txt $(ENVIRONMENT)
+		--extra pipeline --extra chess --extra browse -o requirements/run.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		$(foreach each,pipeline chess mirror metrics postgres,--extra $(each)) \
+		$(foreach each,pipeline chess browse mirror metrics postgres,--extra $(each)) \
 		-o requirements/image.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		$(foreach each,pipeline chess train mirror dev,--extra $(each)) --no-emit-package torch \
+		$(foreach each,pipeline chess browse train mirror docs dev,--extra $(each)) --no-emit-package torch \
 		-o requirements/test.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)

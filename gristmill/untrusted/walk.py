@@ -121,9 +121,9 @@ def visible_files(
     found = {}
     try:
         for entry in list_files(
-            drop, root=drop, links=links, enter=lambda name: not _is_hidden(name)
+            drop, root=drop, links=links, enter=lambda name: not is_hidden(name)
         ):
-            if _is_hidden(entry.name) or entry.name in besides:
+            if is_hidden(entry.name) or entry.name in besides:
                 continue
             if entry.refusal is not None:
                 raise BadInput(drop / entry.name, entry.refusal)
@@ -136,7 +136,8 @@ def visible_files(
     return dict(sorted(found.items()))
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
+    """Return whether the last part of a path begins with a dot."""
     return name.rpartition("/")[2].startswith(".")
 
 

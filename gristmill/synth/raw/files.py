@@ -15,7 +15,7 @@ from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import is_newest, left_out_of, not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.walk import list_files
+from gristmill.untrusted.walk import is_hidden, list_files
 
 DATASET: Final = "PleIAs/SYNTH"
 """The repository on the hub."""
@@ -56,7 +56,7 @@ COLUMNS: Final = get_args(Column)
 def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     """Return the raw Parquet files of a drop, sorted by name.
 
-    folder: the drop. Its subfolders are not read.
+    folder: the drop. Its subfolders and its hidden files are not read.
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput for a link, pipe, socket or device with the name of a Parquet file, and
@@ -65,7 +65,7 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     paths = []
     try:
         for entry in list_files(folder, root=folder, links=links, enter=lambda _: False):
-            if not entry.name.endswith(ENDING):
+            if is_hidden(entry.name) or not entry.name.endswith(ENDING):
                 continue
             if entry.refusal is not None:
                 raise BadInput(folder / entry.name, entry.refusal)
