@@ -22,9 +22,11 @@ _ENDS: Final = {
     "RUN_FAILURE": "failed",
     "RUN_CANCELED": "was stopped",
 }
-_PUBLISHED: Final = re.compile(r"ASSET_MATERIALIZATION - Materialized value (?P<asset>.*)\.$")
-# What Dagster says of each new instance, and what a sensor says that found nothing.
-_EXPECTED: Final = ("No cursor for event type",)
+_MESSAGE: Final = re.compile(r"\S+ - (?P<run>[0-9a-f]{8}-[0-9a-f-]{27}) - (?P<text>.*)")
+_PUBLISHED: Final = re.compile(r"(?P<step>\S+) - ASSET_MATERIALIZATION - ")
+# What Dagster says of each new instance, of steps after one that failed, and what a sensor says
+# that found nothing.
+_EXPECTED: Final = re.compile(r"No cursor for event type|.* - Dependencies for step \S+ .*")
 _NO_NEWS: Final = ("no new drop", "every check shows what it last found")
 _MOST_NAMED: Final = 3
 _SKIPPED: Final = re.compile(r"Sensor (?P<sensor>\S+) skipped: (?P<reason>.*)")
@@ -61,17 +63,17 @@ class ShortLog:
             self._is_shown = False
         else:
             self._is_shown = is_problem = self._is_problem(found["level"], found["text"])
-            shown = found["text"] if is_problem else self._news(found["text"])
+            shown = _of_its_run(found["text"]) if is_problem else self._news(found["text"])
         if shown:
             yield plain(f"{found['time']} {shown}")
 
     def _is_problem(self, level: str, text: str) -> bool:
-        return level in ("WARNING", "ERROR", "CRITICAL") and not text.startswith(_EXPECTED)
+        return level in ("WARNING", "ERROR", "CRITICAL") and not _EXPECTED.match(text)
 
     def _of_run(self, run: str, text: str) -> str:
         """The line of a run that ended; empty for its other events."""
-        if found := _PUBLISHED.search(text):
-            asset = found["asset"].replace(" ", "/")
+        if found := _PUBLISHED.match(text):
+            asset = found["step"].replace("__", "/")
             names = self._published.setdefault(run, [])
             if asset not in names:
                 names.append(asset)
@@ -94,3 +96,9 @@ class ShortLog:
         self._reasons[skipped["sensor"]] = skipped["reason"]
         is_news = skipped["reason"] not in _NO_NEWS
         return f"{skipped['sensor']}: {skipped['reason']}" if is_news else ""
+
+
+def _of_its_run(text: str) -> str:
+    """A message, with the short id of the run that it is of, if it is of one."""
+    found = _MESSAGE.fullmatch(text)
+    return f"run {found['run'][:8]} {found['text']}" if found else text

@@ -28,7 +28,7 @@ def shown(*lines: str) -> list[str]:
 
 
 def published(asset: str) -> str:
-    return event("ASSET_MATERIALIZATION", f"Materialized value {asset}.", step=f"{asset} - ")
+    return event("ASSET_MATERIALIZATION", "5 rows, in a\\_b", step=f"{asset} - ")
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def published(asset: str) -> str:
 def test_a_run_has_one_line_which_names_what_it_published(kind: str, said: str) -> None:
     lines = [
         event("STEP_START", 'Started execution of step "a".', step="a - "),
-        published("synth kd_manifest"),
-        published("synth kd_manifest"),
+        published("synth__kd_manifest"),
+        published("synth__kd_manifest"),
         event(kind, "Finished."),
     ]
     assert shown(*lines) == [f"01:44:28 run 9a4f7063 {said}"]
 
 
 def test_of_many_assets_three_are_named() -> None:
-    lines = [published(f"a {number}") for number in range(5)]
+    lines = [published(f"a__{number}") for number in range(5)]
     end = event("RUN_SUCCESS", "Finished.")
     assert shown(*lines[:3], end) == ["01:44:28 run 9a4f7063 succeeded: a/0, a/1, a/2"]
     assert shown(*lines, end) == ["01:44:28 run 9a4f7063 succeeded: a/0, a/1, a/2 and 2 more"]
@@ -67,6 +67,12 @@ def test_a_problem_is_shown_with_the_lines_below_it() -> None:
     quiet = sensor("Checking for new runs for sensor: chess_drops")
     found = shown(quiet, "dropped", problem, "Traceback", "", quiet, "dropped")
     assert found == ["01:44:28 Thread died", "Traceback"]
+    told = f"__ASSET_JOB - {RUN} - a__b - reveal__test: not built: its terms forbid it"
+    assert shown(line("dagster", "WARNING", told)) == [
+        "01:44:28 run 9a4f7063 a__b - reveal__test: not built: its terms forbid it"
+    ]
+    follows = f"__ASSET_JOB - {RUN} - a__b - Dependencies for step a__b failed: ['a__a']."
+    assert shown(line("dagster", "ERROR", follows)) == []
     expected = "No cursor for event type DagsterEventType.RUN_FAILURE, ignoring older events"
     assert shown(line("dagster.daemon.EventLogConsumerDaemon", "WARNING", expected)) == []
 
