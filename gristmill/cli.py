@@ -119,6 +119,7 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     No sample is written whose place another drop has, as the same month of chess, and none that a
     person removed. With --remove all samples go, and all that was built from them alone.
     """
+    from gristmill.run.shown_progress import shown_on_stderr
     from gristmill.samples import removed_places, taken_places, write_samples
 
     if not is_utf8(root.absolute()):
@@ -130,7 +131,9 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     if is_removal:
         _remove_samples(root, dry_run)
         return
-    for path in write_samples(root, again):
+    with shown_on_stderr() as progress, progress.current():
+        paths = write_samples(root, again)
+    for path in paths:
         click.echo(path)
     for path, drop in taken_places(root).items():
         click.echo(printable(f"{path}: not written: {drop} has its place"))
