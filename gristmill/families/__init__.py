@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gristmill.code.digest import Code
 from gristmill.contract import Violation
@@ -81,8 +81,9 @@ class Catalog:
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
     settings: the tables of `gristmill.toml` beside those of its assets.
-    commands: name -> line of help of the family's own commands, which are click commands
-        of the same name in `gristmill/<family>/commands.py` and need no Dagster.
+    commands: name -> group (`command_group.GROUPS`) and line of help of the family's own commands,
+        which are click commands of the same name in `gristmill/<family>/commands.py` and need no
+        Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
     sources: what arrives in each of its inboxes.
     others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
@@ -98,7 +99,7 @@ class Catalog:
     earlier_samples: Mapping[str, str] = field(default_factory=dict)
     place_of: Callable[[Path], str] = str
     settings: Sequence[Table] = ()
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     sources: Sequence[Source] = ()
     others: Sequence[Kind] = ()
@@ -147,12 +148,20 @@ def drop_kind(inbox: str) -> DropKind:
     return inboxes()[inbox]
 
 
-def commands() -> dict[str, tuple[str, str]]:
-    """The families' own commands by name: the module that holds each, and its line of help."""
+class OwnCommand(NamedTuple):
+    """A command of a family: its module, its group in the help, and its line there."""
+
+    module: str
+    group: str
+    line: str
+
+
+def commands() -> dict[str, OwnCommand]:
+    """The families' own commands by name."""
     return {
-        name: (f"gristmill.{family}.commands", line)
+        name: OwnCommand(f"gristmill.{family}.commands", group, line)
         for family in FAMILIES
-        for name, line in catalog(family).commands.items()
+        for name, (group, line) in catalog(family).commands.items()
     }
 
 

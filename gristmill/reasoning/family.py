@@ -222,9 +222,9 @@ CATALOG = Catalog(
         for corpus in CORPORA
     },
     commands={
-        "audit": "Look at the steps of reasoning examples, and record verdicts.",
-        "stage": "Copy the token shards of this node's ranks to a local disk.",
-        "unstage": "Remove what `gristmill stage` put into the folder of JOB.",
+        "audit": ("Look", "Look at the steps of reasoning examples, and record verdicts."),
+        "stage": ("Share", "Copy the token shards of this node's ranks to a local disk."),
+        "unstage": ("Clean", "Remove what `gristmill stage` put into the folder of JOB."),
     },
     settings=[Table("reasoning/sources", SourcesConfig)],
 )

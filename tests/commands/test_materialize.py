@@ -131,6 +131,8 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
     )
     without = run("materialize", "macroxue/pack")
     assert "1 built in" in without.output and "note: " not in without.output
+    changed = "layout = 'aligned48', was 'packed46'; shard_rows = 0, was 9"
+    assert f"built again macroxue/pack one: {changed}" in without.output
     assert provenance.read_record(record).config["layout"] == "aligned48"
 
 
