@@ -24,7 +24,6 @@ import numpy.typing as npt
 from gristmill.browse.columns import series
 from gristmill.browse.source import Looked, Place, Record, type_of
 from gristmill.browse.table import NotCounted, Raw, Type
-from gristmill.browse.where import holds
 from gristmill.contract import BadInput, GristmillError
 from gristmill.untrusted.files import opened
 from gristmill.untrusted.json_text import has_more_values, is_deeper
@@ -153,30 +152,17 @@ class Lines:
 
     def _containing(self, bounds: npt.NDArray[np.int64], words: Sequence[str]) -> Any:
         """Which rows may contain the words: those whose bytes do, and those with escapes."""
-        rows = self._texts(bounds)
-        found = None
-        for word in words:
-            # Escapes may write any character otherwise.
-            fits = rows.str.contains(f"{holds(word)}|\\\\u")
-            found = fits if found is None else found & fits
-        assert found is not None
-        return found.to_numpy()
-
-    def _texts(self, bounds: npt.NDArray[np.int64]) -> pl.Series:
-        """The rows as texts, without a copy where they are UTF-8."""
-        import polars as pl
-        import pyarrow as pa
-
         first = int(bounds[0])
-        octets = self._octets[first : int(bounds[-1])]
-        try:
-            octets.decode()
-        except UnicodeDecodeError:
-            spans = pairwise((bounds - first).tolist())
-            return pl.Series([octets[b:e].decode("utf-8", "replace") for b, e in spans], pl.String)
-        offsets = pa.py_buffer((bounds - first).astype(np.int64).tobytes())
-        texts = pa.LargeStringArray.from_buffers(len(bounds) - 1, offsets, pa.py_buffer(octets))
-        found: pl.Series = pl.Series(texts)
+        octets, places = self._octets[first : int(bounds[-1])], bounds - first
+        # An escape may write any character otherwise.
+        escapes = "|\\\\u" if b"\\u" in octets else ""
+        patterns = [f"(?i){word}{escapes}" for word in words]
+        whole = _texts(octets, places[[0, -1]])
+        found = np.full(len(places) - 1, all(whole.str.contains(each)[0] for each in patterns))
+        if found.any():
+            rows = _texts(octets, places)
+            for each in patterns:
+                found &= rows.str.contains(each).to_numpy()
         return found
 
     def _parsed(
@@ -317,6 +303,22 @@ class Lines:
         for name in self._form.more:
             found[name] = "text"
         return found
+
+
+def _texts(octets: bytes, places: npt.NDArray[np.int64]) -> pl.Series:
+    """The texts between places in some bytes, without a copy where these are UTF-8."""
+    import polars as pl
+    import pyarrow as pa
+
+    try:
+        octets.decode()
+    except UnicodeDecodeError:
+        spans = pairwise(places.tolist())
+        return pl.Series([octets[begin:end].decode("utf-8", "replace") for begin, end in spans])
+    offsets = pa.py_buffer(places.astype(np.int64).tobytes())
+    texts = pa.LargeStringArray.from_buffers(len(places) - 1, offsets, pa.py_buffer(octets))
+    found: pl.Series = pl.Series(texts)
+    return found
 
 
 def _mapped(descriptor: int, size: int) -> Any:

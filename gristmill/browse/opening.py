@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.browse.columns import Columns, of_values
 from gristmill.browse.lines import Form, Lines, csv_table, jsonl
-from gristmill.browse.source import Record, Stored, cell
+from gristmill.browse.source import Record, Source, Stored, cell
 from gristmill.browse.stored import StoredTable
 from gristmill.browse.table import Table
 from gristmill.contract import BadInput, GristmillError
@@ -155,13 +156,15 @@ def _json_files(files: Files, partitions: Sequence[str | None]) -> Iterator[Stor
             if output.path.endswith((".json", ".jsonl")):
                 yield Stored(
                     output.path,
-                    lambda name=output.path: (  # type: ignore[misc]
-                        files.jsonl(name) if name.endswith("l") else _members(files.checked(name))
-                    ),
+                    partial(_json, files, output.path),
                     searchable=("key", "value", "example_id"),
                     partition=partition or "",
                     sample=lambda _, name=partition or "0": (name, {}),  # type: ignore[misc]
                 )
+
+
+def _json(files: Files, name: str) -> Source:
+    return files.jsonl(name) if name.endswith("l") else _members(files.checked(name))
 
 
 def _members(path: Path) -> Columns:
@@ -200,7 +203,7 @@ def _vocabulary(asset: str, files: Files) -> Iterator[Stored]:
         if asset == f"{_VOCABULARY}{each.name}":
             yield Stored(
                 each.name,
-                lambda name=each.relative: files.lines(name, _RANKED),  # type: ignore[misc]
+                partial(files.lines, each.relative, _RANKED),
                 searchable=("text",),
                 slow=("text", "bytes"),
                 partition=each.name,

@@ -55,13 +55,15 @@ class Looked:
 
 
 class Source(Protocol):
-    """The rows of a table.
+    """The rows of a table."""
 
-    file: the first file of them. types: the columns in their order.
-    """
+    @property
+    def file(self) -> Path:
+        """The first file of them."""
 
-    file: Path
-    types: Mapping[str, Type]
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """The columns in their order."""
 
     def count(self) -> int | None:
         """The number of rows, None where it is not known yet."""

@@ -113,7 +113,9 @@ class StoredTable(Table):
         """The numbers of the rows that fit, by the column. Raises GristmillError for too many."""
         import polars as pl
 
-        numbers, parts, used = [], [], 0
+        numbers: list[npt.NDArray[np.int64]] = []
+        parts: list[pl.Series] = []
+        used = 0.0
         for looked in self._source.look(Place(), where):
             part = looked.frame[query.sort]
             numbers.append(np.asarray(looked.numbers, np.int64))

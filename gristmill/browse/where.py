@@ -23,7 +23,7 @@ class Where:
     """Which rows fit.
 
     fits: over the columns of `needs`; None where every row fits. needs: the columns that are read.
-    words: pieces that a row's bytes contain, whatever their case, if the row fits.
+    words: regular expressions that a row's bytes match, whatever their case, if the row fits.
     """
 
     fits: pl.Expr | None
@@ -66,9 +66,17 @@ def _named(columns: Mapping[str, Column], name: str, use: str) -> Column:
 
 
 def _word(text: str) -> list[str]:
-    """The longest piece of a text that no form of JSON writes otherwise, escapes apart."""
-    found = _WORDS.findall(text)
-    return [max(found, key=len)] if found else []
+    """A regular expression for what a row's bytes have of a text, in any form of JSON or a table.
+
+    Marks between its words may be written otherwise; a letter may be part of an escape where the
+    text has line ends or backslashes, and then its longest word alone is looked for.
+    """
+    found = [re.escape(word) for word in _WORDS.findall(text)]
+    if not found:
+        return []
+    if "\\" in text or not text.isprintable():
+        return [max(found, key=len)]
+    return [r"[\W_]+".join(found)]
 
 
 def holds(text: str) -> str:
@@ -98,11 +106,12 @@ def _test(each: Filter, column: Column) -> pl.Expr:
     if column.type in ("text", "truth", "list"):
         held = held.cast(pl.String).fill_null("")
     if each.rule in ("is", "is not"):
-        same = held.is_null() if value is None else (held == value).fill_null(False)
+        same: pl.Expr = held.is_null() if value is None else (held == value).fill_null(False)
         return same if each.rule == "is" else ~same
     if value is None:
         return pl.lit(True)
-    return ((held >= value) if each.rule == "from" else (held <= value)).fill_null(False)
+    inside: pl.Expr = held >= value if each.rule == "from" else held <= value
+    return inside.fill_null(False)
 
 
 def _value(each: Filter, column: Column) -> Any:

@@ -47,28 +47,28 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == "chess/elite_pgn":
         form = Form(_tags, begin=b"[Event ")
         return [
-            _stored(path.name, lambda name=path.name: files.lines(name, form))  # type: ignore[misc]
+            _stored(path.name, lambda name=path.name: files.lines(name, form))
             for path in sorted(folder.glob("*.pgn"))
         ]
     if asset == "chess/valid_games":
         found = [_stored("games", lambda: files.jsonl(names.VALID), _game)]
         for name, file in (("rejected", names.INVALID), ("flagged", names.FLAGGED)):
             if (folder / file).is_file():
-                found.append(_stored(name, lambda file=file: files.csv(file), traced=False))  # type: ignore[misc]
+                found.append(_stored(name, lambda file=file: files.csv(file), traced=False))
         return found
     if asset == "chess/splice_cache":
         return [
             _stored(
                 split,
-                lambda split=split: _cache(files, split),  # type: ignore[misc]
-                lambda row, split=split: _cached(folder, split, row),  # type: ignore[misc]
+                lambda split=split: _cache(files, split),
+                lambda row, split=split: _cached(folder, split, row),
                 split,
             )
             for split in SPLITS
         ]
     drawn = _game if asset == "chess/game_dataset" else _splice
     return [
-        _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), drawn, split)  # type: ignore[misc]
+        _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), drawn, split)
         for split in SPLITS
     ]
 

@@ -45,12 +45,13 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
 
 def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
     name = f"{corpus}/{_FILES[asset].format(split=split)}"
-    form, pictures, tokens = Form(json_row), _no_pictures, _no_tokens
+    form = Form(json_row)
+    shown: dict[str, Any] = {}
     if asset == "reasoning/alignment":
-        pictures, tokens = _steps(folder), _pieces(folder)
+        shown = {"pictures": _steps(folder), "tokens": _pieces(folder)}
     if asset == "reasoning/gpt2_shards" and (decode := _decoder(folder)) is not None:
         held = _Tokens(folder, decode)
-        form, tokens = Form(json_row, more={"text": held.text}), held.shown
+        form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
 
     def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
         by_id = str(row.values.get("example_id", ""))
@@ -63,17 +64,8 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         slow=[*form.more],
         partition=f"{corpus}__{split}",
         sample=sample,
-        pictures=pictures,
-        tokens=tokens,
+        **shown,
     )
-
-
-def _no_pictures(_: Record) -> Sequence[Picture]:
-    return ()
-
-
-def _no_tokens(_: Record) -> Sequence[Token]:
-    return ()
 
 
 def _decoder(folder: Path) -> Callable[[], Any] | None:
