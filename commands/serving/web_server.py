@@ -22,7 +22,7 @@ from resources.lake import Lake
 
 
 class LocalWebserver(DagsterWebserver[Any, Any]):
-    """Dagster's web server with the pages of `docs/` and of artifacts; what another site's page sends is refused."""
+    """Dagster's web server with the pages of `docs/` and of artifacts; other sites are refused."""
 
     def build_middleware(self) -> list[Middleware]:
         """Returns the middleware, the outermost first."""

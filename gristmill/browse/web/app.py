@@ -1,7 +1,7 @@
 """The routes of `/browse/`, and the server of `gristmill browse`: only GET, without a network.
 
-Texts of artifacts are escaped by the templates. Pictures are images with their bytes in the address:
-what is in them cannot run.
+Texts of artifacts are escaped by the templates. Pictures are images with their bytes in the
+address: what is in them cannot run.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def _files() -> Any:
 
 
 def _templates() -> jinja2.Environment:
-    loader = jinja2.FunctionLoader(
-        lambda name: (_files() / "templates" / name).read_text("utf-8")
-    )
+    loader = jinja2.FunctionLoader(lambda name: (_files() / "templates" / name).read_text("utf-8"))
     made = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )

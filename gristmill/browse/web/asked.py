@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from gristmill.browse.table import RULES, Filter, Query, Rule
+from gristmill.browse.table import RULES, Filter, Query
 from gristmill.contract import GristmillError
 
 PREFIX: Final = "/browse/"
@@ -36,7 +36,7 @@ class Asked:
     asset: str = ""
     partition: str = ""
     table: str = ""
-    query: Query = Query()
+    query: Query = field(default_factory=Query)
     token: str = ""
     start: int = 0
     number: int = 0
@@ -90,7 +90,9 @@ def asked(path: str, given: Sequence[tuple[str, str]]) -> Asked:
     query = Query(one.get("q", ""), _filters(given), one.get("sort", ""), bool(one.get("desc")))
     return Asked(
         path.strip("/"),
-        *(one.get(name, "") for name in ("asset", "partition", "table")),
+        one.get("asset", ""),
+        one.get("partition", ""),
+        one.get("table", ""),
         query=query,
         token=one.get("token", ""),
         start=_number(one, "start"),
@@ -112,7 +114,7 @@ def _filters(given: Sequence[tuple[str, str]]) -> tuple[Filter, ...]:
         if rule not in RULES:
             raise GristmillError(f"the filter rule {rule!r} is none of {', '.join(RULES)}")
         if column:
-            found.append(Filter(column, cast(Rule, rule), value))
+            found.append(Filter(column, rule, value))
     return tuple(found)
 
 

@@ -120,7 +120,7 @@ class Shelf:
         return place
 
     def _is_inside(self, place: Path) -> bool:
-        """Whether a folder is in the root, where a link to an artifact itself may lead elsewhere."""
+        """Whether a folder is in the root; a link to an artifact itself may lead elsewhere."""
         above = place if place == self.root else place.parent
         return above.resolve().is_relative_to(self.root.resolve())
 
