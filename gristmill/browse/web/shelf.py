@@ -79,7 +79,7 @@ class Shelf:
     def tables(self, asked: Asked) -> list[str]:
         """The names of the tables of an artifact. Raises GristmillError, as `table`."""
         place = self.place(asked.path)
-        return tables_of(place, asked.asset or None, asked.partition or None)
+        return tables_of(place, asked.asset or None, _shared(place, asked.partition))
 
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened anew where the artifact was published since.
@@ -88,9 +88,9 @@ class Shelf:
         or cannot be read.
         """
         place = self.place(asked.path)
-        name = asked.table
-        if not name and asked.partition:
-            name = next(iter(tables_of(place, asked.asset or None, asked.partition)), "")
+        name, shared = asked.table, _shared(place, asked.partition)
+        if not name and shared is not None:
+            name = next(iter(tables_of(place, asked.asset or None, shared)), "")
         key, stamp = (place, asked.asset, asked.partition, name), _stamp(place)
         with self._lock:
             known = self._open.get(key)
@@ -142,11 +142,16 @@ class Shelf:
         return Shown(
             path,
             read.asset,
-            found.partition or "",
+            read.partition or "",
             None if kind is None else kind.rows_of(read.counts),
             sum(output.bytes for output in read.outputs),
             read.created.strftime("%Y-%m-%d %H:%M"),
         )
+
+
+def _shared(place: Path, partition: str) -> str | None:
+    """A partition in a folder that several share, else None."""
+    return partition if partition and not (place / record.RECORD).exists() else None
 
 
 def _stamp(path: Path) -> _Stamp:
