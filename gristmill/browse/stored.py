@@ -22,6 +22,10 @@ SORTED_BYTES: Final = 512 << 20
 MOST_ROWS: Final = 1_000
 """Rows of one page."""
 _KEPT_ORDERS: Final = 2
+_OF_CONTENTS: Final = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+)
+"""What drawings raise for contents that no law has looked at."""
 _TOKEN: Final = re.compile(r"(s|r)(\d{1,15})(?:\.(\d{1,18}))?", re.ASCII)
 
 
@@ -160,7 +164,7 @@ class StoredTable(Table):
             return ask(record)
         except GristmillError:
             raise
-        except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
+        except _OF_CONTENTS as error:
             rule = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             raise GristmillError(
                 f"{record.raw.file}:{record.number + 1}: cannot be shown ({rule}): see "
