@@ -6,19 +6,24 @@ says in `gristmill/<family>/show/tables.py` which tables an artifact of a kind h
 
 from __future__ import annotations
 
-from gristmill.browse.opening import open_table, tables_of
-from gristmill.browse.table import (
-    Column,
-    Filter,
-    Found,
-    NotCounted,
-    Picture,
-    Query,
-    Raw,
-    Row,
-    Table,
-    Token,
-)
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.browse.opening import open_table, tables_of
+    from gristmill.browse.table import (
+        Column,
+        Filter,
+        Found,
+        NotCounted,
+        Picture,
+        Query,
+        Raw,
+        Row,
+        Table,
+        Token,
+    )
 
 __all__ = [
     "Column",
@@ -34,3 +39,22 @@ __all__ = [
     "open_table",
     "tables_of",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "opening": ("open_table", "tables_of"),
+        "table": (
+            "Column",
+            "Filter",
+            "Found",
+            "NotCounted",
+            "Picture",
+            "Query",
+            "Raw",
+            "Row",
+            "Table",
+            "Token",
+        ),
+    },
+)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import jinja2
 import uvicorn
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -52,16 +53,22 @@ def _files() -> Any:
 def _templates() -> jinja2.Environment:
     loader = jinja2.FunctionLoader(lambda name: (_files() / "templates" / name).read_text("utf-8"))
     made = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
     )
-    made.filters |= {"cell": _cell, "image": _image, "plain": _visible}
+    made.filters |= {"cell": _cell, "image": _image}
     made.globals |= {"prefix": PREFIX}
     return made
 
 
-def _visible(text: object) -> str:
-    """A text of an artifact without characters that a page cannot show; lines stay."""
-    return "\n".join(printable(line) for line in str(text).split("\n"))
+def _visible(text: object) -> object:
+    """A value in a page, a text without characters that cannot be seen; lines stay."""
+    if not isinstance(text, str) or isinstance(text, Markup):
+        return text
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _cell(value: object, most: int = 160) -> str:
@@ -97,7 +104,7 @@ class _Pages:
             return page_shown
         except NoArtifact as error:
             return self._page("error.html", 404, title="No such artifact", text=str(error))
-        except (GristmillError, OSError) as error:
+        except (GristmillError, OSError, ModuleNotFoundError) as error:
             return self._page("error.html", 400, title="This cannot be shown", text=str(error))
 
     def list(self, request: Request) -> Response:
