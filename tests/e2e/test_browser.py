@@ -152,9 +152,9 @@ def test_no_picture_is_cut_off_in_its_dialog(
     [
         ("macroxue/pack", "macroxue/packs/sample_d6"),
         ("chess/valid_games", "chess/validated/elite_2024-01"),
-        ("synth/kd_shards", ""),
-        ("reasoning/alignment", ""),
-        ("puzzles/sudoku", ""),
+        ("synth/kd_shards", "rows"),
+        ("reasoning/alignment", "rows"),
+        ("puzzles/sudoku", "rows"),
     ],
 )
 def test_rows_of_each_family_are_browsed(
