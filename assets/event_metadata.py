@@ -22,6 +22,7 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
+from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.markdown import stored_size
 from gristmill.printable import cut, plain, printable
@@ -135,6 +136,7 @@ _LONGEST_LIST = 1000
 _RESERVED = (
     *(
         "path",
+        "samples",
         "status",
         "account",
         "not checked",
@@ -165,6 +167,9 @@ def event_metadata(
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(plain(str(published.folder))),
         "status": "built" if published.rebuilt else "unchanged",
+        "samples": dg.MetadataValue.url(
+            Asked(record.artifact, record.asset, record.partition or "").address("rows")
+        ),
     }
     if published.account:
         metadata["account"] = plain(published.account, _NOTES_BYTES)

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 import dagster as dg
+
+from gristmill.browse.web.asked import PREFIX
 
 DOCS: Final = "/docs/"
 """Where `gristmill ui` serves the pages of `docs/`."""
 PAGE: Final = "docs"
 """The name of the metadata entry with the address of the page."""
+SAMPLES: Final = "browse"
+"""The name of the metadata entry with the address of the published artifacts' rows."""
 
 
 @dataclass(frozen=True)
@@ -65,5 +70,9 @@ def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
             f"{group.subject}: {spec.description}\n\n"
             f"More: [docs/{group.page}]({place}), which `gristmill ui` serves."
         ),
-        metadata={**spec.metadata, PAGE: dg.MetadataValue.url(place)},
+        metadata={
+            **spec.metadata,
+            PAGE: dg.MetadataValue.url(place),
+            SAMPLES: dg.MetadataValue.url(f"{PREFIX}?asset={quote(spec.key.to_user_string())}"),
+        },
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
 from gristmill.mirror.commands import pull, push
@@ -327,6 +328,7 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+main.add_command(browse)
 main.add_command(pull)
 main.add_command(push)
 main.add_command(show)

@@ -41,6 +41,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Look": {
         "ls": "List the artifacts, and whether each is current.",
         "show": "Show one sample of an artifact.",
+        "browse": "Show, search and filter the rows of artifacts in a browser.",
         "trace": "Say which raw bytes one sample came from.",
     },
     "Check": {

@@ -90,6 +90,8 @@ class Catalog:
         return their keys.
     facts: takes the key of a kind and a folder, and yields what is in the folder, a line each:
         files, numbers of rows, shapes, types, ranges, splits.
+    tables: takes the key of a kind, a folder, and what is known of its files; yields the tables of
+        rows in it, each a `gristmill.browse.source.Stored`, the main one first.
     """
 
     kinds: Sequence[Kind]
@@ -104,6 +106,7 @@ class Catalog:
     sources: Sequence[Source] = ()
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
+    tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""

@@ -116,6 +116,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.macroxue.format.kind_of:asset_of"),
     columns=call("gristmill.macroxue.show.columns:columns"),
     facts=call("gristmill.macroxue.show.facts:facts"),
+    tables=call("gristmill.macroxue.show.tables:tables"),
     options=[
         Option(
             "run",

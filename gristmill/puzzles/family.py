@@ -131,6 +131,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.puzzles.read.kind_of:asset_of"),
     columns=call("gristmill.puzzles.show.columns:columns"),
     facts=call("gristmill.puzzles.show.overview:facts_of"),
+    tables=call("gristmill.puzzles.show.tables:tables"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),

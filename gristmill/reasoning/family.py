@@ -195,6 +195,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),
+    tables=call(f"{_SHOW}.tables:tables"),
     options=[
         Option("corpus", str, "Reasoning: the corpus.", choices=tuple(CORPORA)),
         Option(

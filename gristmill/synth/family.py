@@ -172,6 +172,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),
     columns=call("gristmill.synth.show.columns:columns"),
     facts=call("gristmill.synth.show.facts:facts"),
+    tables=call("gristmill.synth.show.tables:tables"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

@@ -147,6 +147,36 @@ def test_no_picture_is_cut_off_in_its_dialog(
     browser.keep(page, name)
 
 
+@pytest.mark.parametrize(
+    ("asset", "address"),
+    [
+        ("macroxue/pack", "macroxue/packs/sample_d6"),
+        ("chess/valid_games", "chess/validated/elite_2024-01"),
+        ("synth/kd_shards", "rows"),
+        ("reasoning/alignment", "rows"),
+        ("puzzles/sudoku", "rows"),
+    ],
+)
+def test_rows_of_each_family_are_browsed(
+    page: Any, served: LiveInstance, asset: str, address: str
+) -> None:
+    go(page, served, f"browse/?asset={asset}", "artifact")
+    page.locator(f".list a[href*='{address}']").first.click()
+    page.get_by_text("rows 0 to").wait_for()
+    assert page.locator(".rows img").first.evaluate(SEEN)["loaded"]
+    if asset == "macroxue/pack":
+        browser.keep(page, "browser")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".rows th a").first.click()
+    page.keyboard.press("n")
+    page.get_by_role("heading", name="Row 1").wait_for()
+    page.keyboard.press("t")
+    page.get_by_text("In the artifact").wait_for()
+    page.keyboard.press("u")
+    page.get_by_role("heading", name="Row 1").wait_for()
+
+
 def test_the_graph_opens_with_a_box_for_each_group(page: Any, served: LiveInstance) -> None:
     until(
         "no run is under way",
