@@ -179,7 +179,7 @@ def of_values(published: Published) -> dict[str, str]:
         return {"picture": "No steps.\n"}
     places = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED)).astype(np.int64)
     returns = rows.rows(places)["return_raw"]
-    note = f"{len(places):,} of {len(rows):,} steps, mean {returns.mean():,.0f}"
+    note = f"mean {returns.mean():,.0f}, {len(rows):,} steps"
     bars = small_histogram("Return of a step", score_bins([int(each) for each in returns]), note)
     return {"picture": markdown.inline_image("Returns", bars)}
 
