@@ -111,8 +111,9 @@ def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
         yield "/".join(parts[1:3]), address
 
 
-NAME: Final = "dagster/column_schema"
-"""The metadata entry that the UI takes for the columns of an asset."""
+NAME: Final = "columns"
+"""The metadata entry of the columns. One called `dagster/column_schema` would stand open above all
+others, with the picture out of sight below it."""
 _COLUMN_BYTES: Final = 300
 """Bytes that Dagster stores around each column, a little more than they are."""
 
@@ -192,9 +193,12 @@ def event_metadata(
     figures = {title: value for title, value in previewed.items() if not isinstance(value, str)}
     size = sum(output.bytes for output in record.outputs)
     counted = {**figures, **_named_once(record, figures, size)}
+    lists = _lists(record.asset, counted)
+    counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
     zero = [name for name in counted if _is_zero(name, counted[name], published.before)]
     if zero:
         metadata["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
+    metadata |= {group: line for group, line in lists.items() if line}
     numbers = bounded_numbers({name: counted[name] for name in counted if name not in zero})
     numbers["bytes"] = size
     numbers["seconds"] = record.seconds
@@ -221,6 +225,21 @@ def _rows(published: Published) -> dict[str, Any]:
         rows["tokenizer"] = record.tokenizer.name
     root = choices.data_root(published)
     return rows | drop_rows(record, root) | equal_rows(record, root)
+
+
+def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
+    """The groups of counts that are listed, not plotted, one line each.
+
+    Their names come from what was built from: other partitions have other names, and a plot of
+    each says nothing.
+    """
+    kind = families.kind_of_asset(asset)
+    found: dict[str, list[str]] = {}
+    for name, count in counts.items():
+        group, _, own = name.partition("/")
+        if kind is not None and own and group in kind.listed:
+            found.setdefault(group, []).extend([f"{printable(own)}: {count:,}"] * bool(count))
+    return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
 
 
 def _named_once(

@@ -86,6 +86,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         show=_SHOW,
         trace=_TRACE,
         rows=("examples/train", "examples/test"),
+        listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
         table=Table(f"puzzles/{kind}", CONFIGS[kind]),

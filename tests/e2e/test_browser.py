@@ -102,14 +102,30 @@ def test_the_home_page_lists_runs(page: Any, served: LiveInstance) -> None:
 def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveInstance) -> None:
     go(page, served, PACKS, "Latest materialization")
     image = page.locator("img[alt^='run ']").first
-    # The columns of a table stand above its metadata.
-    image.evaluate("image => image.scrollIntoView({block: 'center'})")
+    image.wait_for()
     seen = image.evaluate(SEEN)
     assert seen["loaded"]
     assert seen["width"] == OVERVIEW
     assert seen["seen"] >= seen["width"] - 1, "cut off on the right"
     assert 0 < seen["top"] < seen["bottom"] < browser.HEIGHT
     browser.keep(page, "pack")
+
+
+def test_months_that_were_never_asked_for_are_missing_partitions(
+    page: Any, served: LiveInstance
+) -> None:
+    go(page, served, "assets/chess/elite_pgn?view=partitions", "Missing")
+    page.wait_for_timeout(1_000)
+    browser.keep(page, "chess-months")
+
+
+def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(
+    page: Any, served: LiveInstance
+) -> None:
+    go(page, served, PACKS, "Latest materialization")
+    show_document(page, "launchpad")
+    block = page.get_by_role("dialog").locator("code").first
+    assert 'layout: "aligned48"' in block.inner_text()
 
 
 @pytest.mark.parametrize(
