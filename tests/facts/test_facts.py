@@ -1,4 +1,4 @@
-"""The facts of the pages of docs/: each stands in one paragraph, item, row or block of a page.
+"""The facts of the pages of docs/: each is in one paragraph, item, row or block of a page.
 
 A file beside this one has the facts of one page. A line is a sentence, then the words, numbers or
 literals by which it is found, between `::`. A change that makes a fact untrue edits it here, too.
