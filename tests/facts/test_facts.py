@@ -14,7 +14,9 @@ from pathlib import Path
 from tests.paths import CHECKOUT
 
 HERE = Path(__file__).parent
-PAGES = sorted((CHECKOUT / "docs").rglob("*.md"))
+FORMATS = CHECKOUT / "docs/formats"
+PAGES = [page for page in sorted((CHECKOUT / "docs").rglob("*.md")) if page.parent != FORMATS]
+"""The pages for users; those of the formats say some of it again, byte by byte."""
 LEAST = 200
 BEGINS = re.compile(r"\s*([-*] |\d+\. |\|)")
 
@@ -84,7 +86,7 @@ def test_a_fact_is_found_in_few_places() -> None:
     common = {
         fact: places
         for fact, literals in facts().items()
-        if (places := sum(found_in(unit, literals) for unit in all_units())) > 3
+        if (places := sum(found_in(unit, literals) for unit in all_units())) > 2
     }
     assert not common, "\n".join(f"{places} places: {fact}" for fact, places in common.items())
 
