@@ -1,6 +1,6 @@
 """The blocks of README and of the pages of docs/ that are typed by tests.
 
-A block that is not typed has a comment before it, which no page shows: `<!-- fragment: WHY -->`.
+A block that is not typed has a line before it that no page shows: `[fragment]: # (WHY)`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BLOCK = re.compile(
-    r"^(?:<!-- fragment: (?P<why>[^\n]*) -->\n)?```(?P<language>python|sh)\n(?P<code>.*?)^```$",
+    r"^(?:\[fragment\]: # \((?P<why>[^\n]*)\)\n\n?)?"
+    r"```(?P<language>python|sh)\n(?P<code>.*?)^```$",
     re.M | re.S,
 )
 

@@ -34,14 +34,14 @@ def test_a_fragment_of_readme_says_why_it_is_not_typed() -> None:
 def test_a_block_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "one\n\n```sh\nx=1\n```\n<!-- fragment: asks -->\n```sh\nexit 3\n```\n"
+        "one\n\n```sh\nx=1\n```\n[fragment]: # (asks)\n\n```sh\nexit 3\n```\n"
         "\n```python\nprint(7)\n```\n```sh\ntest $x = 2\necho no\n```\n"
     )
     done = subprocess.run(
         ["bash", "-c", typed(blocks(page))], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "7\n")
-    assert done.stderr == "failed in page.md:14: test $x = 2\n"
+    assert done.stderr == "failed in page.md:15: test $x = 2\n"
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """What a person clones: the files of the checkout in a commit."""
-    source = tmp_path / "source"
+    source = tmp_path / "REPOSITORY"
     copy_checkout(source)
     name = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (("init", "-q"), ("add", "-A"), (*name, "commit", "-q", "-m", "all")):
@@ -112,11 +112,8 @@ def test_readme_works_as_it_is_typed_in_a_fresh_clone(
         **plain_environment(),
         **caches,
         "HOME": str(home),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.{repository}.insteadOf",
-        "GIT_CONFIG_VALUE_0": "REPOSITORY",
     }
-    _type(typed(blocks(README)), tmp_path, environment)
+    _type(typed(blocks(README)), repository.parent, environment)
 
     clone = tmp_path / "gristmill"
     records = SampleRoot(clone / "data", home).records()
