@@ -7,10 +7,8 @@ and in `resources/lake.py`.
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,13 +34,15 @@ data_root_option = click.option(
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gristmill")
 def main() -> None:
-    """Build training data, look at it, and see how it was made."""
-    # A terminal that is not UTF-8 shows `?` for a character that it does not have.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+    """Build training data, look at it, and see how it was made.
+
+    Begin with `gristmill samples data`, `gristmill materialize --all` and `gristmill ui`.
+    `gristmill COMMAND --help` describes a command.
+    """
 
 
-@main.command()
+@main.listed("look", 2)
+@click.command()
 @click.argument(
     "root",
     metavar="[DATA_ROOT]",
@@ -76,7 +76,8 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))
 
 
-@main.command()
+@main.listed("begin")
+@click.command()
 @data_root_option
 def tokenizers(data_root: Path) -> None:
     """Put the pinned vocabularies into the drops, verified by sha256.
@@ -90,7 +91,8 @@ def tokenizers(data_root: Path) -> None:
         click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
 
 
-@main.command()
+@main.listed("begin", 1)
+@click.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--again", is_flag=True, help="Write samples that were removed, too.")
 @click.option(
@@ -163,7 +165,8 @@ def _retire(root: Path, keys: Sequence[str]) -> None:
             continue  # no instance knows the key, or a drop of a person has it
 
 
-@main.command()
+@main.listed("check", 1)
+@click.command()
 @click.argument("path", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--data-root",
@@ -256,7 +259,8 @@ def _judge(path: Path, kind: str | None) -> None:
     click.echo("no rule that was checked is broken" if found.is_checked else "no rule was checked")
 
 
-@main.command()
+@main.listed("clean", 1)
+@click.command()
 @click.argument("target", metavar="ASSET | PATH")
 @click.option("--partition", help="Which partition, where there are several.")
 @click.option("--with-dependents", is_flag=True, help="Remove what was made from it, too.")
@@ -265,9 +269,9 @@ def _judge(path: Path, kind: str | None) -> None:
 def remove(
     target: str, partition: str | None, with_dependents: bool, dry_run: bool, data_root: Path
 ) -> None:
-    """Take one published artifact away on purpose, in one rename.
+    """Remove one published artifact; its raw drop stays.
 
-    It is named by its folder, or by its asset in the data root. Raw drops stay. Where other
+    It is named by its folder, or by its asset in the data root, and goes in one rename. Where other
     artifacts were made from it they are named, and nothing is removed without --with-dependents.
     `gristmill materialize` builds it again while its drop is there.
     """
@@ -284,7 +288,8 @@ def remove(
             remove_published.remove_published(root, each)
 
 
-@main.command()
+@main.listed("check", 2)
+@click.command()
 @click.argument(
     "root",
     metavar="[DATA_ROOT]",
@@ -308,10 +313,10 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
-main.add_command(pull)
-main.add_command(push)
-main.add_command(show)
-main.add_command(trace)
+main.listed("share", 1)(push)
+main.listed("share", 2)(pull)
+main.listed("look", 3)(show)
+main.listed("look", 4)(trace)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ commands are those that its catalog names; their module is imported when one is 
 
 from __future__ import annotations
 
+import io
+import sys
+from collections.abc import Callable
 from importlib import import_module, metadata
 from typing import Any, Final
 
@@ -15,6 +18,7 @@ from click.core import ParameterSource
 
 from gristmill import families
 from gristmill.contract import GristmillError, in_words, is_of_machine
+from gristmill.families.kinds import LATER, Listed
 from gristmill.printable import plain
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
@@ -23,21 +27,34 @@ ENTRY_POINTS: Final = "gristmill.commands"
 
 # Characters of an error, which may quote text of a drop.
 _MOST: Final = 5000
+# Characters of the first sentence of a help; longer ones wrap.
+_LINE: Final = 200
+
+GROUPS: Final = {
+    "begin": "Begin",
+    "build": "Build",
+    "look": "Look",
+    "check": "Check",
+    "share": "Share",
+    "clean": "Clean up",
+    "": "Of other packages",
+}
+"""Each group of commands with its title in `gristmill --help`, in the order of the titles."""
 
 LATE_COMMANDS: Final = {
-    "adopt": "Report published artifacts to a new instance.",
-    "build": "Build one partition, or one rank of it, without a Dagster run.",
-    "drop": "Copy a folder or a file into an inbox, to be taken whole.",
-    "fetch": "Download the raw files of a corpus into a drop.",
-    "materialize": "Build assets, and print what was built.",
-    "metrics": "Print or serve numbers of the instance for Prometheus.",
-    "parts": "Make one share of the parts of a partition, for an array job.",
-    "prune": "Remove old runs, logs and ticks from the instance.",
-    "reap": "Close runs whose process is dead; clean up after killed builds.",
-    "retire": "Forget the partition of a drop that is gone.",
-    "ui": "Serve the UI, the sensors and the schedules.",
+    "drop": Listed("begin", "Copy a folder or a file into an inbox, to be taken whole.", 2),
+    "fetch": Listed("begin", "Download the raw files of a corpus into a drop.", 3),
+    "materialize": Listed("build", "Build assets, and print what was built.", 1),
+    "build": Listed("build", "Build one partition, or one rank of it, without a Dagster run."),
+    "parts": Listed("build", "Make one share of the parts of a partition, for an array job."),
+    "ui": Listed("look", "Serve the UI, the sensors and the schedules.", 1),
+    "metrics": Listed("check", "Print or serve numbers of the instance for Prometheus."),
+    "adopt": Listed("share", "Tell a new instance what is published; removes nothing."),
+    "retire": Listed("clean", "Forget a drop that you deleted, and its partition; artifacts stay."),
+    "reap": Listed("clean", "Close dead runs, and remove what killed builds left unpublished."),
+    "prune": Listed("clean", "Remove old runs, logs and ticks of the instance; artifacts stay."),
 }
-"""Name and help of the commands that need Dagster; the rest of their help is in `commands/`."""
+"""The commands that need Dagster, by name; the rest of their help is in `commands/`."""
 
 
 class CommandGroup(click.Group):
@@ -46,6 +63,47 @@ class CommandGroup(click.Group):
     A GristmillError, or an error of the disk, ends the command with exit status 1, an interrupt
     with 130.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._listed: dict[str, Listed] = {}
+
+    def listed(self, group: str, order: int = LATER) -> Callable[[click.Command], click.Command]:
+        """Returns a decorator that adds a command to a group of `GROUPS`, as `Listed` has it."""
+
+        def add(command: click.Command) -> click.Command:
+            self.add_command(command)
+            self._listed[str(command.name)] = Listed(
+                group, command.get_short_help_str(_LINE), order
+            )
+            return command
+
+        return add
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the program; an output that is not UTF-8 shows `?` for what it does not have."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")
+        return super().main(*arguments, **options)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, those of the first week first."""
+        listed = self.all_listed()
+        width = max(map(len, listed))
+        for group, title in GROUPS.items():
+            names = [name for name, each in listed.items() if each.group == group]
+            if names:
+                with formatter.section(title):
+                    formatter.write_dl(
+                        [(name.ljust(width), listed[name].line) for name in names], col_spacing=2
+                    )
+
+    def all_listed(self) -> dict[str, Listed]:
+        """All commands by name, in the order of `gristmill --help` within each group."""
+        others = dict.fromkeys(_entry_points(), Listed("", ""))
+        of_families = {name: listed for name, (_, listed) in families.commands().items()}
+        found = {**others, **of_families, **LATE_COMMANDS, **self._listed}
+        return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -69,18 +127,15 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""
-        own = super().list_commands(ctx)
-        return sorted({*own, *LATE_COMMANDS, *_entry_points(), *families.commands()})
+        return sorted(self.all_listed())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
-        if cmd_name in LATE_COMMANDS or cmd_name in _entry_points():
-            return click.Command(cmd_name, short_help=LATE_COMMANDS.get(cmd_name, ""))
-        _, line = families.commands().get(cmd_name, (None, None))
-        return None if line is None else click.Command(cmd_name, short_help=line)
+        listed = self.all_listed().get(cmd_name)
+        return None if listed is None else click.Command(cmd_name, short_help=listed.line)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

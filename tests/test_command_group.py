@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from gristmill import command_group, families
 from gristmill.cli import main
-from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
+from gristmill.command_group import ENTRY_POINTS, GROUPS, LATE_COMMANDS, load_late
 from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
@@ -76,9 +76,30 @@ def test_help_lists_every_command_without_importing_dagster() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *lines, last = done.stdout.splitlines()
     assert last == "0 False"
-    after = lines[lines.index("Commands:") + 1 :]
-    assert [line.split()[0] for line in after] == COMMANDS
+    after = [line for line in lines[lines.index("Begin:") :] if line.startswith("  ")]
+    names = [line.split()[0] for line in after if line[2] != " "]
+    assert sorted(names) == COMMANDS
     assert all(len(line.split()) > 1 for line in after)
+
+
+def test_every_command_is_in_a_group_and_those_of_the_first_week_come_first() -> None:
+    listed = main.all_listed()
+    assert sorted(listed) == COMMANDS
+    assert {each.group for each in listed.values()} == GROUPS.keys() - {""}
+    assert all(each.line.endswith(".") for each in listed.values())
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=100).output
+    headings = [line[:-1] for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Options", "Begin", "Build", "Look", "Check", "Share", "Clean up"]
+    order = [line.split()[0] for line in shown.splitlines() if line.startswith("  ")]
+    first = [each for each in order if each in ("samples", "doctor", "materialize", "ui", "prune")]
+    assert first == ["samples", "materialize", "ui", "doctor", "prune"]
+    assert order.index("verify") < order.index("audit")
+    assert order.index("samples") < order.index("fetch") < order.index("tokenizers")
+
+
+def test_the_line_of_a_late_command_is_the_first_sentence_of_its_help() -> None:
+    for name in ("retire", "reap", "prune"):
+        assert load_late(name).get_short_help_str(200) == LATE_COMMANDS[name].line
 
 
 def test_the_entry_points_of_the_project_are_the_late_commands() -> None:
@@ -135,7 +156,7 @@ def test_a_command_of_another_package_is_called_from_its_entry_point(
 
     point = Point(lambda: weigh)
     monkeypatch.setattr(command_group, "_entry_points", lambda: {"weigh-mill": point})
-    assert "weigh-mill" in CliRunner().invoke(main, ["--help"]).output
+    assert "Of other packages:\n  weigh-mill" in CliRunner().invoke(main, ["--help"]).output
     assert CliRunner().invoke(main, ["weigh-mill"]).output == "the mill weighs 9\n"
 
 
@@ -167,8 +188,8 @@ def own(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
     module = ModuleType("a_family_commands")
     vars(module).update(members)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    line = "Weigh a drop."
-    monkeypatch.setattr(families, "commands", lambda: {"weigh-drop": (module.__name__, line)})
+    listed = families.Listed("check", "Weigh a drop.")
+    monkeypatch.setattr(families, "commands", lambda: {"weigh-drop": (module.__name__, listed)})
 
 
 def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
@@ -208,12 +229,12 @@ def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(
 
 def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names() -> None:
     context = click.Context(main)
-    for name, (_, line) in families.commands().items():
+    for name, (_, listed) in families.commands().items():
         assert name not in LATE_COMMANDS
         assert name not in main.commands
         _, command, _ = main.resolve_command(context, [name])
         assert command is not None
-        assert (command.name, command.get_short_help_str(80)) == (name, line)
+        assert (command.name, command.get_short_help_str(80)) == (name, listed.line)
 
 
 def completion(instruction: str, *words: str) -> str:

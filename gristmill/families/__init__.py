@@ -19,6 +19,7 @@ from gristmill.contract import Violation
 from gristmill.families.kinds import (
     Column,
     Kind,
+    Listed,
     Misuse,
     Option,
     PartitionFile,
@@ -39,6 +40,7 @@ __all__ = [
     "Column",
     "Kind",
     "Law",
+    "Listed",
     "Misuse",
     "Option",
     "PartitionFile",
@@ -81,7 +83,7 @@ class Catalog:
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
     settings: the tables of `gristmill.toml` beside those of its assets.
-    commands: name -> line of help of the family's own commands, which are click commands
+    commands: name -> group and line of help of the family's own commands, which are click commands
         of the same name in `gristmill/<family>/commands.py` and need no Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
     sources: what arrives in each of its inboxes.
@@ -98,7 +100,7 @@ class Catalog:
     earlier_samples: Mapping[str, str] = field(default_factory=dict)
     place_of: Callable[[Path], str] = str
     settings: Sequence[Table] = ()
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, Listed] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     sources: Sequence[Source] = ()
     others: Sequence[Kind] = ()
@@ -147,12 +149,12 @@ def drop_kind(inbox: str) -> DropKind:
     return inboxes()[inbox]
 
 
-def commands() -> dict[str, tuple[str, str]]:
-    """The families' own commands by name: the module that holds each, and its line of help."""
+def commands() -> dict[str, tuple[str, Listed]]:
+    """The families' own commands by name: the module that holds each, and how it is listed."""
     return {
-        name: (f"gristmill.{family}.commands", line)
+        name: (f"gristmill.{family}.commands", listed)
         for family in FAMILIES
-        for name, line in catalog(family).commands.items()
+        for name, listed in catalog(family).commands.items()
     }
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gristmill import keys
 from gristmill.code.digest import Code
@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 
 class Misuse(GristmillError):
     """A command was called with options that do not fit the artifact; the text says which do."""
+
+
+LATER: Final = 9
+"""`Listed.order` of a command that nobody needs in the first week."""
+
+
+class Listed(NamedTuple):
+    """How `gristmill --help` lists a command.
+
+    group: a key of `command_group.GROUPS`: what a person wants who calls it.
+    line: of help, one sentence.
+    order: its place in the group; commands with the same one are sorted by name. Default LATER.
+    """
+
+    group: str
+    line: str
+    order: int = LATER
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gristmill.asset import Asset
-from gristmill.families import Catalog, Law, Option, Source
+from gristmill.families import Catalog, Law, Listed, Option, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.reasoning import code
@@ -222,9 +222,9 @@ CATALOG = Catalog(
         for corpus in CORPORA
     },
     commands={
-        "audit": "Look at the steps of reasoning examples, and record verdicts.",
-        "stage": "Copy the token shards of this node's ranks to a local disk.",
-        "unstage": "Remove what `gristmill stage` put into the folder of JOB.",
+        "audit": Listed("check", "Look at the steps of reasoning examples, and record verdicts."),
+        "stage": Listed("share", "Copy the token shards of this node's ranks to a local disk."),
+        "unstage": Listed("clean", "Remove what `gristmill stage` put into the folder of JOB."),
     },
     settings=[Table("reasoning/sources", SourcesConfig)],
 )

@@ -10,7 +10,7 @@ import pytest
 from definitions import build_defs
 from gristmill import families
 from gristmill.contract import Violation
-from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.families import Catalog, Kind, Law, Listed, Misuse, Option, Request, Subject
 from gristmill.run.progress import Progress, Report
 
 
@@ -159,15 +159,19 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
 
 def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {
-        "synth": Catalog([], lambda _: None, commands={"a": "Do a.", "b": "Do b."}),
-        "chess": Catalog([], lambda _: None, commands={"c": "Do c."}),
+        "synth": Catalog(
+            [],
+            lambda _: None,
+            commands={"a": Listed("look", "Do a."), "b": Listed("look", "Do b.")},
+        ),
+        "chess": Catalog([], lambda _: None, commands={"c": Listed("clean", "Do c.")}),
     }
     monkeypatch.setattr(families, "FAMILIES", tuple(made))
     monkeypatch.setattr(families, "catalog", made.__getitem__)
     assert families.commands() == {
-        "a": ("gristmill.synth.commands", "Do a."),
-        "b": ("gristmill.synth.commands", "Do b."),
-        "c": ("gristmill.chess.commands", "Do c."),
+        "a": ("gristmill.synth.commands", does_a),
+        "b": ("gristmill.synth.commands", does_b),
+        "c": ("gristmill.chess.commands", does_c),
     }
 
 
