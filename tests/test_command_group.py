@@ -79,7 +79,7 @@ def test_help_lists_every_command_without_importing_dagster() -> None:
     after = [line for line in lines[lines.index("Begin:") :] if line.startswith("  ")]
     names = [line.split()[0] for line in after if line[2] != " "]
     assert sorted(names) == COMMANDS
-    assert all(len(line.split()) > 1 for line in after)
+    assert all(len(line.split()) > 1 for line in after if line[2] != " ")
 
 
 def test_every_command_is_in_a_group_and_those_of_the_first_week_come_first() -> None:
@@ -98,7 +98,7 @@ def test_every_command_is_in_a_group_and_those_of_the_first_week_come_first() ->
 
 
 def test_the_line_of_a_late_command_is_the_first_sentence_of_its_help() -> None:
-    for name in ("retire", "reap", "prune"):
+    for name in ("reap", "prune"):
         assert load_late(name).get_short_help_str(200) == LATE_COMMANDS[name].line
 
 

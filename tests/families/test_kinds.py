@@ -158,13 +158,10 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
 
 
 def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    does_a, does_b, does_c = (Listed("look", f"Do {each}.") for each in "abc")
     made = {
-        "synth": Catalog(
-            [],
-            lambda _: None,
-            commands={"a": Listed("look", "Do a."), "b": Listed("look", "Do b.")},
-        ),
-        "chess": Catalog([], lambda _: None, commands={"c": Listed("clean", "Do c.")}),
+        "synth": Catalog([], lambda _: None, commands={"a": does_a, "b": does_b}),
+        "chess": Catalog([], lambda _: None, commands={"c": does_c}),
     }
     monkeypatch.setattr(families, "FAMILIES", tuple(made))
     monkeypatch.setattr(families, "catalog", made.__getitem__)
