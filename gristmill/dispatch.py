@@ -14,6 +14,7 @@ from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Kind, Misuse, Subject, catalogs, kind_of_asset, other_kind
 from gristmill.provenance.check_artifact import broken_by
+from gristmill.settings.fields import nearest
 
 
 def kinds_at(path: Path) -> list[Kind]:
@@ -35,7 +36,19 @@ def kinds_at(path: Path) -> list[Kind]:
 
 
 def _known() -> str:
-    return ", ".join(kind.asset for each in catalogs() for kind in each.kinds)
+    return ", ".join(_assets())
+
+
+def _assets() -> list[str]:
+    return [kind.asset for each in catalogs() for kind in each.kinds]
+
+
+def refuse_unknown(asset: str) -> None:
+    """Raise Misuse for a name that no asset has. Vocabularies are of no family."""
+    if kind_of_asset(asset) is None and not asset.startswith("tokenizers/"):
+        close = nearest(asset, _assets())
+        hint = f"did you mean {close}?" if close else f"the assets are {_known()}"
+        raise Misuse(f"{asset!r} is no asset: {hint}")
 
 
 def recorded_assets(path: Path) -> dict[str | None, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import http.client
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ import click
 import yaml
 
 from commands.serving import keeper
+from commands.serving.short_log import ShortLog
 from resources.lake import CHECKOUT
 
 _PR_SET_PDEATHSIG = 1
@@ -44,13 +47,24 @@ class Service(NamedTuple):
     words: Sequence[str]
 
 
-def serve(checkout: Path, address: str, port: int, lock: int) -> None:
+def serve(
+    checkout: Path,
+    address: str,
+    port: int,
+    lock: int,
+    answered: Callable[[], object],
+    is_verbose: bool = False,
+) -> None:
     """Run the services until a signal asks to stop, or one of them ends.
+
+    answered: called once the web server answers.
+    is_verbose: show the whole log of the services; default False shows its news alone.
 
     Raises click.ClickException where a service ended by itself.
     """
     folder = tempfile.mkdtemp(prefix="gristmill-ui-")
-    with _Group(folder, lock) as group, _stop_signals() as asked_to_stop:
+    log = None if is_verbose else ShortLog()
+    with _Group(folder, lock, log) as group, _stop_signals() as asked_to_stop:
         workspace, code_servers = split_workspace(checkout / "workspace.yaml", Path(folder))
         for service, socket in code_servers:
             group.start(service)
@@ -58,6 +72,9 @@ def serve(checkout: Path, address: str, port: int, lock: int) -> None:
         if not asked_to_stop:
             for service in _front(workspace, address, port):
                 group.start(service, is_front=True)
+            group.wait(partial(_is_any, asked_to_stop.__len__, partial(_answers, address, port)))
+            if not asked_to_stop:
+                answered()
             group.wait(partial(_is_any, asked_to_stop.__len__))
 
 
@@ -127,7 +144,8 @@ def _front(workspace: Path, address: str, port: int) -> tuple[Service, Service]:
 class _Group:
     """Processes that end together: with this one, with the first that ends, or by a signal."""
 
-    def __init__(self, folder: str, lock: int) -> None:
+    def __init__(self, folder: str, lock: int, log: ShortLog | None) -> None:
+        self._log = log
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
         self._front: list[subprocess.Popen[bytes]] = []
@@ -151,6 +169,8 @@ class _Group:
             process.kill()  # where somebody killed the keeper
             process.wait()
         self._keeper.wait()
+        if self._log is not None:
+            self._log.close()
 
     def start(self, service: Service, is_front: bool = False) -> None:
         """Start a service; one in front asks the code servers, so that it ends before them."""
@@ -160,6 +180,8 @@ class _Group:
                 subprocess.Popen(
                     service.words,
                     stdin=subprocess.DEVNULL,
+                    stdout=None if self._log is None else self._log.end,
+                    stderr=None if self._log is None else self._log.end,
                     env=_environment(),
                     process_group=self._keeper.pid,
                     preexec_fn=self._die_with_parent,  # noqa: PLW1509  this process has one thread
@@ -174,11 +196,18 @@ class _Group:
         while not holds():
             for name, process in self._running:
                 if process.poll() is not None:
+                    if self._log is not None:
+                        self._log.say_rest()
                     raise click.ClickException(
                         f"{name} ended ({_how(process.returncode)}), so that all were stopped: "
                         "the lines above say why"
                     )
-            time.sleep(_POLL_SECONDS)
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._log is not None:
+            self._log.drain()
+        time.sleep(_POLL_SECONDS)
 
     def _end_front(self) -> None:
         """Ask the services in front to stop; those that still load their code are killed.
@@ -192,7 +221,7 @@ class _Group:
         while any(process.poll() is None for process in self._front):
             if time.monotonic() > deadline:
                 return
-            time.sleep(_POLL_SECONDS)
+            self._pause()
 
     def _interrupt(self) -> None:
         """Ask the whole group to stop, runs included, and wait until the services have."""
@@ -203,7 +232,7 @@ class _Group:
             if time.monotonic() > deadline:
                 click.echo("some processes do not stop: they are killed", err=True)
                 return
-            time.sleep(_POLL_SECONDS)
+            self._pause()
 
     def _die_with_parent(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -237,6 +266,18 @@ def _stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _answers(address: str, port: int) -> bool:
+    """Whether the web server answers a request."""
+    connection = http.client.HTTPConnection(address, port, timeout=1)
+    try:
+        connection.request("GET", "/server_info")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ import socket
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import dagster as dg
@@ -23,9 +24,15 @@ _REFUSE = other_daemons.refuse_other_daemons
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str, int]]:
-    """Checkout, address and port of what was served."""
+    """Checkout, address and port of what was served; the web server answers at once."""
     calls: list[tuple[Path, str, int]] = []
-    monkeypatch.setattr(services, "serve", lambda *words: calls.append(words[:3]))
+
+    def serve(*words: Any) -> None:
+        calls.append(words[:3])
+        _lock, answered, _is_verbose = words[3:]
+        answered()
+
+    monkeypatch.setattr(services, "serve", serve)
     return calls
 
 

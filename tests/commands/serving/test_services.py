@@ -17,6 +17,7 @@ import yaml
 
 from commands.serving import services
 from commands.serving.services import Service
+from tests.free_port import free_port
 from tests.paths import CHECKOUT
 
 LOCATIONS = """
@@ -33,13 +34,27 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
 pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {child.pid} {os.getpgrp()}")
 time.sleep(100)
 """
+# A web server that is ready at the second request.
+WEB = """
+import http.server, pathlib, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    count = 0
+    def do_GET(self):
+        status = 200 if Handler.count else 503
+        Handler.count += 1
+        with pathlib.Path(sys.argv[2]).open("a") as note:
+            note.write(f"{self.path} {status}\\n")
+        self.send_response(status)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
 SERVE = """
 import os, sys, pathlib
 from commands.serving import services
 words = [sys.executable, "-c", pathlib.Path("stubborn.py").read_text(), sys.argv[1]]
 services._front = lambda *_: [services.Service("the test", words)]
 with services.instance_lock(pathlib.Path("ui.lock")) as lock:
-    services.serve(pathlib.Path.cwd(), "127.0.0.1", 1, lock)
+    services.serve(pathlib.Path.cwd(), "127.0.0.1", 1, lock, lambda: None)
 """
 
 
@@ -58,10 +73,16 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def serve(checkout: Path, monkeypatch: pytest.MonkeyPatch, *started: Service) -> None:
+def serve(
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *started: Service,
+    port: int = 1,
+    answered: Callable[[], object] = lambda: None,
+) -> None:
     monkeypatch.setattr(services, "_front", lambda *_: started)
     with services.instance_lock(checkout / "ui.lock") as lock:
-        services.serve(checkout, "127.0.0.1", 1, lock)
+        services.serve(checkout, "127.0.0.1", port, lock, answered)
 
 
 def gone(process: int) -> bool:
@@ -101,6 +122,37 @@ def test_a_service_that_ends_ends_the_others_and_is_named(
         serve(checkout, monkeypatch, first, second, third)
     until(lambda: all(gone(int(pid)) for pid in note.read_text().split()))
     assert list((checkout / "temporary").iterdir()) == []
+
+
+def test_the_address_is_said_when_the_web_server_answers_and_not_before(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server answers other pages at first, as while it loads."""
+    port, note = free_port(), checkout / "asked"
+    web = Service("the web server", [*python(WEB), str(port), str(note)])
+    seen: list[str] = []
+
+    def answered() -> None:
+        seen.append(note.read_text())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve(checkout, monkeypatch, web, port=port, answered=answered)
+    assert seen == ["/server_info 503\n/server_info 200\n"]
+
+
+def test_the_log_of_a_service_that_ends_is_shown_and_news_alone_before(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        "2026-01-01 10:00:00 +0000 - dagster.daemon - INFO - hidden",
+        f"2026-01-01 10:00:01 +0000 - dagster - DEBUG - packs - {'a' * 36} - 7 - RUN_SUCCESS - Fi",
+    ]
+    talk = f"import sys, time\nprint({lines!r}[0]); print({lines!r}[1], flush=True)\nsys.exit(3)"
+    with pytest.raises(click.ClickException, match=r"the talker ended \(status 3\)"):
+        serve(checkout, monkeypatch, Service("the talker", python(talk)))
+    said = capsys.readouterr()
+    assert said.out == "10:00:01 run aaaaaaaa of packs succeeded\n"
+    assert said.err == f"{lines[0]}\n"
 
 
 def test_a_killed_service_is_named_by_its_signal(
