@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -182,7 +181,6 @@ class _Build:
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
             started = [key for key in plan.together if key not in found]
-            changed = {key: standing.change(asset, key) for key in started if not is_open}
             alone = [key for key in plan.alone if key not in found]
             for some, together in ((started, True), (alone, False)):
                 outcomes = self._graph.materialize(
@@ -195,8 +193,7 @@ class _Build:
                     values=self._values,
                 )
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
-                    judged = failures.judged(asset, outcome)
-                    found[key] = replace(judged, changed=changed.get(key, ""))
+                    found[key] = failures.judged(asset, outcome)
             self.outcomes += (found[key] for key in keys)
             if started or alone:
                 # A drop may depend on artifacts that were just built, as a pool on its packs.

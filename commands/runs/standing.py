@@ -20,13 +20,11 @@ from commands.runs.table import Outcome
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record
-from gristmill.publish.publish import NOT_PUBLISHED, reason_to_build, standing_record
+from gristmill.publish.publish import reason_to_build, standing_record
 from gristmill.run import interrupts
 from gristmill.run.progress import SILENT, Progress
 from resources.lake import Lake
 
-_UNKNOWN: Final = "its run finds out"
-_NOT_SHOWN: Final = "its page is not current"
 FAILED: Final = "FAILED"
 """Status of a partition whose last run failed before it was built, as pages have it."""
 
@@ -88,13 +86,8 @@ class Standing:
         key: of the partition.
         """
         build = definitions.build_of(asset.to_user_string(), self._lake, key)
-        reason = reason_to_build(build) if build is not None else _UNKNOWN
-        return reason or _NOT_SHOWN
-
-    def change(self, asset: dg.AssetKey, key: str | None) -> str:
-        """Returns what changed since a partition was published; empty where it never was."""
-        reason = self.reason(asset, key)
-        return "" if reason in (NOT_PUBLISHED, _UNKNOWN, _NOT_SHOWN) else reason
+        reason = reason_to_build(build) if build is not None else "its run finds out"
+        return reason or "its page is not current"
 
     def _compare(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -46,7 +46,7 @@ class Outcome:
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
     not_checked: the rules that its config leaves to the readers, in one line; empty for none.
-    changed: why it was built again; empty where it was not, or where nobody compared.
+    changed: what is built otherwise than before by its config, a line for each field.
     """
 
     asset: str
@@ -60,7 +60,7 @@ class Outcome:
     error: str = ""
     account: str = ""
     not_checked: str = ""
-    changed: str = ""
+    changed: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -95,11 +95,9 @@ def show(
     for item in listed:
         for line in filter(None, (item.account, item.not_checked)):
             say(f"{shown_text(item.target)}: {shown_text(line)}")
-    for line in _named_once(
-        (item, "built again", item.changed) for item in outcomes if item.status == "built"
-    ):
-        say(line)
-    for line in _named_once((item, item.status, item.reason) for item in outcomes):
+        for line in item.changed:
+            say(f"{shown_text(item.target)}: config changed: {shown_text(line)}")
+    for line in _reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))
 
@@ -124,17 +122,17 @@ def _summary(outcomes: Sequence[Outcome], seconds: float, named: bool) -> str:
     return f"{count['built']} built in {seconds:.1f} s{others}; `gristmill ui` shows them"
 
 
-def _named_once(given: Iterable[tuple[Outcome, str, str]]) -> Iterator[str]:
-    """Lines of reasons, each with a word for it; partitions of an asset with one share a line."""
+def _reasons(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Lines for what was not built; partitions of an asset with one reason share a line."""
     together: dict[tuple[str, str, str], list[Outcome]] = {}
-    for item, status, reason in given:
-        if reason:
-            together.setdefault((item.asset, status, reason), []).append(item)
+    for item in outcomes:
+        if item.reason:
+            together.setdefault((item.asset, item.status, item.reason), []).append(item)
     for (asset, status, reason), items in together.items():
         names = [shown_text(item.partition) for item in items[:_MOST_NAMED] if item.partition]
         more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
         target = " ".join(filter(None, (asset, ", ".join(names)))) + more
-        colour = {"failed": "red", "built again": "default"}.get(status, "yellow")
+        colour = "red" if status == "failed" else "yellow"
         yield f"[{colour}]{status}[/] {target}: {shown_lines(reason)}"
 
 

@@ -49,12 +49,9 @@ from gristmill.run.progress import SILENT, Progress
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
-NOT_PUBLISHED = "not published"
-"""The reason to build what was never published: see `reason_to_build`."""
 
 
 __all__ = [
-    "NOT_PUBLISHED",
     "Attempt",
     "Build",
     "DiskFull",
@@ -138,7 +135,7 @@ def reason_to_build(build: Build) -> str:
         return "a build of it was ended before its end"
     standing = _standing_record(build)
     if standing is None:
-        return NOT_PUBLISHED
+        return "not published"
     if not build.made(standing):
         return "; ".join(build.changes(standing))
     if any((build.root / path).exists() for path in build.deletes):
