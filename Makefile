@@ -29,7 +29,7 @@ COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 
 	--config-file requirements/uv.toml --custom-compile-command "make lock" $(UPGRADE)
 ENVIRONMENT := pyproject.toml requirements/environment.in
 
-.PHONY: run ui test pictures fuzz soak bench lint install engines lock clean help
+.PHONY: run ui docs test pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -38,6 +38,9 @@ run: $(RUN)	## install what running needs, write samples, build everything
 
 ui: $(RUN)	## serve the instance at http://127.0.0.1:3000; PORT=3001 chooses another port
 	$(BIN)/gristmill ui --port $(PORT)
+
+docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /docs/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 test: lint	## lint, types and tests (installs torch, too)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
