@@ -35,6 +35,7 @@ ARTICLE = re.compile(r"<article.*?>(.*?)</article>", re.DOTALL)
 SHOWN = re.compile(r"<(li|tr|td|th|pre|h[1-6]|ul|ol|blockquote|img|em|strong|code)\b")
 LINK = re.compile(r'<a\b[^>]* href="([^"]*)"')
 ASKED_FOR = re.compile(r'<(?:link|script|img|source|iframe)\b[^>]* (?:href|src)="([^"]*)"')
+HEADING = re.compile(r'<h[1-6] id="([^"]*)"')
 ANCHOR = re.compile(r' (?:id|name)="?([^"> ]+)')
 
 
@@ -118,6 +119,11 @@ def html_of(site: Path, page: str) -> Path:
     return site / page.replace("README", "index").replace(".md", ".html")
 
 
+def shown_in(html: str) -> Counter[str]:
+    """How often each kind of element is in a page, and each anchor of a heading."""
+    return Counter([*SHOWN.findall(html), *HEADING.findall(html)])
+
+
 def dead_links(site: Path) -> list[tuple[str, str]]:
     """The links between pages that lead to no file, or to no place in it."""
     anchors: dict[Path, set[str]] = {}
@@ -156,13 +162,13 @@ def test_no_page_asks_another_host_for_anything(site: Path) -> None:
 
 @pytest.mark.slow
 def test_the_site_shows_what_a_page_shows_by_itself(site: Path) -> None:
-    """Two readers of Markdown take the same lists, tables and blocks from it."""
+    """Two readers of Markdown take the same lists, tables, blocks and anchors from it."""
     other = {}
     for page in listed(DOCS):
-        alone = Counter(SHOWN.findall(docs_pages.rendered((DOCS / page).read_text())))
+        alone = shown_in(docs_pages.rendered((DOCS / page).read_text()))
         found = ARTICLE.search(text_of(html_of(site, page)))
         assert found is not None, page
-        on_site = Counter(SHOWN.findall(found[1]))
+        on_site = shown_in(found[1])
         if alone != on_site:
             other[page] = (alone - on_site, on_site - alone)
     assert other == {}
