@@ -33,7 +33,7 @@ ifeq ($(shell grep -lsxF "$(CURDIR)" .venv/lib/python3*/site-packages/__editable
 .PHONY: $(RUN)
 endif
 
-.PHONY: run setup ui test pictures fuzz soak bench lint install engines lock clean help
+.PHONY: run setup ui docs test pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -44,6 +44,9 @@ setup: $(RUN)	## install what running needs
 
 ui: $(RUN)	## serve the instance at http://127.0.0.1:3000; PORT=3001 chooses another port
 	$(BIN)/gristmill ui --port $(PORT)
+
+docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /docs/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 test: lint	## lint, types and tests (installs torch, too)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"

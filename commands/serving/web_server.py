@@ -31,8 +31,8 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
     def build_routes(self) -> list[BaseRoute]:
         """Returns the routes; the first that fits a path answers."""
         root = Lake().root
-        pages = Route("/docs/{path:path}", docs_pages.page)
-        return [pages, *browse_routes(root, root / KEEP), *super().build_routes()]  # type: ignore[no-untyped-call]
+        pages = [Route(path, docs_pages.page) for path in ("/docs", "/docs/{path:path}")]
+        return [*pages, *browse_routes(root, root / KEEP), *super().build_routes()]  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

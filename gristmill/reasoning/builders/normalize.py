@@ -155,6 +155,7 @@ _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 class NormalizeSummary(Summary):
     """What was normalised.
 
+    records: that were written.
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
