@@ -275,6 +275,15 @@ def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version: str, wheel: Path) -> None:
+    words = ["install", "-q", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+    words += ["--python-version", version, "--target", str(wheel.parent / version)]
+    words += ["--find-links", str(wheel.parent), PROJECT["name"]]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+
+
+@pytest.mark.slow
 def test_the_wheel_holds_the_library_alone(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name) for name in archive.namelist()}
