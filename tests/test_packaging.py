@@ -108,7 +108,7 @@ def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
 # --- the installer -----------------------------------------------------------
 
 
-def test_uv_takes_packages_from_where_pip_is_told_to() -> None:
+def test_uv_takes_packages_from_where_pip_takes_them() -> None:
     listed = """
 global.index-url='https://one.example/simple'
 global.extra-index-url='https://two.example/simple\\nfile:///packages'
