@@ -108,7 +108,7 @@ def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
 # --- the installer -----------------------------------------------------------
 
 
-def test_uv_takes_packages_from_where_pip_is_told_to() -> None:
+def test_uv_takes_packages_from_where_pip_takes_them() -> None:
     listed = """
 global.index-url='https://one.example/simple'
 global.extra-index-url='https://two.example/simple\\nfile:///packages'
@@ -272,6 +272,15 @@ def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
     }
     assert {"gristmill", *(name_of(line) for line in PROJECT["dependencies"])} <= chosen
     assert not chosen & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version: str, wheel: Path) -> None:
+    words = ["install", "-q", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+    words += ["--python-version", version, "--target", str(wheel.parent / version)]
+    words += ["--find-links", str(wheel.parent), PROJECT["name"]]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
 
 
 @pytest.mark.slow
