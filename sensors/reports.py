@@ -47,7 +47,7 @@ def arrival_events(
     tags = {DATA_VERSION: arrival.signature}
     events: list[dg.AssetMaterialization | dg.AssetObservation] = []
     for key in partitions:
-        seen = {"asset_key": inbox.raw_drop, "partition": key, "tags": tags}
+        seen: dict[str, Any] = {"asset_key": inbox.raw_drop, "partition": key, "tags": tags}
         events += [
             dg.AssetObservation(**seen, description=VERSION_SEEN),
             dg.AssetMaterialization(**seen, metadata=metadata),
