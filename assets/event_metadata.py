@@ -172,17 +172,7 @@ def event_metadata(
             Asked(record.artifact, record.asset, record.partition or "").address("rows")
         ),
     }
-    if published.account:
-        metadata["account"] = plain(published.account, _NOTES_BYTES)
-    if published.not_checked:
-        metadata["not checked"] = plain(published.not_checked, _NOTES_BYTES)
-    if published.notes:
-        notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
-        metadata["notes"] = dg.MetadataValue.md(notes)
-    if changed := choices.change_lines(published):
-        lines = markdown.shortened(markdown.bullets(map(markdown.escape, changed)), _NOTES_BYTES)
-        metadata["config changed"] = dg.MetadataValue.md(lines)
-    metadata |= _rows(published)
+    metadata |= _notes(published) | _rows(published)
     previewed = preview_of(published)
     if shared := set(previewed) & set(record.counts):
         raise ValueError(
@@ -215,6 +205,21 @@ def event_metadata(
     metadata["provenance"] = dg.MetadataValue.json(whole)
     # The first row is seen on the overview without scrolling.
     return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
+
+
+def _notes(published: Published) -> dict[str, Any]:
+    """What became of the drop, what nobody checked, what is to be known, what the config changed."""
+    found: dict[str, Any] = {}
+    if published.account:
+        found["account"] = plain(published.account, _NOTES_BYTES)
+    if published.not_checked:
+        found["not checked"] = plain(published.not_checked, _NOTES_BYTES)
+    changed = map(markdown.escape, choices.change_lines(published))
+    for title, lines in (("notes", published.notes), ("config changed", list(changed))):
+        if lines:
+            text = markdown.shortened(markdown.bullets(lines), _NOTES_BYTES)
+            found[title] = dg.MetadataValue.md(text)
+    return found
 
 
 def _rows(published: Published) -> dict[str, Any]:

@@ -28,7 +28,7 @@ FAILURES = {
 COMMANDS = {
     "Begin": ["samples", "tokenizers", "drop", "fetch"],
     "Build": ["materialize", "ui", "build", "parts"],
-    "Look": ["ls", "show", "trace", "audit"],
+    "Look": ["ls", "show", "browse", "trace", "audit"],
     "Check": ["verify", "doctor", "metrics"],
     "Share": ["push", "pull", "stage"],
     "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],

@@ -82,7 +82,7 @@ class Shelf:
         return tables_of(place, asked.asset or None, _shared(place, asked.partition))
 
     def table(self, asked: Asked) -> Table:
-        """The table that an address names, opened anew where the artifact was published since.
+        """The table that an address names, opened again where the artifact was published since.
 
         Raises NoArtifact where the address leads to none, GristmillError where it has no such table
         or cannot be read.

@@ -221,7 +221,7 @@ def test_what_an_address_cannot_mean_is_refused(given: list[tuple[str, str]], re
         asked("x", given)
 
 
-def test_a_table_is_opened_anew_once_its_artifact_is_published_again(
+def test_a_table_is_opened_again_once_its_artifact_is_published_again(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Path] = []

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 import uvicorn
-from commands.serving.local_requests import LocalRequests
+from gristmill.browse.web.local_requests import LocalRequests
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route

@@ -67,8 +67,8 @@ def test_a_problem_is_shown_with_the_lines_below_it() -> None:
     quiet = sensor("Checking for new runs for sensor: chess_drops")
     found = shown(quiet, "dropped", problem, "Traceback", "", quiet, "dropped")
     assert found == ["01:44:28 Thread died", "Traceback"]
-    told = f"__ASSET_JOB - {RUN} - a__b - reveal__test: not built: its terms forbid it"
-    assert shown(line("dagster", "WARNING", told)) == [
+    message = f"__ASSET_JOB - {RUN} - a__b - reveal__test: not built: its terms forbid it"
+    assert shown(line("dagster", "WARNING", message)) == [
         "01:44:28 run 9a4f7063 a__b - reveal__test: not built: its terms forbid it"
     ]
     follows = f"__ASSET_JOB - {RUN} - a__b - Dependencies for step a__b failed: ['a__a']."
