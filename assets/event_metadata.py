@@ -208,7 +208,7 @@ def event_metadata(
 
 
 def _notes(published: Published) -> dict[str, Any]:
-    """What became of the drop, what nobody checked, what is to be known, what the config changed."""
+    """What became of the drop, what nobody checked, notes, and what the config changed."""
     found: dict[str, Any] = {}
     if published.account:
         found["account"] = plain(published.account, _NOTES_BYTES)

@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 import pytest
 import uvicorn
-from gristmill.browse.web.local_requests import LocalRequests
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -25,6 +24,7 @@ from assets.groups import GROUPS
 from bench.servers import plain_environment
 from commands.serving import docs_pages
 from commands.serving.docs_site import PACKAGES, navigation
+from gristmill.browse.web.local_requests import LocalRequests
 from tests.architecture.test_public_names import PUBLIC
 from tests.e2e.browser import opened
 from tests.free_port import free_port
