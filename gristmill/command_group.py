@@ -85,6 +85,10 @@ class CommandGroup(click.Group):
                 raise click.UsageError(f"{error.message} {hint}", error.ctx) from error
             raise
         except (GristmillError, OSError) as error:
+            if isinstance(error, NotADirectoryError):
+                raise click.ClickException(
+                    f"{plain(str(error.filename))}: a file is above it in this path: name a folder"
+                ) from error
             if isinstance(error, OSError) and not is_of_machine(error):
                 raise
             raise click.ClickException(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from gristmill.browse.columns import series
 from gristmill.browse.source import Looked, Place, Record, type_of
-from gristmill.browse.table import NotCounted, Raw, Type
+from gristmill.browse.table import Raw, StillCounting, Type
 from gristmill.contract import BadInput, GristmillError
 from gristmill.untrusted.files import opened
 from gristmill.untrusted.json_text import has_more_values, is_deeper
@@ -102,7 +102,7 @@ class Lines:
         return self._passed.row if self._done else self._rows
 
     def read(self, start: int, count: int, seconds: float) -> list[Record]:
-        """Rows from a number on; fewer at the end. Raises NotCounted after `seconds`."""
+        """Rows from a number on; fewer at the end. Raises StillCounting after `seconds`."""
         place = self._find(start, time.monotonic() + seconds)
         found: list[Record] = []
         while place is not None and len(found) < count:
@@ -225,7 +225,7 @@ class Lines:
             while not self._done and self._passed.row <= number:
                 self._pass(self._passed, self._bounds(self._passed.byte))
                 if not self._done and self._passed.row <= number and time.monotonic() > until:
-                    raise NotCounted(self.file, self._passed.byte / self._size)
+                    raise StillCounting(self.file, self._passed.byte / self._size)
             if self._done and number >= self._passed.row:
                 return None
         place = Place(number - number % EVERY, self._places[number // EVERY])

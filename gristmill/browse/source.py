@@ -69,7 +69,7 @@ class Source(Protocol):
         """The number of rows, None where it is not known yet."""
 
     def read(self, start: int, count: int, seconds: float) -> Sequence[Record]:
-        """Rows from a number on; fewer at the end. Raises NotCounted, and BadInput for damage."""
+        """Rows from a number on; fewer at the end. Raises StillCounting, BadInput."""
 
     def look(self, begin: Place, where: Where) -> Iterator[Looked]:
         """Look through the rows from a place on, some at a time. Raises BadInput for damage."""

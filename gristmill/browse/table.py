@@ -21,7 +21,7 @@ SECONDS: Final = 2.0
 """How long one answer looks for rows, by default."""
 
 
-class NotCounted(GristmillError):
+class StillCounting(GristmillError):
     """A row is asked for by its number, and the lines before it are not counted yet.
 
     Ask again: each time goes on where the last one stopped.
@@ -172,8 +172,8 @@ class Table:
 
         seconds: how long lines may be counted to find the place.
 
-        Raises NotCounted where that was too short, and GristmillError where a file is damaged as a
-        whole. A single bad row has `Row.error`.
+        Raises StillCounting where that was too short, and GristmillError where a file is damaged
+        as a whole. A single bad row has `Row.error`.
         """
         raise NotImplementedError
 

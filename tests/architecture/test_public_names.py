@@ -55,7 +55,7 @@ PUBLIC = {
         "Column",
         "Filter",
         "Found",
-        "NotCounted",
+        "StillCounting",
         "Picture",
         "Query",
         "Raw",

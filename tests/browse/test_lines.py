@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.browse import Column, Filter, NotCounted, Query
+from gristmill.browse import Column, Filter, Query, StillCounting
 from gristmill.browse import lines as module
 from gristmill.browse.lines import EVERY, Form, Lines, csv_table, json_row, jsonl
 from gristmill.browse.source import Place
@@ -64,7 +64,7 @@ def test_the_first_page_counts_nothing_and_a_late_one_goes_on_where_the_time_end
         try:
             rows = source.read(990, 5, 0)
             break
-        except NotCounted as error:
+        except StillCounting as error:
             assert 0 < error.done < 1
             tries += 1
     assert [row.number for row in rows] == [990, 991, 992, 993, 994]

@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gristmill.browse.table import RULES, NotCounted, Row, Token
+from gristmill.browse.table import RULES, Row, StillCounting, Token
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown
@@ -97,7 +97,7 @@ class _Pages:
         path = request.path_params.get("path", "")
         try:
             return page(asked(path, request.query_params.multi_items()))
-        except NotCounted as error:
+        except StillCounting as error:
             # The count goes on where it stopped, each time that the page is asked for.
             page_shown = self._page("wait.html", done=error.done)
             page_shown.headers["Refresh"] = "1"

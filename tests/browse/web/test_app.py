@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from gristmill.browse import Column, Filter, Found, Picture, Query, Raw, Row, Table, Token
-from gristmill.browse.table import NotCounted
+from gristmill.browse.table import StillCounting
 from gristmill.browse.web import shelf
 from gristmill.browse.web.app import application
 from gristmill.browse.web.asked import Asked, asked
@@ -40,7 +40,7 @@ class Hostile(Table):
     def rows(self, start: int, count: int, seconds: float = 2) -> list[Row]:
         """Rows by number."""
         if self.wait:
-            raise NotCounted(self.file, 0.25)
+            raise StillCounting(self.file, 0.25)
         return [self._row(number) for number in range(start, min(start + count, COUNT))]
 
     def find(self, query: Query, token: str = "", most: int = 25, seconds: float = 2) -> Found:
