@@ -72,11 +72,11 @@ def _visible(text: object) -> object:
 
 
 def _cell(value: object, most: int = 160) -> str:
-    """A cell as text of at most `most` characters."""
+    """A cell as text of at most `most` characters; its lines stay."""
     if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return printable(text if len(text) <= most else f"{text[: most - 1]}…")
+    return str(_visible(text if len(text) <= most else f"{text[: most - 1]}…"))
 
 
 def _image(svg: str) -> str:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from gristmill.browse import Column, Filter, Found, Picture, Query, Raw, Row, Table, Token
 from gristmill.browse.table import StillCounting
-from gristmill.browse.web import shelf
+from gristmill.browse.web import app, shelf
 from gristmill.browse.web.app import application
 from gristmill.browse.web.asked import Asked, asked
 from gristmill.contract import GristmillError
@@ -240,3 +240,9 @@ def test_a_table_is_opened_again_once_its_artifact_is_published_again(
     (place / "provenance.json").write_text("{}")
     artifacts.table(wanted)
     assert len(opened) == 2
+
+
+def test_a_cell_keeps_its_lines_and_shows_no_other_character_that_cannot_be_seen() -> None:
+    assert app._cell("a\nb\x07") == "a\nb\N{REPLACEMENT CHARACTER}"
+    assert app._cell("a\nbcd", 4) == "a\nb…"
+    assert (app._cell(None), app._cell(0.1), app._cell(7)) == ("", "0.1", "7")
