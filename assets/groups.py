@@ -70,8 +70,7 @@ def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
     return spec.replace_attributes(
         description=(
             f"{group.subject}: {spec.description}\n\n"
-            f"More: [docs/{group.page}]({place}), which `gristmill ui` serves. "
-            f"What the rows of an event mean: [docs/{NUMBERS}]({numbers})."
+            f"More: [docs/{group.page}]({place}), and [what the rows mean]({numbers})."
         ),
         metadata={
             **spec.metadata,

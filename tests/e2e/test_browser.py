@@ -5,6 +5,8 @@ The tests are one visit: they share an instance. Their pages are the pictures of
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from gristmill.svg import OVERVIEW, WIDEST
 from tests.e2e import browser
 from tests.e2e.live_instance import RUNNING, LiveInstance, drop, until
+from tests.free_port import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +59,19 @@ def served(
     started = LiveInstance(tmp_path_factory.mktemp("browser").resolve(), root=root)
     yield started
     started.server.stop()
+
+
+@pytest.fixture(scope="module")
+def browsed(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address at which `gristmill browse` serves the sample data."""
+    root = request.getfixturevalue("sample_root").root
+    command = [sys.executable, "-m", "gristmill.cli", "browse", str(root)]
+    with subprocess.Popen(
+        [*command, "--port", str(free_port())], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().removeprefix("open ").strip()
+        server.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +189,8 @@ def test_no_picture_is_cut_off_in_its_dialog(
         ("puzzles/sudoku", "rows"),
     ],
 )
-def test_rows_of_each_family_are_browsed(
-    page: Any, served: LiveInstance, asset: str, address: str
-) -> None:
-    go(page, served, f"browse/?asset={asset}", "artifact")
+def test_rows_of_each_family_are_browsed(page: Any, browsed: str, asset: str, address: str) -> None:
+    page.goto(f"{browsed}?asset={asset}")
     page.locator(f".list a[href*='{address}']").first.click()
     page.get_by_text("rows 0 to").wait_for()
     assert page.locator(".rows img").first.evaluate(SEEN)["loaded"]
