@@ -64,7 +64,7 @@ def served(
 @pytest.fixture(scope="module")
 def browsed(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address at which `gristmill browse` serves the sample data."""
-    root = request.getfixturevalue("sample_root").root
+    root = request.getfixturevalue("sample_root").data
     command = [sys.executable, "-m", "gristmill.cli", "browse", str(root)]
     with subprocess.Popen(
         [*command, "--port", str(free_port())], stdout=subprocess.PIPE, text=True
