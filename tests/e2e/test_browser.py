@@ -196,17 +196,18 @@ def test_rows_of_each_family_are_browsed(page: Any, browsed: str, asset: str, ad
     page.goto(f"{browsed}?asset={asset}")
     page.locator(f".list a[href*='{address}']").first.click()
     page.get_by_text("rows 0 to").wait_for()
-    assert page.locator(".rows img").first.evaluate(SEEN)["loaded"]
+    # Rejected, the test fails: the picture is none.
+    page.locator(".rows img").first.evaluate("image => image.decode()")
     if asset == "macroxue/pack":
         browser.keep(page, "browser")
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".rows th a").first.click()
-    page.keyboard.press("n")
-    page.get_by_role("heading", name="Row 1").wait_for()
-    page.keyboard.press("t")
-    page.get_by_text("In the artifact").wait_for()
-    page.keyboard.press("u")
+    # A key that is pressed before the script of a page runs is lost.
+    for heading, key in (("Row 0", "n"), ("Row 1", "t"), ("Where", "u")):
+        page.get_by_role("heading", name=heading).first.wait_for()
+        page.wait_for_load_state("load")
+        page.keyboard.press(key)
     page.get_by_role("heading", name="Row 1").wait_for()
 
 
