@@ -38,7 +38,7 @@ def test_an_asset_says_what_it_is_about_and_where_to_read_more(
         page = spec.metadata[PAGE]
         assert page == dg.MetadataValue.url(f"/docs/{group.page}")
         assert f"[docs/{group.page}](/docs/{group.page})" in str(spec.description)
-        assert "[docs/numbers.md](/docs/numbers.md)" in str(spec.description)
+        assert "[what the rows mean](/docs/numbers.md)" in str(spec.description)
 
 
 def test_assets_of_one_name_differ_in_what_the_graph_shows(specs: list[dg.AssetSpec]) -> None:
