@@ -70,7 +70,8 @@ def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
     return spec.replace_attributes(
         description=(
             f"{group.subject}: {spec.description}\n\n"
-            f"More: [docs/{group.page}]({place}), and [what the rows mean]({numbers})."
+            f"More: [docs/{group.page}]({place}), and [what the rows mean]({numbers}); "
+            "`gristmill ui` serves both."
         ),
         metadata={
             **spec.metadata,

@@ -83,10 +83,10 @@ def _refuse_unknown_asset(asset: str) -> None:
     """Raises UsageError for the key of no asset, with the nearest."""
     from gristmill import families
     from gristmill.settings.fields import nearest
-    from gristmill.vocabularies.pinned import GPT2, O200K
+    from gristmill.vocabularies.pinned import VOCABULARIES
 
     keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
-    keys += [f"tokenizers/{vocabulary.name}" for vocabulary in (GPT2, O200K)]
+    keys += [f"tokenizers/{vocabulary.name}" for vocabulary in VOCABULARIES]
     if asset not in keys:
         close = nearest(asset, keys)
         hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"

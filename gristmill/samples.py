@@ -40,7 +40,7 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
     """
     drops, note, taken = data_root / "drops", _read(data_root), taken_places(data_root)
     writers = _writers()
-    with current_progress().stage("write samples", "files", len(writers)) as stage:
+    with current_progress().stage("write samples", "drops", len(writers)) as stage:
         for name, write in writers.items():
             stage.advance(1)
             path = drops / name

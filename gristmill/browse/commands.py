@@ -38,7 +38,8 @@ def browse(path: Path, port: int) -> None:
         from gristmill.browse.web.app import serve
     except ModuleNotFoundError as error:
         raise GristmillError(
-            f"the pages need the extra `browse`: pip install 'gristmill[browse]' ({error})"
+            "the pages need the extra `browse`: in the checkout of Gristmill, run "
+            f'pip install -e ".[browse]" ({error})'
         ) from error
 
     root = path.absolute()
