@@ -16,7 +16,13 @@ from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
-from gristmill.reasoning.config import AlignConfig, NormalizeConfig, ReportConfig, TokenizeConfig
+from gristmill.reasoning.config import (
+    AlignConfig,
+    CorpusConfig,
+    NormalizeConfig,
+    ReportConfig,
+    TokenizeConfig,
+)
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
 from gristmill.reasoning.format.published import (
@@ -58,6 +64,8 @@ def normalized_build(wanted: Wanted) -> Build:
     corpus, split = corpus_and_split(key)
     folder, files, account = ready.files_of(root, corpus, split)
     config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
+    if corpus.table or corpus.version != "1":
+        config = CorpusConfig(**vars(config), corpus=corpus.table, version=corpus.version)
     links = root.link_rule()
     inputs = ready.split_inputs(root, files, key)
 
