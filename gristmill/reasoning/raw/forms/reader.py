@@ -104,7 +104,20 @@ class _Values:
         extras = self._extras()
         if cot is None and extras is None and answer is not None:
             get = answer
-            return lambda row: Record(question(row), _plain(get(row)), None, (), None, shape)
+            name = self._form.values["question"]
+            if not isinstance(name, str) or "." in name:
+                return lambda row: Record(question(row), _plain(get(row)), None, (), None, shape)
+
+            def pair(row: Row) -> Record:
+                asked, said = row.get(name), get(row)
+                # Without a call for the texts that stay as they are: nearly all of them.
+                if type(asked) is not str or "\r" in asked or asked[:1] == _MARK:
+                    asked = text(asked)
+                if type(said) is not str or "\r" in said or said[:1] == _MARK:
+                    said = text(said)
+                return Record(asked, said, None, (), None, shape)
+
+            return pair
 
         def read(row: Row) -> Record:
             made, steps = (None, None) if cot is None else chain(cot(row))
