@@ -31,7 +31,7 @@ from resources.lake import Lake
     help="With --artifacts: remove what was made from these, too, as a pool.",
 )
 def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> None:
-    """Forget the drop KEY that is gone, and its partition.
+    """Forget the drop KEY whose raw files are gone, and its partition.
 
     Refused while the drop is still there: the sensor would add the partition again. Artifacts
     that were built from the drop stay, unless --artifacts is given. That is refused where others

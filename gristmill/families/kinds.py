@@ -93,6 +93,8 @@ class Kind:
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
+    listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
+        built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
     partitions: name of its partitions; "" for an asset without any.
     file: the file that says how a partition is built; default: there is none.
@@ -105,6 +107,7 @@ class Kind:
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
+    listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"
     file: PartitionFile | None = None

@@ -39,6 +39,8 @@ class AlignSummary(Summary):
 
     examples: rows of the alignment, one for each row of the index.
     aligned, no_steps: rows with a step, and without.
+    spans: ranges of all rows.
+    rules: rows by the name of their rule.
     explicit, regex, heuristic: rows by the kind of their rule.
     verified, wrong: rows by the verdict of an audit.
     low_confidence: rows with a confidence below 0.9.

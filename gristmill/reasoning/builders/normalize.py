@@ -166,6 +166,7 @@ _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 class NormalizeSummary(Summary):
     """What was normalised.
 
+    records: that were written.
     raw_rows: that were read: those of records, of rejected, and of records of several rows
         (`grouped`, which made `from_groups` records or rejected ones).
     with_cot: records whose chain of thought is not blank.

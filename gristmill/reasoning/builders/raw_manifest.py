@@ -32,6 +32,8 @@ _SHAPES: Final = "shapes/"
 class RawManifestSummary(Summary):
     """Sums over the manifest.
 
+    corpora, splits: that the manifest lists.
+    records: of all splits.
     rejected: raw records that were refused.
     """
 

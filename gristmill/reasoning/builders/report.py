@@ -115,7 +115,14 @@ _COUNTS: Final[Mapping[str, Mapping[str, str]]] = {
 class ReportSummary(Summary):
     """What was reported.
 
-    breaches: what drifted too far. invariance_breaches: perturbations that change too much.
+    splits: that the report has.
+    examples: of all splits.
+    total_tokens: tokens of texts of all splits.
+    breaches: what drifted too far.
+    invariance_breaches: perturbations that change too much.
+    warnings: what a person should look at.
+    alignment_coverage: share of the examples with a step, by split.
+    mean_confidence: of the alignment, by split.
     """
 
     splits: int

@@ -226,14 +226,32 @@ def shards_figures(published: Published) -> Figures:
 def licence_figures(published: Published) -> Figures:
     """The corpora of the raw manifest with source, licence and records."""
     manifest: dict[str, Any] = json.loads((published.folder / names.MANIFEST).read_bytes())
-    rows = []
+    rows, counted = [], Counter[str]()
     for name, entry in manifest.items():
         licence = Licence(**entry["licence"])
         records = sum(file["records"] for file in entry["files"].values())
+        counted[name] = records
         cells = (allowed(licence.training_allowed), allowed(licence.redistributable))
         rows.append((name, str(entry["hf_path"]), f"{records:,}", licence_text(licence), *cells))
     headers = ("corpus", "source", "records", "licence", "training", "redistribution")
-    return {"sources and licences": markdown.table(headers, rows, "llrlll")}
+    return {
+        "picture": _by_corpus("Records", counted),
+        "sources and licences": markdown.table(headers, rows, "llrlll"),
+    }
+
+
+def manifest_figures(published: Published) -> Figures:
+    """The tokens of the manifest of all shards by corpus, without padding, as a picture."""
+    counted: Counter[str] = Counter()
+    for shard in json.loads((published.folder / names.MANIFEST).read_bytes()):
+        counted[shard["dataset"]] += shard["text_tokens"]
+    return {"picture": _by_corpus("Tokens", counted)}
+
+
+def _by_corpus(what: str, counted: Counter[str]) -> str:
+    """The five largest corpora as a picture for the overview of the asset."""
+    title = f"{what} by corpus" if len(counted) <= 5 else f"{what}: five of {len(counted)} corpora"
+    return markdown.inline_image(title, small_shares(title, counted.most_common(5)))
 
 
 def source_table(corpus: Corpus) -> str:
