@@ -98,7 +98,7 @@ class Corpus:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
-    apart: str | None = None
+    apart: Mapping[str, str] | None = None
     headerless: Mapping[str, Any] | None = None
     evidence: tuple[str, ...] = ()
     keep: tuple[Mapping[str, Any], ...] = ()

@@ -268,7 +268,9 @@ def _check_configurations(names: Sequence[str], corpus: Corpus, drop: Path) -> N
     """Raise BadInput where names of one split are of two configurations with the same questions."""
     if corpus.apart is None:
         return
-    pattern = re.compile(rf"(?<![a-z]){re.escape(corpus.apart)}(?![a-z])", re.IGNORECASE)
+    (kind, mark), *_ = corpus.apart.items()
+    bound = "(?<![a-z]){}(?![a-z])" if kind == "word" else "{}"
+    pattern = re.compile(bound.format(re.escape(mark)), re.IGNORECASE)
     others = [name for name in names if pattern.search(name)]
     if others and len(others) < len(names):
         first = next(name for name in names if name not in others)

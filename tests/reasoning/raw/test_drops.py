@@ -281,6 +281,11 @@ def test_data_files_in_one_folder_or_in_one_for_each_split_are_read(
             ["MetaMathQA-395K.json", "MetaMathQA-40K.json"],
             "MetaMathQA-40K.json: is another configuration",
         ),
+        (
+            "reasoning_traces",
+            ["MetaMath395k.json", "MetaMath40k.json"],
+            "MetaMath40k.json: is another configuration",
+        ),
     ],
 )
 def test_a_drop_whose_folders_or_configurations_are_not_clear_is_refused(
