@@ -227,10 +227,12 @@ PARTITIONS: Final = tuple(
 )
 """Keys of their partitions: `<corpus>__<split>`."""
 
-_NAME: Final = r"[a-z0-9](?:_?[a-z0-9]){0,39}"
+_NAME, _SPLIT = r"[a-z0-9](?:_?[a-z0-9]){0,39}", "[a-z0-9]{1,40}"
 NAME: Final = re.compile(_NAME)
-"""The name of a corpus or of a split: lower case, digits, and single `_` inside."""
-_KEY: Final = re.compile(f"{_NAME}__{_NAME}")
+"""The name of a corpus: lower case, digits, and single `_` inside."""
+SPLIT: Final = re.compile(_SPLIT)
+"""The name of a split: without `_`, so that the id of an example says which part is the split."""
+_KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 
 def is_key(partition: str) -> bool:

@@ -34,7 +34,7 @@ class Drawn(NamedTuple):
     """The last of the numbers that a cap keeps, and how many records with that number it keeps."""
 
     number: float
-    count: int
+    records: int
 
 
 class Rules:
@@ -60,9 +60,9 @@ class Rules:
         by = (corpus.split or {}).get("by")
         self._by = None if by is None else self._value("split", by, names)
         self.columns = names.columns
-        self._cap = (corpus.sample or {}).get("cap")
+        self._cap: int | None = (corpus.sample or {}).get("cap")
         self._least: list[float] = []
-        self._wanted_last, self._ties = last, last.count if last else 0
+        self._wanted_last, self._ties = last, last.records if last else 0
         self.is_empty = not (corpus.dedup or corpus.sample or corpus.split)
 
     def _value(self, rule: str, name: str, names: Names) -> Callable[[Row, Record], Any]:
@@ -103,18 +103,18 @@ class Rules:
             if number >= (share := self._sample.get("share", 1.0)):
                 raise Unfit("sample", f"is not in the sample of {share:g}")
             if self._cap is not None:
-                self._check_cap(number)
+                self._check_cap(number, self._cap)
 
-    def _check_cap(self, number: float) -> None:
+    def _check_cap(self, number: float, cap: int) -> None:
         """Raise Unfit for a record behind the last that stays; without it, count the number."""
         if (last := self._wanted_last) is None:
-            push = heappush if len(self._least) < self._cap else heappushpop
+            push = heappush if len(self._least) < cap else heappushpop
             push(self._least, -number)
             return
         if number == last.number and self._ties:
             self._ties -= 1
         elif number >= last.number:
-            raise Unfit("cap", f"is not among the {self._cap:,} records with the least numbers")
+            raise Unfit("cap", f"is not among the {cap:,} records with the least numbers")
 
     @property
     def last(self) -> Drawn | None:
