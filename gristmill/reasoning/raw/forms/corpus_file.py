@@ -105,6 +105,7 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
     forms = raw.get("form")
     _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "")
+    _check_extras(extras, bool(forms))
     for key, what in _KEYS.items():
         if key in raw and not _is(raw[key], what):
             raise ValueError(f"{key} = {shown(raw[key])}: must be {what}")
@@ -126,12 +127,17 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
         _check_form(form, values, f"form {place}: " if forms else "", bool(forms))
 
 
+def _check_extras(extras: object, has_forms: bool) -> None:
+    """Raise ValueError for an extra with the name of another key of its table."""
+    for extra in extras if isinstance(extras, list) else ():
+        if extra in (*KEYS, STEPS, TEXTS, *FORM_KEYS):
+            raise ValueError(f"extras: {shown(extra)} has a meaning of its own: name it otherwise")
+        if extra in _KEYS and not has_forms:
+            rule = "is a key of the file, too: put question, answer and the extras below [[form]]"
+            raise ValueError(f"extras: {shown(extra)} {rule}")
+
+
 def _check_names(raw: Mapping[str, Any], extras: Collection[str]) -> None:
-    for extra in extras:
-        if extra in (*KEYS, STEPS, TEXTS, *FORM_KEYS, *_KEYS):
-            raise ValueError(
-                f"extras: {shown(extra)} is a key of its own: name the extra otherwise"
-            )
     if len(set(extras)) < len(extras) or len(extras) > _MOST_NAMES:
         raise ValueError(f"extras: must be up to {_MOST_NAMES} names, each once")
     if unknown := [each for each in raw.get("evidence", ()) if each not in extras]:
