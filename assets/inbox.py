@@ -90,6 +90,16 @@ class Inbox:
         own = [] if self.dynamic is None else [self.dynamic]
         return [*own, *(name for name in self.built_in if name != self.dynamic)]
 
+    def added(self, partitions: Iterable[str]) -> dict[str, list[str]]:
+        """Returns those of a drop's partitions that its arrival added, by their definition.
+
+        partitions: of a drop, as `keys_of` names them.
+        """
+        name = None if self.keys_of is None else _dynamic(self.partitions)
+        if name is None:
+            return {}
+        return {name: [key for key in partitions if key not in self.built_in.get(name, ())]}
+
     @property
     def shape(self) -> Shape:
         """What a drop is: a folder, or a file with one of certain endings."""

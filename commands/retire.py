@@ -68,6 +68,11 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
                 say(f"{inbox.folder}: forget {escape(key)}")
                 if not dry_run:
                     vanished.retire(instance, inbox, key, partitions)
+                for name, added in inbox.added(partitions).items():
+                    for each in added:
+                        say(f"{name}: forget {escape(each)}")
+                        if not dry_run:
+                            instance.delete_dynamic_partition(name, each)
             if not known[inbox.folder]:
                 continue
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():

@@ -180,6 +180,7 @@ def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
     shutil.rmtree(lake.inbox("reasoning") / "my_math")
     (gone,) = register(instance, lake, INBOX)
     assert (gone.key, gone.state) == ("my_math", "gone")
+    assert INBOX.added([KEY, PARTITIONS[0]]) == {"reasoning_splits": [KEY]}
 
 
 BEFORE = dg.StaticPartitionsDefinition(list(PARTITIONS))
@@ -201,10 +202,11 @@ def test_partitions_of_the_version_before_stay_materialized(
     register(instance, lake, INBOX)
     assert instance.get_materialized_partitions(normalized.key) == set(PARTITIONS)
     assert latest(instance, normalized.key, PARTITIONS) == before
+    defs = definitions.build_defs({"lake": lake})
     context = dg.build_sensor_context(
         instance=instance,
         resources={"lake": lake},
-        definitions=definitions.build_defs({"lake": lake}),
+        definitions=defs,
     )
     result = raw_drop_sensor(INBOX)(context)
     asked = getattr(result, "run_requests", None) or []
