@@ -43,6 +43,7 @@ _RAW = Source(
     labels=["json"],
     partitions=_SPLITS,
     targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    several=True,
 )
 
 _NORMALIZED = Asset(
