@@ -14,6 +14,7 @@ from assets.reasoning import FAMILY
 from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
+from gristmill.browse.opening import open_table, tables_of
 from gristmill.families import Request
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import align, names, reports
@@ -145,6 +146,14 @@ def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: P
     last = list(traces)[-1].facts()
     assert last["raw_row"] == 4 and str(last["raw_file"]).endswith("my_math/test_gen-00000.jsonl")
     assert splits_in(built_root / names.TOKENIZED, "{split}/index.jsonl") == [BOOKS, KEY]
+
+
+@pytest.mark.parametrize("folder", [names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT])
+def test_rows_of_an_own_corpus_are_browsed_with_their_origin(built_root: Path, folder: str) -> None:
+    (name,) = tables_of(built_root / folder, partition=KEY)
+    table = open_table(built_root / folder, name=name)
+    (row,) = table.rows(2, 1)
+    assert table.count == 5 and "my_math/test_gen-00000.jsonl" in str(row.origin())
 
 
 def test_terms_of_an_own_corpus_that_forbid_training_need_consent(
