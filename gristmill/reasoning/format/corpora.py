@@ -230,6 +230,8 @@ PARTITIONS: Final = tuple(
 _NAME, _SPLIT = r"[a-z0-9](?:_?[a-z0-9]){0,39}", "[a-z0-9]{1,40}"
 NAME: Final = re.compile(_NAME)
 """The name of a corpus: lower case, digits, and single `_` inside."""
+RESERVED: Final = ("audits", "origins", "rejected", "provenance")
+"""Folders beside those of the corpora."""
 SPLIT: Final = re.compile(_SPLIT)
 """The name of a split: without `_`, so that the id of an example says which part is the split."""
 _KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")

@@ -23,6 +23,7 @@ from gristmill.reasoning.format.corpora import (
     CORPORA,
     FORM_KEYS,
     NAME,
+    RESERVED,
     ROLES,
     SPLIT,
     TEXTS,
@@ -117,6 +118,8 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
         )
     if name in CORPORA:
         raise ValueError(f"{name} is the name of a built-in corpus: name file and folder otherwise")
+    if name in RESERVED:
+        raise ValueError(f"{name} is a folder beside those of the corpora: choose another name")
     if NAME.fullmatch(name) is None:
         raise ValueError(f"name = {shown(name)}: has lower-case letters, digits and single _ alone")
     for key, keys in _TABLES.items():
