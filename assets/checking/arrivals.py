@@ -98,8 +98,8 @@ def is_taken(instance: dg.DagsterInstance, inbox: Inbox) -> Callable[[str, str],
     instance: the Dagster instance that the arrivals were reported to.
     inbox: the inbox.
     """
-    if isinstance(inbox.partitions, dg.StaticPartitionsDefinition):
-        fixed = inbox.partitions.get_partition_keys()
+    if not inbox.is_by_drop:
+        fixed = inbox.partitions.get_partition_keys(dynamic_partitions_store=instance)
         versions = {version for version, _ in latest(instance, inbox.raw_drop, fixed).values()}
         return lambda _key, signature: signature in versions
     reported = sorted(instance.get_materialized_partitions(inbox.raw_drop))

@@ -244,5 +244,8 @@ def _joined(one: Option, other: Option) -> Option:
     return replace(
         one,
         help=" ".join(dict.fromkeys((one.help, other.help))),
-        choices=tuple(dict.fromkeys((*one.choices, *other.choices))),
+        # Where one family takes any value, the command cannot know the values.
+        choices=tuple(dict.fromkeys((*one.choices, *other.choices)))
+        if one.choices and other.choices
+        else (),
     )

@@ -163,6 +163,8 @@ class Source:
     text: the description on its page. group, labels: see `gristmill.asset.Asset`.
     partitions: name of its partitions.
     targets: keys of the assets that a drop's runs build.
+    several: whether a drop has a partition for each of its parts, as a corpus for its splits, and
+        not one with its key; default False.
     """
 
     asset: str
@@ -173,6 +175,7 @@ class Source:
     labels: Collection[str]
     partitions: str
     targets: Sequence[str]
+    several: bool = False
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,20 @@ class NormalizeConfig(Checked):
 
 
 @dataclass(frozen=True)
+class CorpusConfig(NormalizeConfig):
+    """The config of a corpus that has a file of its own, or of a built-in one that changed.
+
+    corpus: the file as JSON, whole, so that the record says how rows were read.
+    version: of a built-in corpus.
+    """
+
+    CODE_VERSION: ClassVar = NormalizeConfig.CODE_VERSION
+
+    corpus: str = ""
+    version: str = "1"
+
+
+@dataclass(frozen=True)
 class SourcesConfig(Checked):
     """Mirrors that raw files are fetched from, by corpus; None for the built-in paths."""
 
@@ -134,6 +148,15 @@ class AlignConfig(Checked):
     vocabulary: Vocabulary
     workers: Workers = 1
     engine: Engine = AUTO
+
+
+@dataclass(frozen=True)
+class CorpusAlignConfig(AlignConfig):
+    """The config of a corpus whose file marks steps. steps: label by mark, as JSON."""
+
+    CODE_VERSION: ClassVar = AlignConfig.CODE_VERSION
+
+    steps: str = ""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ _RAW = Source(
     labels=["json"],
     partitions=_SPLITS,
     targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    several=True,
 )
 
 _NORMALIZED = Asset(
@@ -200,13 +201,8 @@ CATALOG = Catalog(
     facts=call(f"{_SHOW}.facts:facts"),
     tables=call(f"{_SHOW}.tables:tables"),
     options=[
-        Option("corpus", str, "Reasoning: the corpus.", choices=tuple(CORPORA)),
-        Option(
-            "split",
-            str,
-            "The split; train by default.",
-            choices=("train", "validation", "test"),
-        ),
+        Option("corpus", str, "Reasoning: the corpus."),
+        Option("split", str, "The split; train by default."),
         Option("shard", str, "Reasoning: the number of the shard.", "00", commands=("trace",)),
         Option(
             "token",

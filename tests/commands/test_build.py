@@ -301,4 +301,6 @@ def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
     result = run("build", ASSET, "gsm8k__dev")
     assert result.exit_code == 2
-    assert "'gsm8k__dev' is none of gsm8k__train" in " ".join(result.output.split())
+    assert "'gsm8k__dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in " ".join(
+        result.output.split()
+    )

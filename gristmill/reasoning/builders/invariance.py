@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gristmill.reasoning.format.corpora import CORPORA, Corpus
-from gristmill.reasoning.format.records import STEPS, Record, parse
-from gristmill.reasoning.raw.shapes import seed_form
+from gristmill.reasoning.format.records import STEPS, parse
+from gristmill.reasoning.raw.flatten import chain, text
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import Encoder
 
@@ -101,9 +100,8 @@ def measure(
     drawn = [record for record in _records(jsonl, wanted) if text_of(record)]
     kept = [record for record in drawn if len(text_of(record)) <= LONGEST]
     before = _ids([text_of(record) for record in kept], encoder)
-    read = seed_form(CORPORA[corpus]).read
     changed = {
-        name: _share(before, _ids(_texts(kept, CORPORA[corpus], read, perturb, random), encoder))
+        name: _share(before, _ids(_texts(kept, perturb, random), encoder))
         for name, perturb in {**GATED, **REPORTED}.items()
     }
     return Invariance(len(kept), len(drawn) - len(kept), changed)
@@ -122,21 +120,13 @@ def _records(jsonl: Path, wanted: set[int]) -> Iterator[dict[str, Any]]:
                 return
 
 
-def _texts(
-    records: Sequence[Mapping[str, Any]],
-    corpus: Corpus,
-    read: Callable[[Mapping[str, Any]], Record],
-    perturb: Perturb,
-    random: Random,
-) -> list[str]:
+def _texts(records: Sequence[Mapping[str, Any]], perturb: Perturb, random: Random) -> list[str]:
     """The rendered texts of records that were perturbed, and normalised again."""
     texts = []
     for record in records:
-        raw = {corpus.question_column: perturb(record["question"], random)}
-        raw[corpus.answer_column] = perturb(record["answer"], random)
-        if corpus.cot_column is not None:
-            raw[corpus.cot_column] = _chain(record, perturb, random)
-        texts.append(text_of(read(raw)._asdict()))
+        changed = {key: text(perturb(record[key], random)) for key in ("question", "answer")}
+        cot, _ = chain(_chain(record, perturb, random))
+        texts.append(text_of({**changed, "cot": cot}))
     return texts
 
 

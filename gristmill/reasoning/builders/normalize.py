@@ -13,23 +13,26 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self, TextIO
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Self, TextIO
 
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
 from gristmill.printable import cut, printable
-from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus
+from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.format.origins import OriginsWriter
 from gristmill.reasoning.format.records import LineWriter, Record
 from gristmill.reasoning.raw import drops
-from gristmill.reasoning.raw.flatten import LEFT_OUT, Unfit, flattened
-from gristmill.reasoning.raw.readers import Place, Reader
+from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
+from gristmill.reasoning.raw.forms.groups import Place
+from gristmill.reasoning.raw.forms.reader import Reader, with_columns
+from gristmill.reasoning.raw.forms.rules import Drawn, Rules
 from gristmill.reasoning.raw.rows import rows
-from gristmill.reasoning.raw.shapes import with_columns
+from gristmill.reasoning.raw.tables import named
 from gristmill.reasoning.render.cleaning import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -74,12 +77,14 @@ class Refused:
     most: how many damaged ones may be set aside.
 
     left_out: number of records that a rule of the corpus leaves out, by reason.
+    listed: number of records in the file: of most rules the first 20.
 
     Use it as a context manager. Memory does not grow with the number of records.
     """
 
     def __init__(self, path: Path, most: int, drop: Path) -> None:
         self.left_out: Counter[str] = Counter()
+        self.listed = 0
         self.path = path
         self._most = most
         self._drop = drop
@@ -93,20 +98,26 @@ class Refused:
 
     @property
     def count(self) -> int:
-        """Number of records in the file."""
+        """Number of records that were refused or left out."""
         return self._split.reasons.total() + self.left_out.total()
 
     def add(self, raw: Path, row: int, unfit: Unfit) -> None:
         """Note a record."""
         rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
+        is_rule = is_left_out(unfit.reason)
+        if is_rule:
+            self.left_out[unfit.reason] += 1
+            # A rule of a corpus may leave out most of it: the first rows show what it does.
+            if unfit.reason != "evidence" and self.left_out[unfit.reason] > _MOST_NAMED:
+                return
+        self.listed += 1
+        name = raw.relative_to(self._drop).as_posix()
+        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("x", encoding="ascii")
-        name = raw.relative_to(self._drop).as_posix()
-        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
         self._file.write(json.dumps(entry) + "\n")
-        if unfit.reason in LEFT_OUT:
-            self.left_out[unfit.reason] += 1
+        if is_rule:
             return
         for damage in (self._split, self._by_file[raw]):
             damage.add(raw, name, row, unfit.reason, rule)
@@ -148,6 +159,7 @@ def _listed(reasons: Counter[str]) -> str:
 
 
 _FLUSHED: Final = 1 << 20
+_NO_ROW: Final[Mapping[str, Any]] = {}
 _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 
 
@@ -156,6 +168,8 @@ class NormalizeSummary(Summary):
     """What was normalised.
 
     records: that were written.
+    raw_rows: that were read: those of records, of rejected, and of records of several rows
+        (`grouped`, which made `from_groups` records or rejected ones).
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
@@ -166,6 +180,9 @@ class NormalizeSummary(Summary):
     cleaned: number of records that each cleaning hook changed.
     """
 
+    raw_rows: int
+    grouped: int
+    from_groups: int
     records: int
     with_cot: int
     with_steps: int
@@ -203,39 +220,45 @@ def normalize(
     are damaged or break a limit, for a file without a good row, for too many damaged records,
     and where no record is left, ValueError for an unknown split.
     """
-    which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
+    which = _corpus(config, source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
     if not paths:
         raise NothingToBuild(f"{source}: holds no file of the split {split} of {which.name}")
     out.mkdir(parents=True)
     partition = f"{which.name}__{split}"
     target, origins = names.normalized(which.name, split), names.origins(partition)
-    for path in (target, origins):
-        (out / path).parent.mkdir()
     rejected = names.rejected(partition)
-    with (
-        HashedFile(out / target) as file,
-        OriginsWriter(out / origins) as places,
-        Refused(out / rejected, config.bad_rows, source) as refused,
-    ):
-        work = _Work(which, paths, file, places, refused, config)
-        work.run(links, progress)
-        notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
-    notes[origins] = FileNote(rows=work.records)
-    if refused.count:
-        notes[rejected] = FileNote(rows=refused.count)
-    return NormalizeSummary(
-        files=notes,
-        records=work.records,
-        with_cot=work.with_cot,
-        with_steps=work.with_steps,
-        empty=work.empty,
-        rejected=refused.count,
-        rejected_by=dict(refused.damaged),
-        left_out_by=dict(refused.left_out),
-        shapes=dict(work.shapes),
-        cleaned=dict(work.cleaned),
-    )
+
+    def written(folder: Path, last: Drawn | None) -> tuple[_Work, NormalizeSummary]:
+        for path in (target, origins):
+            (folder / path).parent.mkdir(parents=True)
+        with (
+            HashedFile(folder / target) as file,
+            OriginsWriter(folder / origins) as places,
+            Refused(folder / rejected, config.bad_rows, source) as refused,
+        ):
+            work = _Work(which, Rules(which, split, last), paths, file, places, refused, config)
+            work.run(links, progress)
+            notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
+        notes[origins] = FileNote(rows=work.records)
+        if refused.count:
+            notes[rejected] = FileNote(rows=refused.listed)
+        return work, work.summary(notes)
+
+    last = None
+    if which.sample is not None and "cap" in which.sample:
+        # The number of the last record that stays is known once all are read.
+        with TemporaryDirectory(dir=out) as scratch:
+            work, _ = written(Path(scratch), None)
+            last = work.rules.last
+    return written(out, last)[1]
+
+
+def _corpus(config: NormalizeConfig, drop: Path) -> Corpus:
+    """The corpus that the config has whole, else that of the drop."""
+    if isinstance(config, CorpusConfig) and config.corpus:
+        return corpus_of_table(json.loads(config.corpus))
+    return drops.corpus_of(drop)
 
 
 class _Work:
@@ -244,24 +267,27 @@ class _Work:
     def __init__(
         self,
         corpus: Corpus,
+        rules: Rules,
         paths: Sequence[Path],
         file: HashedFile,
         places: OriginsWriter,
         refused: Refused,
         config: NormalizeConfig,
     ) -> None:
-        self.records = self.with_cot = self.with_steps = self.empty = 0
+        self.rows = self.records = self.with_cot = self.with_steps = self.empty = 0
+        self.grouped = self.made = 0
         self.shapes: Counter[str] = Counter()
         self.cleaned: Counter[str] = Counter()
         self._corpus, self._paths = corpus, paths
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
-        self._needs_evidence = corpus.name == "reveal"
+        self.rules = rules
         self._hooks = [
             (name, HOOKS[name][corpus.name])
             for name in config.cleaning
             if corpus.name in HOOKS[name]
         ]
+        self._evidence = [corpus.extra_columns.index(name) for name in corpus.evidence]
         self._lines: list[bytes] = []
         self._origins: list[int] = []
         self._waiting = 0
@@ -280,21 +306,43 @@ class _Work:
             if not has_rows:
                 raise self._empty(self._paths[0])
             self._read_rest(reader, stage)
+            self.grouped = reader.grouped
             stage.advance(self._flush())
         self._refused.check(self._paths[0], self.records)
+
+    def summary(self, notes: Mapping[str, FileNote]) -> NormalizeSummary:
+        """What was done. notes: of each file."""
+        return NormalizeSummary(
+            files=notes,
+            raw_rows=self.rows,
+            grouped=self.grouped,
+            from_groups=self.made,
+            records=self.records,
+            with_cot=self.with_cot,
+            with_steps=self.with_steps,
+            empty=self.empty,
+            rejected=self._refused.count,
+            rejected_by=dict(self._refused.damaged),
+            left_out_by=dict(self._refused.left_out),
+            shapes=dict(self.shapes),
+            cleaned=dict(self.cleaned),
+        )
 
     def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
         """Write the records of one file; whether it has a row. Raises BadInput if none is good."""
         path, read = self._paths[number], reader.read
+        reader.begin(named(path))
         row, begun, empty, has_part = 0, self._good, self.empty, False
         for row, value in rows(path, self._corpus, links):
+            self.rows += 1
             try:
                 if isinstance(value, Unfit):
                     raise value
                 place = (number, row)
+                self.rules.check_row(value)
                 record = read(value, place)
                 if record is not None:
-                    self._take(record, place)
+                    self._take(record, place, value)
                 else:
                     has_part = True
             except Unfit as unfit:
@@ -311,12 +359,13 @@ class _Work:
         """Write the records that were made of several rows."""
         broken: set[int] = set()
         for place, record in reader.rest():
+            self.made += 1
             try:
                 self._take(record, place)
                 self._good_files.add(place[0])
             except Unfit as unfit:
                 self._refused.add(self._paths[place[0]], place[1], unfit)
-                (self._good_files if unfit.reason in LEFT_OUT else broken).add(place[0])
+                (self._good_files if is_left_out(unfit.reason) else broken).add(place[0])
             if self._waiting > _FLUSHED:
                 stage.advance(self._flush())
         for number in sorted(broken - self._good_files):
@@ -331,7 +380,7 @@ class _Work:
         rule = f"holds no row of {self._corpus.name}: take it out, or get it again if it had some"
         return BadInput(path, rule)
 
-    def _take(self, record: Record, place: Place) -> None:
+    def _take(self, record: Record, place: Place, row: Mapping[str, Any] = _NO_ROW) -> None:
         """Write a record. Raises Unfit for one that must not be in a normalised file."""
         for name, hook in self._hooks:
             changed = hook(record)
@@ -346,10 +395,14 @@ class _Work:
             if has_cot or has_answer:
                 raise Unfit("question", "its question is empty")
             is_empty = True
-        elif not has_answer and not has_cot:
+        elif not has_answer and not has_cot and not self._corpus.is_text:
             raise Unfit("answer", "its answer is empty, and it has no chain of thought")
-        elif self._needs_evidence and not any((flattened(value) or "").strip() for value in extras):
-            raise Unfit("evidence", "it has neither context nor citation")
+        elif self._evidence and not any(
+            (flattened(extras[at]) or "").strip() for at in self._evidence
+        ):
+            needed = " nor ".join(self._corpus.evidence)
+            raise Unfit("evidence", f"it has neither {needed}")
+        self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
             _check_runs(record)
         try:

@@ -1,14 +1,22 @@
-"""The seven corpora: names, splits, columns, sources and licences.
+"""What a corpus is: names, splits, terms, and the forms of its rows; the seven that are built in.
 
-What is special about the public form of a corpus belongs in `raw/`.
-Source: `docs/formats/reasoning.md#corpora`.
+A corpus is a file `corpus.toml`. Those of the package are in `corpora/`; of a drop, see
+`raw/forms/corpus_file.py`, which checks one, and `raw/forms/reader.py`, which reads rows by it.
+Source: `docs/formats/reasoning.md#corpora`, `docs/formats/reasoning.md#corpus-files`.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+Value = str | Mapping[str, Any]
+"""Where a text comes from: the name of a column, or a table as `{ column = "a", map = {..} }`."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +37,47 @@ class Licence:
 
 
 @dataclass(frozen=True)
+class Form:
+    """One form of a corpus' rows.
+
+    name: as the record of a build counts it.
+    when: columns that a row of this form has, null or not; unless: columns that it does not have.
+    values: where question, answer, cot and extras come from; an extra without a value is null.
+    parts: texts that templates of this form name beside the columns.
+    parse: `column`, `pattern` and `end` of a text that holds several extras.
+    group: `by` and `order` of a form whose rows are steps of a record.
+    python: name of a transform of the package that reads the row instead.
+    """
+
+    name: str
+    when: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    values: Mapping[str, Value] = field(default_factory=dict)
+    parts: Mapping[str, Value] = field(default_factory=dict)
+    parse: Mapping[str, str] | None = None
+    group: Mapping[str, str] | None = None
+    python: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(self.when)})"
+
+
+@dataclass(frozen=True)
 class Corpus:
-    """One corpus: its nine keys of the raw manifest, and what the manifest adds.
+    """One corpus: its nine keys of the raw manifest, and what else its file says.
 
     name: first part of partition keys, and name of its folders.
-    hf_path, subset: where the seed takes it from.
-    splits: in the order of the manifest.
-    question_column, answer_column, cot_column: columns of the seed's form.
+    hf_path, subset: where the seed takes it from; of a drop's own corpus, the repository.
+    splits: in the order of the manifest; of a drop's own corpus those that its file names.
+    question_column, answer_column, cot_column: of the last form, which is the seed's.
     extra_columns: kept under the same key.
     notes: one sentence.
     public_path, public_subset: the public release, None where there is none.
     licence: the terms.
+    version: of what a built-in corpus makes of its rows; raised when that changes.
+    is_text: whether records are plain text, which `question` holds.
+    forms: of its rows; the first that fits a row reads it.
+    table: the file as JSON, in a form that comments do not change; empty if it is built in.
     """
 
     name: str
@@ -54,137 +92,177 @@ class Corpus:
     public_path: str | None
     public_subset: str | None
     licence: Licence
+    version: str = "1"
+    is_text: bool = False
+    forms: tuple[Form, ...] = ()
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leave: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, str] | None = None
+    headerless: Mapping[str, Any] | None = None
+    evidence: tuple[str, ...] = ()
+    keep: tuple[Mapping[str, Any], ...] = ()
+    dedup: tuple[str, ...] = ()
+    sample: Mapping[str, Any] | None = None
+    split: Mapping[str, Any] | None = None
+    id: str | None = None
+    steps: Mapping[str, Any] | None = None
+    table: str = ""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether its file is the package's."""
+        return not self.table
 
 
-_ALL_SPLITS: Final = ("train", "validation", "test")
-_UNKNOWN: Final = Licence("unknown", "", None, None, confirmed=False)
+FORM_KEYS: Final = ("name", "when", "unless", "parts", "parse", "group", "python")
+"""Keys of a form that are no values."""
+ROLES: Final = ("question", "answer", "cot")
+TEXTS: Final = "texts"
+"""Value of a form of plain text."""
 
-_CORPORA: Final = (
-    Corpus(
-        name="gsm8k",
-        hf_path="openai/gsm8k",
-        subset="main",
-        splits=("train", "test"),
-        question_column="question",
-        answer_column="answer",
-        cot_column=None,
-        extra_columns=(),
-        notes="Grade-school math; the answer holds the reasoning and ends in a line `#### n`.",
-        public_path="openai/gsm8k",
-        public_subset="main",
-        licence=Licence("MIT", "https://github.com/openai/grade-school-math", True, True, True),
-    ),
-    Corpus(
-        name="cot_collection",
-        hf_path="cot_collection/CoT",
-        subset="full",
-        splits=("train",),
-        question_column="question",
-        answer_column="answer",
-        cot_column="rationale",
-        extra_columns=("dataset", "source"),
-        notes="Chains of thought for many tasks; `dataset` and `source` say which.",
-        public_path="kaist-ai/CoT-Collection",
-        public_subset=None,
+
+def corpus_of_table(raw: Mapping[str, Any], *, is_built_in: bool = False) -> Corpus:
+    """The corpus of a file that was checked. raw: its table."""
+    source, terms = raw.get("source", {}), raw.get("licence", {})
+    forms = tuple(_form(each) for each in raw.get("form") or [raw])
+    extras = tuple(raw.get("extras", ()))
+    last = forms[-1].values
+    files = {name: _listed(globs) for name, globs in raw.get("files", {}).items()}
+    return Corpus(
+        name=raw["name"],
+        hf_path=source.get("seed", source.get("repo", "")),
+        subset=source.get("seed_subset", None if is_built_in else source.get("subset")),
+        splits=tuple(raw["splits"]) if is_built_in else _splits(raw, files),
+        question_column=_column(last.get("question")) or "",
+        answer_column=_column(last.get("answer")) or "",
+        cot_column=_column(last.get("cot")),
+        extra_columns=extras,
+        notes=raw.get("notes", ""),
+        public_path=source.get("repo"),
+        public_subset=source.get("subset"),
         licence=Licence(
-            "CC-BY-4.0", "https://huggingface.co/datasets/kaist-ai/CoT-Collection", True, True, True
+            terms.get("id", "unknown"),
+            terms.get("url", ""),
+            terms.get("share"),
+            terms.get("train"),
+            terms.get("read", False),
         ),
-    ),
-    Corpus(
-        name="openr1_math_220k",
-        hf_path="openai/open-r1-math-220k",
-        subset=None,
-        splits=("train",),
-        question_column="prompt",
-        answer_column="response",
-        cot_column="chain_of_thought",
-        extra_columns=("difficulty",),
-        notes="Math problems with distilled reasoning; `difficulty` where a record has it.",
-        public_path="open-r1/OpenR1-Math-220k",
-        public_subset="default",
-        licence=Licence(
-            "Apache-2.0",
-            "https://huggingface.co/datasets/open-r1/OpenR1-Math-220k",
-            True,
-            True,
-            True,
-        ),
-    ),
-    Corpus(
-        name="reasoning_traces",
-        hf_path="meta-math/Reasoning-Traces",
-        subset=None,
-        splits=("train", "validation"),
-        question_column="problem",
-        answer_column="answer",
-        cot_column="chain_of_thought",
-        extra_columns=("subject",),
-        notes="Proofs in the manner of MetaMath, with a subject field.",
-        public_path="meta-math/MetaMathQA",
-        public_subset=None,
-        licence=_UNKNOWN,
-    ),
-    Corpus(
-        name="reveal",
-        hf_path="allenai/reveal",
-        subset=None,
-        splits=_ALL_SPLITS,
-        question_column="question",
-        answer_column="answer",
-        cot_column="rationale",
-        extra_columns=("context", "citation"),
-        notes="Rationales with evidence for each step; for evaluation, not for training.",
-        public_path="google/reveal",
-        public_subset=None,
-        licence=Licence(
-            "CC-BY-ND-4.0", "https://huggingface.co/datasets/google/reveal", False, False, True
-        ),
-    ),
-    Corpus(
-        name="trip",
-        hf_path="allenai/trip",
-        subset=None,
-        splits=_ALL_SPLITS,
-        question_column="question",
-        answer_column="answer",
-        cot_column="program",
-        extra_columns=("context",),
-        notes="Pairs of stories; the rationale is a program over physical states.",
-        public_path="sled-umich/TRIP",
-        public_subset=None,
-        licence=_UNKNOWN,
-    ),
-    Corpus(
-        name="wiqa",
-        hf_path="allenai/wiqa",
-        subset=None,
-        splits=_ALL_SPLITS,
-        question_column="question_stem",
-        answer_column="answer_label",
-        cot_column="para_steps",
-        extra_columns=("perturbation", "effect1", "effect2"),
-        notes="Effects of perturbations on a process; answers are more, less or no_effect.",
-        public_path="allenai/wiqa",
-        public_subset=None,
-        licence=Licence("CC-BY-4.0", "https://allenai.org/data/wiqa", True, True, confirmed=False),
-    ),
+        version=raw.get("version", "1"),
+        is_text=TEXTS in raw,
+        forms=forms,
+        files=files,
+        leave=tuple(raw.get("leave", ())),
+        words=raw.get("words", {}),
+        apart=raw.get("apart"),
+        headerless=raw.get("headerless"),
+        evidence=tuple(raw.get("evidence", ())),
+        keep=tuple(raw.get("keep", ())),
+        dedup=tuple(raw.get("dedup", ())),
+        sample=raw.get("sample"),
+        split=raw.get("split"),
+        id=raw.get("id"),
+        steps=raw.get("steps"),
+        table="" if is_built_in else json.dumps(raw, sort_keys=True, separators=(",", ":")),
+    )
+
+
+def _form(raw: Mapping[str, Any]) -> Form:
+    names = (*ROLES, *raw.get("extras", ())) if "form" not in raw and "schema" in raw else None
+    values = {
+        name: value
+        for name, value in raw.items()
+        if (name in names if names else name not in FORM_KEYS)
+    }
+    if TEXTS in raw:
+        texts = raw[TEXTS]
+        values["question"] = {"template": texts} if isinstance(texts, str) else texts
+    is_inline = names is not None
+    return Form(
+        "own" if is_inline else raw.get("name", "own"),
+        tuple(raw.get("when", ())),
+        tuple(raw.get("unless", ())),
+        values,
+        raw.get("parts", {}),
+        raw.get("parse"),
+        raw.get("group"),
+        raw.get("python"),
+    )
+
+
+def _listed(globs: str | list[str]) -> tuple[str, ...]:
+    return (globs,) if isinstance(globs, str) else tuple(globs)
+
+
+def _splits(raw: Mapping[str, Any], files: Mapping[str, object]) -> tuple[str, ...]:
+    """The splits of a drop's own corpus: of its globs, of its rule, else those of file names."""
+    if files:
+        return tuple(files)
+    if "split" in raw:
+        shares = [name for name in ("validation", "test") if name in raw["split"]]
+        return ("train", *shares)
+    return ("train", "validation", "test")
+
+
+def _column(value: Value | None) -> str | None:
+    """What the manifest says of a value: its column, else the table that makes it."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _built_in() -> dict[str, Corpus]:
+    folder = Path(__file__).parent.parent / "corpora"
+    tables = [tomllib.loads((folder / f"{name}.toml").read_text("utf-8")) for name in _NAMES]
+    return {raw["name"]: corpus_of_table(raw, is_built_in=True) for raw in tables}
+
+
+_NAMES: Final = (
+    *("gsm8k", "cot_collection", "openr1_math_220k", "reasoning_traces"),
+    *("reveal", "trip", "wiqa"),
 )
+CORPORA: Final[Mapping[str, Corpus]] = _built_in()
+"""The built-in corpora by name, in the order of the seed."""
 
-CORPORA: Final[Mapping[str, Corpus]] = {corpus.name: corpus for corpus in _CORPORA}
-"""By name, in the order of the seed."""
+PARTITIONS: Final = tuple(
+    f"{each.name}__{split}" for each in CORPORA.values() for split in each.splits
+)
+"""Keys of their partitions: `<corpus>__<split>`."""
 
-PARTITIONS: Final = tuple(f"{each.name}__{split}" for each in _CORPORA for split in each.splits)
-"""Keys of the partitions: `<corpus>__<split>`."""
+_NAME, _SPLIT = r"[a-z0-9](?:_?[a-z0-9]){0,39}", "[a-z0-9]{1,40}"
+NAME: Final = re.compile(_NAME)
+"""The name of a corpus: lower case, digits, and single `_` inside."""
+RESERVED: Final = ("audits", "origins", "rejected", "provenance")
+"""Folders beside those of the corpora."""
+SPLIT: Final = re.compile(_SPLIT)
+"""The name of a split: without `_`, so that the id of an example says which part is the split."""
+_KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 
-def corpus_and_split(partition: str) -> tuple[Corpus, str]:
+def is_key(partition: str) -> bool:
+    """Whether a text is the key of a split: of any split of a free name, of those of the seven."""
+    if _KEY.fullmatch(partition) is None:
+        return False
+    return partition in PARTITIONS or partition.split("__")[0] not in CORPORA
+
+
+def corpus_and_split(partition: str, table: str = "") -> tuple[Corpus, str]:
     """Return the corpus and the split of a partition.
 
-    partition: one of `PARTITIONS`.
+    table: the file of the corpus as its record has it, `Corpus.table`; default: it is built in, or
+        nothing but its name matters.
 
-    Raises ValueError for another key.
+    Raises ValueError for a text that is no key.
     """
-    if partition not in PARTITIONS:
-        raise ValueError(f"{partition!r} is none of {', '.join(PARTITIONS)}")
-    name, split = partition.rsplit("__", 1)
-    return CORPORA[name], split
+    if not is_key(partition) and not (table and _KEY.fullmatch(partition)):
+        raise ValueError(
+            f"{partition!r} is no <corpus>__<split>: the built-in ones are {', '.join(PARTITIONS)}"
+        )
+    name, split = partition.split("__")
+    if table:
+        return corpus_of_table(json.loads(table)), split
+    known = CORPORA.get(name)
+    return known or corpus_of_table({"name": name, "files": {split: "*"}}), split
+
+
+def ordered(partitions: set[str]) -> list[str]:
+    """Keys in the order of the seed; others behind them, sorted."""
+    return [*(key for key in PARTITIONS if key in partitions), *sorted(partitions - {*PARTITIONS})]

@@ -15,26 +15,31 @@ import orjson
 from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.laws import Few
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import PARTITIONS, Corpus, corpus_and_split
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
 from gristmill.reasoning.format.origins import mapped
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.format.records import STEPS, LineWriter, Record, keys
-from gristmill.reasoning.raw.flatten import BETWEEN, REASONS, flattened
+from gristmill.reasoning.raw.flatten import BETWEEN, flattened, is_reason
 
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
 
 def normalized_laws(
-    folder: Path, partition: str | None = None, has_origins: bool = True
+    folder: Path,
+    partition: str | None = None,
+    has_origins: bool = True,
+    table: str = "",
 ) -> Iterator[Violation]:
     """Yield what the normalised files of a folder break.
 
+    table: as for `corpus_and_split`.
+
     Of each law and file the first 20 violations are yielded, and the number of the others.
     """
-    for each in PARTITIONS if partition is None else [partition]:
-        corpus, split = corpus_and_split(each)
+    found = splits_in(folder, "{split}.jsonl") if partition is None else [partition]
+    for each in found:
+        corpus, split = corpus_and_split(each, table)
         path = names.normalized(corpus.name, split)
-        if partition is None and not (folder / path).exists():
-            continue
         yield from _file_violations(folder, each, corpus, path, has_origins)
 
 
@@ -121,11 +126,10 @@ class _RecordLaws:
         if not question.strip():
             return ("question", "the question is empty") if has_answer else None
         if not has_answer:
-            return "answer", "neither answer nor cot is there"
-        if self._corpus.name == "reveal" and not any(
-            (flattened(record[name]) or "").strip() for name in self._corpus.extra_columns
-        ):
-            return "evidence", "neither context nor citation is there"
+            return None if self._corpus.is_text else ("answer", "neither answer nor cot is there")
+        needed = self._corpus.evidence
+        if needed and not any((flattened(record[name]) or "").strip() for name in needed):
+            return "evidence", f"neither {' nor '.join(needed)} is there"
         return None
 
     def _broken_form(self, line: bytes, record: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -167,6 +171,6 @@ def _refused_violations(folder: Path, path: str) -> Iterator[Violation]:
             if not isinstance(entry, dict) or set(entry) != _REFUSED_KEYS:
                 yield Violation("refused", f"{path}:{row}", "is no refused record")
                 return
-            if entry["reason"] not in REASONS:
+            if not is_reason(entry["reason"]):
                 yield Violation("refused", f"{path}:{row}", f"the reason {entry['reason']!r}")
                 return

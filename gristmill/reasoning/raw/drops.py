@@ -5,8 +5,10 @@ Source: `docs/formats/reasoning.md#drops`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -22,6 +24,9 @@ from gristmill.untrusted.equal_files import refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import visible_files
 
+CORPUS: Final = "corpus.toml"
+"""The file of a drop that says what its corpus is."""
+_EXAMPLE: Final = 'question = "problem" and answer = "solution"'
 AUDITS: Final = "audits"
 """A folder of the inbox that is no drop."""
 FORMATS: Final = ("jsonl", "ndjson", "json", "parquet", "csv", "tsv")
@@ -35,18 +40,10 @@ SPLIT_WORDS: Final = {
     **dict.fromkeys(("test", "testing", "testset"), "test"),
 }
 """The split that a word of a file name names."""
-_OWN_SPLITS: Final = {"reveal": {"eval": "test", "open": "validation"}}
-"""Words of one corpus alone."""
 _UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
 """Words that say that records are not for training, but not which split they are."""
 _OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
 """Files of known tools that hold no records."""
-_CONFIGURATIONS: Final = {
-    "gsm8k": re.compile("socratic", re.IGNORECASE),
-    "openr1_math_220k": re.compile("(?<![a-z])all(?![a-z])", re.IGNORECASE),
-    "reasoning_traces": re.compile("40k", re.IGNORECASE),
-}
-"""What marks a file of a configuration whose questions the other files of a corpus hold, too."""
 _NO_DATA: Final = "no data file"
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ENDINGS: Final = re.compile(
@@ -92,14 +89,25 @@ def named_splits(name: str, corpus: Corpus) -> list[str]:
 
     corpus: whose drop it is in; a corpus may have words of its own.
     """
-    known = SPLIT_WORDS | _OWN_SPLITS.get(corpus.name, {})
+    known = {**SPLIT_WORDS, **corpus.words}
     return list(dict.fromkeys(known[word] for word in words(name) if word in known))
 
 
-def corpus_of(drop: Path) -> Corpus:
-    """The corpus of a drop: its folder has its name. Raises BadInput for an unknown one."""
+def corpus_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Corpus:
+    """The corpus of a drop: that of its `corpus.toml`, else the built-in one of its name.
+
+    Raises BadInput for a file that is wrong, and for an unknown name without one.
+    """
+    if os.path.lexists(drop / CORPUS):
+        from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+
+        return read_corpus_file(drop / CORPUS, drop.name, links)
     if drop.name not in CORPORA:
-        raise BadInput(drop, f"is no known corpus: name the folder one of {', '.join(CORPORA)}")
+        rule = (
+            f"is no built-in corpus ({', '.join(CORPORA)}): write a file {CORPUS} into it with "
+            f'schema = 1, name = "{printable(drop.name)}" and the columns, as {_EXAMPLE}'
+        )
+        raise BadInput(drop, rule)
     return CORPORA[drop.name]
 
 
@@ -113,7 +121,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
     """
-    found = _account(drop, corpus_of(drop), links)
+    found = _account(drop, corpus_of(drop, links), links)
     if not found.taken:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
@@ -126,11 +134,13 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 
 def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
     sizes, left_out = {}, {}
-    for name, size in visible_files(drop, links, (SUMS, FILE)).items():
+    for name, size in visible_files(drop, links, (SUMS, FILE, CORPUS)).items():
         if kind(name.rpartition("/")[2]) is None:
             left_out[name] = _NO_DATA
         else:
             sizes[name] = size
+        if _matches(name, corpus.leave):
+            left_out[name] = "`leave` names it"
     left_out |= not_samples(drop, sizes)
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
@@ -158,6 +168,10 @@ def assigned(names: Iterable[str], corpus: Corpus, drop: Path = Path()) -> dict[
     other file names a split. Raises BadInput as `account`.
     """
     names = list(names)
+    if corpus.files:
+        return _by_globs(names, corpus, drop)
+    if corpus.split is not None:
+        return dict.fromkeys(corpus.splits, names)
     _check_folders(names, corpus, drop)
     found: dict[str, list[str]] = {split: [] for split in corpus.splits}
     nameless: list[str] = []
@@ -184,6 +198,25 @@ def assigned(names: Iterable[str], corpus: Corpus, drop: Path = Path()) -> dict[
     for names in found.values():
         _check_configurations(names, corpus, drop)
     return {split: names for split, names in found.items() if names}
+
+
+def _by_globs(names: Sequence[str], corpus: Corpus, drop: Path) -> dict[str, list[str]]:
+    """Data files by the globs of the corpus; each must be in one split."""
+    found: dict[str, list[str]] = {split: [] for split in corpus.splits}
+    for name in names:
+        splits = [split for split, globs in corpus.files.items() if _matches(name, globs)]
+        if len(splits) != 1:
+            what = f"is in the splits {' and '.join(splits)}" if splits else "is in no split"
+            rule = f"{what} of `files` in {CORPUS}: name it there in one, or in `leave`"
+            raise BadInput(drop / name, rule)
+        found[splits[0]].append(name)
+    return {split: names for split, names in found.items() if names}
+
+
+def _matches(name: str, globs: Iterable[str]) -> bool:
+    """Whether a glob takes a file: by its name, or by its path where the glob has a folder."""
+    path, last = name.lower(), name.lower().rpartition("/")[2]
+    return any(fnmatchcase(path if "/" in glob else last, glob.lower()) for glob in globs)
 
 
 def _split_of(name: str, corpus: Corpus, drop: Path) -> str | None:
@@ -246,9 +279,11 @@ def subset_folder(names: Iterable[str], subset: str | None) -> str:
 
 def _check_configurations(names: Sequence[str], corpus: Corpus, drop: Path) -> None:
     """Raise BadInput where names of one split are of two configurations with the same questions."""
-    pattern = _CONFIGURATIONS.get(corpus.name)
-    if pattern is None:
+    if corpus.apart is None:
         return
+    (kind, mark), *_ = corpus.apart.items()
+    bound = "(?<![a-z]){}(?![a-z])" if kind == "word" else "{}"
+    pattern = re.compile(bound.format(re.escape(mark)), re.IGNORECASE)
     others = [name for name in names if pattern.search(name)]
     if others and len(others) < len(names):
         first = next(name for name in names if name not in others)
@@ -276,7 +311,7 @@ def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
 
     drop: a folder with the name of a corpus. Errors as `corpus_of` and `account`.
     """
-    return list(splits(drop, corpus_of(drop), links))
+    return list(splits(drop, corpus_of(drop, links), links))
 
 
 def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:

@@ -19,11 +19,21 @@ _MARK: Final = "\ufeff"
 REASONS: Final = (
     *("json", "object", "columns", "utf8", "shape", "number", "generations", "story"),
     *("answer_id", "step", "step_idx", "question", "answer", "evidence", "surrogate"),
-    "white_space",
+    *("white_space", "value", "group"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
-LEFT_OUT: Final = frozenset({"evidence"})
+_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap")
 """Those of records that are whole, and that a rule of their corpus leaves out."""
+
+
+def is_left_out(reason: str) -> bool:
+    """Whether a reason is a rule of a corpus, as `evidence` or `keep:language`, and no damage."""
+    return reason.partition(":")[0] in _LEFT_OUT
+
+
+def is_reason(reason: object) -> bool:
+    """Whether a text is the reason of a refused record."""
+    return reason in REASONS or (isinstance(reason, str) and is_left_out(reason))
 
 
 class Unfit(Exception):

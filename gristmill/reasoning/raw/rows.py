@@ -1,6 +1,6 @@
 """The rows of a data file, whatever its format: each an object, or why it is refused.
 
-See also `json_files.py`: what a JSON file is; `tables.py`: CSV and TSV; `parquet.py`; `shapes.py`:
+See also `json_files.py`: what a JSON file is; `tables.py`: CSV and TSV; `parquet.py`; `forms/`:
 what the objects mean.
 
 Source: `docs/formats/reasoning.md#drops`, `docs/formats/reasoning.md#trace`.
@@ -23,8 +23,8 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.forms.reader import columns_of
 from gristmill.reasoning.raw.json_files import BLANK, FORMS, holds_columns, one_or_lines
-from gristmill.reasoning.raw.readers import columns_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits, bounded

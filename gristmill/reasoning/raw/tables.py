@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +20,6 @@ from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import line_bytes, lines
 
-FLAN: Final = "flan_cot"
-"""Key of the rows of a table without a header; its value is the name of the data set."""
-_HEADERLESS: Final = "cot_collection"
-_COLUMNS: Final = ("question", "answer", "rationale")
 _MOST_COLUMNS: Final = 10_000
 _SHOWN: Final = 80
 
@@ -38,35 +35,44 @@ def rows(
     limits: `line_bytes` and `values` count for a row, `rows` for their number.
 
     The first row names the columns, blanks around a name are no part of it; of cells they are. An
-    empty cell is None. A TSV of cot_collection whose first
-    row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
+    empty cell is None. Where the file of the corpus has `headerless` for the table and the first
+    row names no columns of a form, the rows are those of a table without a header; each has the
+    name of the form as a key, and that of the file as its value.
     Raises BadInput for a header that is none, and for text that is no CSV.
     """
     found = lines(texts, path, limits)
     is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
     first = next(found, b"")
     if _is_headerless(first, path, corpus):
-        yield from _flan_rows(chain([first], found), path)
+        assert corpus.headerless is not None
+        yield from _headerless_rows(chain([first], found), path, corpus.headerless)
         return
     yield from _table_rows(chain([first], found), path, "\t" if is_tsv else ",", limits)
 
 
 def _is_headerless(first: bytes, path: Path, corpus: Corpus) -> bool:
     """Whether a table is a TSV without names of columns. first: its first line."""
-    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
-    return is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus)
+    rule = corpus.headerless
+    if rule is None or not fnmatchcase(path.name.lower(), rule["files"].lower()):
+        return False
+    return not _is_header(first, corpus)
 
 
 def _is_header(line: bytes, corpus: Corpus) -> bool:
     if line.count(b"\t") >= _MOST_COLUMNS:
         return False
     names = {cell.strip(b'" \r\n') for cell in line.split(b"\t")}
-    seed = {corpus.question_column.encode(), corpus.answer_column.encode()}
-    return seed <= names or {b"source", b"target"} <= names
+    return any(
+        {str(form.values.get(role)).encode() for role in ("question", "answer")} <= names
+        for form in corpus.forms
+    )
 
 
-def _flan_rows(found: Iterator[bytes], path: Path) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
-    name = "_".join(word for word in words(path.name) if word not in SPLIT_WORDS)
+def _headerless_rows(
+    found: Iterator[bytes], path: Path, rule: Mapping[str, Any]
+) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    form, names, newline = rule["form"], rule["columns"], rule.get("newline")
+    file = named(path) or None
     for number, line in enumerate(found, 1):
         if not line or line.isspace():
             continue
@@ -76,13 +82,19 @@ def _flan_rows(found: Iterator[bytes], path: Path) -> Iterator[tuple[int, dict[s
             yield number, Unfit("utf8", f"is not UTF-8: {error}")
             continue
         columns = text.count("\t") + 1
-        if columns != len(_COLUMNS):
-            rule = f"has {columns} columns where {len(_COLUMNS)} are expected"
-            yield number, Unfit("columns", rule)
+        if columns != len(names):
+            wrong = f"has {columns} columns where {len(names)} are expected"
+            yield number, Unfit("columns", wrong)
             continue
-        cells = text.split("\t")
-        values = [cell.replace("\\n", "\n") for cell in cells]
-        yield number, {FLAN: name, **dict(zip(_COLUMNS, values, strict=True))}
+        values = text.split("\t")
+        if newline is not None:
+            values = [cell.replace(newline, "\n") for cell in values]
+        yield number, {form: file, **dict(zip(names, values, strict=True))}
+
+
+def named(path: Path) -> str:
+    """The name of a file without its endings and the words of splits."""
+    return "_".join(word for word in words(path.name) if word not in SPLIT_WORDS)
 
 
 def _table_rows(

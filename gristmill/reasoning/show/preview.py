@@ -14,8 +14,9 @@ from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
+from gristmill.reasoning.format.corpora import CORPORA, Corpus, Licence, corpus_and_split
 from gristmill.reasoning.format.index import rows
+from gristmill.reasoning.format.published import NORMALIZED, corpus_of
 from gristmill.reasoning.show.place import normalized_beside, read_record
 from gristmill.svg import histogram_svg, small_histogram, small_shares
 
@@ -75,8 +76,13 @@ def _mean(counts: Counts) -> str:
 
 def _split(published: Published) -> tuple[Corpus, str, Counts]:
     """Corpus, split and counts of an artifact."""
-    record = published.record
-    return *corpus_and_split(str(record.partition)), record.counts
+    record, folder = published.record, published.folder
+    key = str(record.partition)
+    corpus, split = corpus_and_split(key, str(record.config.get("corpus", "")))
+    if corpus.name not in CORPORA and record.asset != NORMALIZED:
+        root = next(each for each in folder.absolute().parents if each.name == "reasoning").parent
+        corpus = corpus_of(root, key)
+    return corpus, split, record.counts
 
 
 def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:

@@ -12,9 +12,10 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
 from gristmill.reasoning.format import align, foreign_pt, names
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.show import spans
 from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
-from gristmill.reasoning.show.terminal import data_root, published
+from gristmill.reasoning.show.terminal import data_root
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -37,7 +38,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     asset: its key. folder: its path. files: what the records say of them.
     """
     found = []
-    for partition in published(folder, _FILES[asset]) if asset in _FILES else ():
+    for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
         corpus, split = partition.rsplit("__", 1)
         found.append(_table(asset, folder, files, corpus, split))
     return found

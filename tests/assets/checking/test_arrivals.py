@@ -236,7 +236,8 @@ def fixed_inbox(spec: dg.AssetSpec) -> Inbox:
         return ["01", "02"] if drop.name.startswith("two") else ["00"]
 
     assert spec.partitions_def is not None
-    return Inbox("toy", spec.key, spec.partitions_def, [text], keys_of=keys_of)
+    named = {"keys_of": keys_of} if spec is SHARDED else {}
+    return Inbox("toy", spec.key, spec.partitions_def, [text], **named)
 
 
 def standing(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> dict[str, str]:

@@ -398,7 +398,7 @@ def test_a_split_without_files_is_nothing_to_build(tmp_path: Path) -> None:
 
 def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path: Path) -> None:
     write(tmp_path / "other", "train.jsonl", [ROW])
-    with pytest.raises(BadInput, match=r"is no known corpus.*gsm8k, cot_collection"):
+    with pytest.raises(BadInput, match=r"is no built-in corpus.*gsm8k, cot_collection"):
         normalize(tmp_path / "other", tmp_path / "out", NormalizeConfig(), split="train")
     summary = normalize(
         tmp_path / "other", tmp_path / "out", NormalizeConfig(), corpus="gsm8k", split="train"

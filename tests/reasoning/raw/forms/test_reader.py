@@ -11,7 +11,7 @@ from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw.drops import splits
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.readers import Reader, columns_of
+from gristmill.reasoning.raw.forms.reader import Reader, columns_of
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.samples import write_drop
 

@@ -9,9 +9,10 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw import reveal
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.readers import Reader
+from gristmill.reasoning.raw.forms.groups import Group
+from gristmill.reasoning.raw.forms.reader import Reader
+from gristmill.reasoning.raw.forms.values import Names
 
 
 def _row(key: str, step: Any, text: str, evidence: Any = None, **more: Any) -> dict[str, Any]:
@@ -72,8 +73,8 @@ def test_a_row_that_is_no_step_is_refused(row: dict[str, Any], reason: str) -> N
 
 
 def test_the_rows_of_a_split_are_bounded() -> None:
-    answers = reveal.Answers(most_bytes=3000)
-    with pytest.raises(GristmillError, match="bytes of text: give the columns of the seed"):
+    answers = Group(CORPORA["reveal"], CORPORA["reveal"].forms[0], Names(), most_bytes=3000)
+    with pytest.raises(GristmillError, match="bytes of text: give one row a record"):
         for number in range(100):
             answers.add(_row(str(number % 3), number, "x" * 100), (0, number + 1))
     assert number == 4

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.trip import ATTRIBUTES
-from tests.reasoning.raw.test_readers import read
+from gristmill.reasoning.raw.forms.trip import ATTRIBUTES
+from tests.reasoning.raw.forms.test_reader import read
 
 _NONE = [0] * len(ATTRIBUTES)
 

@@ -1,4 +1,4 @@
-"""Public forms of trip: two stories, and the program that their physical states make.
+"""The transform `trip`: two stories, and the program that their physical states make.
 
 Source: `docs/formats/reasoning.md#forms-of-trip`.
 """
@@ -10,10 +10,7 @@ from typing import Any, Final
 
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw.flatten import Unfit, chain, flattened, items, text
-from gristmill.reasoning.raw.shapes import PUBLIC, Form
 
-CURATED: Final = "curated"
-"""Name of the form with the pairs of both stories."""
 CONFLICT: Final = "Conflict"
 EFFECT: Final = "Effect"
 PRECONDITION: Final = "Precondition"
@@ -27,6 +24,11 @@ ATTRIBUTES: Final = (
 _CODED: Final = ("h_location", "location")
 _VALUES: Final = {1: "negative", 2: "positive"}
 _LETTERS: Final = "AB"
+COLUMNS: Final = (
+    *("stories", "program", "location", "objects", "pair_confl_pairs", "confl_pairs"),
+    *("confl_sents", "breakpoint", "pair_states", "pair_entities", "pair_plausible_story", "label"),
+)
+"""Columns that are read of a row."""
 
 
 def _list(value: Any, what: str) -> list[Any]:
@@ -155,7 +157,8 @@ def _context(row: Mapping[str, Any]) -> str | None:
     return "\n".join(lines) or None
 
 
-def _read(row: Mapping[str, Any], shape: str) -> Record:
+def record(row: Mapping[str, Any], shape: str) -> Record:
+    """The record of a row with two stories. shape: of the record. Raises Unfit."""
     stories = _list(row["stories"], "stories")
     if len(stories) != 2:
         raise Unfit("story", f"it has {len(stories)} stories, not 2")
@@ -173,21 +176,3 @@ def _read(row: Mapping[str, Any], shape: str) -> Record:
         pairs = _pairs(row, stories[wrong], len(sentences_of[wrong]))
         cot, steps = program(pairs, _states(row, stories[wrong]), _LETTERS[wrong]) or None, None
     return Record(question, _LETTERS[plausible], cot, (_context(row),), steps, shape)
-
-
-def _public(row: Mapping[str, Any]) -> Record:
-    return _read(row, PUBLIC)
-
-
-def _curated(row: Mapping[str, Any]) -> Record:
-    return _read(row, CURATED)
-
-
-_OPTIONAL: Final = (
-    *("program", "location", "objects", "pair_confl_pairs", "confl_pairs", "confl_sents"),
-    *("breakpoint", "pair_states", "pair_entities", "pair_plausible_story", "label"),
-)
-FORMS: Final = (
-    Form(CURATED, ("stories", "pair_plausible_story"), _curated, ("question",), _OPTIONAL),
-    Form(PUBLIC, ("stories", "label"), _public, ("question",), _OPTIONAL),
-)

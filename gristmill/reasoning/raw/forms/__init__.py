@@ -1,0 +1,1 @@
+"""Rows of a corpus to records, as its file `corpus.toml` says."""

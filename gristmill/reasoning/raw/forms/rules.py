@@ -1,0 +1,201 @@
+"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`.
+
+What is drawn is drawn by hashes of texts, so that it is the same on every machine.
+Source: `docs/formats/reasoning.md#corpus-files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from heapq import heappush, heappushpop
+from typing import Any, Final, NamedTuple
+
+from gristmill.reasoning.format.corpora import ROLES, Corpus
+from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.flatten import Unfit, flattened, text
+from gristmill.reasoning.raw.forms.templates import Row
+from gristmill.reasoning.raw.forms.values import Names, column
+from gristmill.settings.fields import did_you_mean
+
+SEED: Final = 1337
+_SHOWN: Final = 40
+_TESTS: Final = ("in", "not_in", "equals", "chars", "at_least", "at_most", "present")
+_EMPTY: Final[Row] = {}
+
+
+def drawn(key: str, seed: int, salt: str) -> float:
+    """A number from 0 to 1 that a text draws: of the hash of `<seed>:<salt>:<key>`."""
+    data = f"{seed}:{salt}:{key}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") / 2.0**64
+
+
+class Drawn(NamedTuple):
+    """The last of the numbers that a cap keeps, and how many records with that number it keeps."""
+
+    number: float
+    records: int
+
+
+class Rules:
+    """The rules of a corpus for one split.
+
+    split: whose records stay where rows are divided; None to know the columns alone.
+    last: of the records that the cap keeps; None (default) keeps all, to find it out.
+
+    columns: that the rules read of a row.
+
+    Raises ValueError, naming the key, for a rule that is wrong. Memory: 100 bytes a record where
+    `dedup` is set, and up to the cap where `sample` has one.
+    """
+
+    def __init__(self, corpus: Corpus, split: str | None, last: Drawn | None = None) -> None:
+        names = Names()
+        self._keep = [_Keep(each, names) for each in corpus.keep]
+        self._fields = (*ROLES, *corpus.extra_columns)
+        self._id = None if corpus.id is None else column(corpus.id, names)
+        self._dedup = [(name, self._value("dedup", name, names)) for name in corpus.dedup]
+        self._seen: list[set[int]] = [set() for _ in self._dedup]
+        self._sample, self._split, self._wanted = corpus.sample, corpus.split, split
+        by = (corpus.split or {}).get("by")
+        self._by = None if by is None else self._value("split", by, names)
+        self.columns = names.columns
+        self._cap: int | None = (corpus.sample or {}).get("cap")
+        self._least: list[float] = []
+        self._wanted_last, self._ties = last, last.records if last else 0
+        self.is_empty = not (corpus.dedup or corpus.sample or corpus.split)
+
+    def _value(self, rule: str, name: str, names: Names) -> Callable[[Row, Record], Any]:
+        """What reads a value of the record where it has the name, else a column of the row."""
+        if name in ROLES:
+            return lambda row, record: getattr(record, name)
+        if name in self._fields:
+            place = self._fields.index(name) - len(ROLES)
+            return lambda row, record: record.extras[place]
+        try:
+            get = column(name, names)
+        except ValueError as error:
+            raise ValueError(f"{rule}: {error}") from error
+        return lambda row, record: get(row)
+
+    def check_row(self, row: Row) -> None:
+        """Raise Unfit for a row that `keep` leaves out."""
+        for keep in self._keep:
+            keep.check(row)
+
+    def check(self, record: Record, row: Row = _EMPTY) -> None:
+        """Raise Unfit for a record that another rule leaves out. row: that it was read from."""
+        if self.is_empty:
+            return
+        key = self._key(record, row)
+        if self._split is not None:
+            of = key if self._by is None else text(self._by(row, record))
+            if (split := self._split_of(of)) != self._wanted:
+                raise Unfit(f"split:{split}", f"belongs to the split {split}")
+        for (name, value), seen in zip(self._dedup, self._seen, strict=True):
+            said = text(value(row, record)).encode("utf-8", "surrogatepass")
+            digest = int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
+            if digest in seen:
+                raise Unfit(f"dedup:{name}", f"its {name} is that of a record before it")
+            seen.add(digest)
+        if self._sample is not None:
+            number = drawn(key, self._sample.get("seed", SEED), "sample")
+            if number >= (share := self._sample.get("share", 1.0)):
+                raise Unfit("sample", f"is not in the sample of {share:g}")
+            if self._cap is not None:
+                self._check_cap(number, self._cap)
+
+    def _check_cap(self, number: float, cap: int) -> None:
+        """Raise Unfit for a record behind the last that stays; without it, count the number."""
+        if (last := self._wanted_last) is None:
+            push = heappush if len(self._least) < cap else heappushpop
+            push(self._least, -number)
+            return
+        if number == last.number and self._ties:
+            self._ties -= 1
+        elif number >= last.number:
+            raise Unfit("cap", f"is not among the {cap:,} records with the least numbers")
+
+    @property
+    def last(self) -> Drawn | None:
+        """The last record that the cap keeps, of those that were checked; None where all stay."""
+        if not self._least:
+            return None
+        number = -self._least[0]
+        return Drawn(number, self._least.count(-number))
+
+    def _key(self, record: Record, row: Row) -> str:
+        if self._id is not None and (found := flattened(self._id(row))):
+            return found
+        return "\0".join((record.question, record.answer, record.cot or ""))
+
+    def _split_of(self, key: str) -> str:
+        rule = self._split or {}
+        place, begin = drawn(key, rule.get("seed", SEED), "split"), 0.0
+        for name in ("validation", "test"):
+            begin += rule.get(name, 0.0)
+            if place < begin:
+                return name
+        return "train"
+
+
+class _Keep:
+    """One rule of `keep`: rows whose column passes its tests stay."""
+
+    def __init__(self, rule: Mapping[str, Any], names: Names) -> None:
+        if not isinstance(rule, Mapping) or not isinstance(rule.get("column"), str):
+            raise ValueError('keep: a rule is a table as { column = "language", in = ["en"] }')
+        self._name = rule["column"]
+        tests = {key: value for key, value in rule.items() if key != "column"}
+        for key, value in tests.items():
+            if key not in _TESTS:
+                known = ", ".join(_TESTS)
+                hint = did_you_mean(key, _TESTS)
+                raise ValueError(f"keep: unknown key {key!r}{hint}; known: column, {known}")
+            if problem := _problem(key, value):
+                raise ValueError(f"keep: `{key}` must be {problem}")
+        if not tests:
+            raise ValueError(f"keep: the rule for {self._name} has none of {', '.join(_TESTS)}")
+        self._tests, self._get = tests, column(self._name, names)
+
+    def check(self, row: Row) -> None:
+        """Raise Unfit for a row that fails a test."""
+        value = self._get(row)
+        for key, wanted in self._tests.items():
+            if not _passes(key, value, wanted):
+                shown = repr((flattened(value) or "")[:_SHOWN])
+                raise Unfit(f"keep:{self._name}", f"its {self._name} is {shown}, against `{key}`")
+
+
+def _problem(key: str, value: object) -> str | None:
+    """What the value of a test must be, None where it is right."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if key in ("in", "not_in"):
+        return None if isinstance(value, list) and value else "a list of values"
+    if key in ("at_least", "at_most"):
+        return None if is_number else "a number"
+    if key == "present":
+        return None if isinstance(value, bool) else "true or false"
+    if key == "chars":
+        numbers = isinstance(value, list) and [type(each) for each in value] == [int, int]
+        return None if numbers else "two whole numbers, the least and the most"
+    return None if isinstance(value, str | int | float | bool) else "a text or a number"
+
+
+def _passes(key: str, value: Any, wanted: Any) -> bool:
+    if key in ("at_least", "at_most"):
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return False
+        try:
+            number = float(value)
+        except ValueError:
+            return False
+        return bool(number >= wanted if key == "at_least" else number <= wanted)
+    said = flattened(value)
+    if key == "chars":
+        return bool(wanted[0] <= len(said or "") <= wanted[1])
+    if key == "present":
+        return bool(said and said.strip()) is bool(wanted)
+    if key == "equals":
+        return bool(said == flattened(wanted))
+    return bool((said in [flattened(each) for each in wanted]) == (key == "in"))
