@@ -18,6 +18,7 @@ import click
 
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
+from gristmill.look.command import look
 from gristmill.mirror.commands import pull, push
 from gristmill.printable import command, is_utf8, printable
 from gristmill.sample_commands import show, trace
@@ -308,6 +309,7 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+main.add_command(look)
 main.add_command(pull)
 main.add_command(push)
 main.add_command(show)
