@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -14,19 +15,19 @@ from gristmill.contract import GristmillError
 from gristmill.look.columns import Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints
 from gristmill.look.licences import licence_of
-from gristmill.look.proposal import Part, Proposal, name_of, proposal, tried
-from gristmill.look.reading import FileLook, Reading, listed, read_rows
+from gristmill.look.proposal import Part, Proposal, name_of, proposal, tried, value_at
+from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, kind
-from gristmill.reasoning.raw.flatten import flattened
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
 """The inbox whose drops a recipe reads."""
 _MOST_PARTS: Final = 8
 _SAME: Final = 0.5
+_PAIRS: Final = 64
 
 
 @dataclass
@@ -194,30 +195,21 @@ _CURES: Final = {
 
 
 def _same_questions(found: Look) -> list[str]:
-    """Notes on splits that share most of their questions, as configurations of one dataset do."""
-    by_file = {file.name: file.sample for file in found.reading.files}
+    """Notes on files that share most of their questions, as configurations of one dataset do."""
+    samples = {file.name: file.sample for file in found.reading.files}
     asked: dict[str, set[str]] = {}
     for part in found.parts:
-        if part.guess.question is None:
-            continue
-        for name in part.files:
-            asked[name] = {
-                text
-                for row in by_file[name]
-                if (text := flattened(row.get(part.guess.question)) if row else None)
-            }
-    names = sorted(name for name in asked if asked[name])
+        if (name := part.guess.question) is not None:
+            for file in part.files:
+                texts = (value_at(row, name) for row in samples[file])
+                asked[file] = {text for text in texts if isinstance(text, str)}
     notes = []
-    for place, name in enumerate(names[:_PAIRS]):
-        for other in names[place + 1 : _PAIRS]:
-            same = len(asked[name] & asked[other])
-            if same and same >= _SAME * min(len(asked[name]), len(asked[other])):
-                least = min(len(asked[name]), len(asked[other]))
-                notes.append(
-                    f"{name} and {other} have the same questions ({same:,} of {least:,}), which "
-                    "would count twice, or be in two splits: put one of them into `leave`"
-                )
-    return notes[:_MOST_PARTS]
-
-
-_PAIRS: Final = 64
+    names = sorted(name for name in asked if asked[name])[:_PAIRS]
+    for name, other in combinations(names, 2):
+        same, least = len(asked[name] & asked[other]), min(len(asked[name]), len(asked[other]))
+        if same >= _SAME * least:
+            notes.append(
+                f"{name} and {other} have the same questions ({same:,} of {least:,}), which would "
+                "count twice, or be in two splits: put one of them into `leave`"
+            )
+    return shortened(notes)

@@ -160,17 +160,18 @@ def _cut(part: Part, answer: str) -> Table:
 
 def _share(part: Part, name: str, mark: str) -> float:
     """The share of rows whose text in a column has a mark."""
-    texts = [text for row in part.sample if isinstance(text := _at(row, name), str)]
+    texts = [text for row in part.sample if isinstance(text := value_at(row, name), str)]
     return sum(mark in text for text in texts) / max(len(texts), 1)
 
 
-def _at(row: Any, path: str) -> Any:
+def value_at(row: Any, path: str) -> Any:
+    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
     if not isinstance(row, Mapping):
         return None
     if path in row:
         return row[path]
     first, _, rest = path.partition(".")
-    return _at(row.get(first), rest) if rest else None
+    return value_at(row.get(first), rest) if rest else None
 
 
 def _first_turn(part: Part, notes: list[str]) -> Table:
@@ -180,7 +181,7 @@ def _first_turn(part: Part, notes: list[str]) -> Table:
     begins: Counter[tuple[int, str]] = Counter()
     most, keys = 0, None
     for row in part.sample:
-        talk = _at(row, name)
+        talk = value_at(row, name)
         if (keys_here := message_keys(talk)) is None:
             continue
         keys = keys or keys_here
@@ -206,7 +207,7 @@ def _first_turn(part: Part, notes: list[str]) -> Table:
 def _reply(part: Part, besides: str) -> str | None:
     """The text of the first message of another column, where the first holds questions alone."""
     for name in part.columns.by_name:
-        keys = next((k for row in part.sample if (k := message_keys(_at(row, name)))), None)
+        keys = next((k for row in part.sample if (k := message_keys(value_at(row, name)))), None)
         if keys and name != besides:
             return f"{name}.0.{keys[1]}"
     return None
@@ -256,6 +257,7 @@ def _key(key: str) -> str:
 def _tried(made: Proposal, parts: Sequence[Part]) -> None:
     """Read the rows that were looked at by the recipe, and count what comes of them."""
     try:
+        made.text.encode()  # a column's name may hold what no file can
         corpus = corpus_of_table(tomllib.loads(made.text))
         made.rows, made.good, made.refused = tried(corpus, parts)
     except ValueError as error:

@@ -38,7 +38,7 @@ _WHOLE_BYTES: Final = 24 << 20
 _SAMPLE_BYTES: Final = 2 << 20
 _KEPT_BYTES: Final = 64 << 20
 _TAIL: Final = 1 << 16
-_MOST_NOTES: Final = 20
+_MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
 
@@ -190,7 +190,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             if len(file.damage) < _MOST_NOTES:
                 file.damage.append(f"row {number}: {row.rule}")
             continue
-        octets = orjson.dumps(row, default=str, option=orjson.OPT_NON_STR_KEYS)
+        octets = _octets(row)
         file.rows += 1
         if seen.is_all or file.columns.rows < count:
             file.columns.add(row)
@@ -212,6 +212,13 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             _check_tail(path, links, file)
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
+
+
+def _octets(row: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(row)
+    except TypeError:  # numbers of more than 64 bits, lone surrogates
+        return json.dumps(row).encode()
 
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
@@ -287,6 +294,7 @@ def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
 
 def _equal_files(found: Reading, links: LinkRule) -> None:
     """Note files with the same bytes, as far as size, head and tail tell."""
+    notes: list[str] = []
     by_size: dict[int, list[str]] = {}
     for file in found.files:
         if file.is_read and file.size:
@@ -296,8 +304,15 @@ def _equal_files(found: Reading, links: LinkRule) -> None:
             continue
         for first, *others in alike(found.root, names, links, partial(ends, size)):
             same = "bytes" if size <= 2 * END else "size, the head and the tail"
-            rule = f"the {same} of {first}: its rows would count twice: take one of them out"
-            found.notes += [f"{name} has {rule}" for name in others[:_MOST_NOTES]]
+            rule = f"has the {same} of {first}: its rows would count twice: take one of them out"
+            notes += [f"{name} {rule}" for name in others]
+    found.notes += shortened(notes)
+
+
+def shortened(notes: Sequence[str]) -> list[str]:
+    """The first notes of one kind, and how many more there are."""
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], *([f"{more:,} more notes like this one"] if more > 0 else [])]
 
 
 def _rule(error: Exception) -> str:

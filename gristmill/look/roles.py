@@ -45,7 +45,7 @@ _ANSWER: Final = {
     **dict.fromkeys(("assistant", "gpt", "bot"), 6.0),
     **dict.fromkeys(("result", "generation", "gold", "truth", "summary", "highlight"), 5.0),
     **dict.fromkeys(("translation", "conclusion", "chosen"), 4.0),
-    **{"content": 3.0, "code": 3.0, "expected": 3.0},
+    **{"content": 3.0, "code": 3.0, "expected": 3.0, "final": 4.0},
 }
 _THOUGHT: Final = {
     **dict.fromkeys(("reasoning", "rationale", "thought", "thinking", "think", "cot"), 10.0),
@@ -71,7 +71,20 @@ _META: Final = {
         "metadata",
         "config",
     ),
-    *("persona", "reward", "template", "style", "quality", "pass", "rate", "correctness", "system"),
+    *(
+        "start",
+        "end",
+        "offset",
+        "persona",
+        "reward",
+        "template",
+        "style",
+        "quality",
+        "pass",
+        "rate",
+        "correctness",
+        "system",
+    ),
 }
 """Words that make a column say something about a row, where they stand first or last."""
 _LESS: Final = {
@@ -84,6 +97,7 @@ _PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 _LONG: Final = 40
 _CHOICE: Final = 200
+_SHORT: Final = 15
 _LEAST: Final = 2.0
 
 
@@ -211,15 +225,15 @@ _NEVER: Final = float("-inf")
 
 
 def _question(known: Mapping[str, Column]) -> str | None:
-    return _best(known, _QUESTION, lambda column: 0.0 if _is_asking(column) else _NEVER)
+    return _best(known, _QUESTION, _asking)
 
 
-def _is_asking(column: Column) -> bool:
-    """Whether values may be questions: texts, and not few words that come again and again."""
-    is_few = sum(column.values.values()) == column.filled and len(column.values) < 0.3 * (
-        column.filled
-    )
-    return column.kind == TEXT and not (is_few and column.mean < _LONG)
+def _asking(column: Column) -> float:
+    """What values add: short ones, and few that come again and again, are rarely questions."""
+    if column.kind != TEXT:
+        return _NEVER
+    is_few = sum(column.values.values()) == column.filled > 3 * len(column.values)
+    return _NEVER if is_few and column.mean < _LONG else -4.0 * (column.mean < _SHORT)
 
 
 def _answer_and_thought(

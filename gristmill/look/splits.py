@@ -17,6 +17,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
 _MOST: Final = 40
+_MOST_SPLITS: Final = 32
 
 
 def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
@@ -26,7 +27,8 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
 
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
     other words are splits of their own, as `train_sft` and `train_gen`. Files without such a word
-    are `train` where all have one name but for numbers, else each name is a split.
+    are `train` where all have one name but for numbers, else each name is a split. More than 32
+    such names say no split: all files are `train`.
     """
     labels = {name: _label(name) for name in names}
     known: dict[str, set[str]] = {}
@@ -38,6 +40,8 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
         is_alone = len(known[word]) == 1 if word else known == {"": {labels[name]}}
         split = word or "train" if is_alone or (word and len(known) == 1) else labels[name]
         found.setdefault(_name(split), []).append(name)
+    if len(found) > _MOST_SPLITS:
+        return {"train": sorted(names)}
     order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
     return {split: found[split] for split in dict.fromkeys(order) if split in found}
 
@@ -48,10 +52,13 @@ def globs_of(splits: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         return {split: ["*"] for split in splits}
     every = {name: split for split, names in splits.items() for name in names}
     made: dict[str, list[str]] = {}
+    taken: dict[str, set[str]] = {}
     for name, split in every.items():
         begin = stem(name)
         glob = _NUMBERS.sub("*", _literal(begin)) + name[len(begin) :]
-        if {of for other, of in every.items() if _takes(glob, other)} != {split}:
+        if glob not in taken:
+            taken[glob] = {of for other, of in every.items() if _takes(glob, other)}
+        if taken[glob] != {split}:
             glob = _literal(name)
         if glob not in made.setdefault(split, []):
             made[split].append(glob)
