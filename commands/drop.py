@@ -56,14 +56,14 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     """
     lake = Lake()
     if family is None:
-        _look(path, lake.rules(OWN)[0], name)
+        _look(path, lake.rules(OWN)[0], name, "name the inbox with --family", 2)
     inbox = _INBOXES[family]
     links, _, wrong = lake.rules(family)
     if wrong:
         raise GristmillError(wrong)
     place = _place(lake, inbox, path, name, links)
     if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
-        _look(path, links, name)
+        _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
     try:
         copied = _copy(path, place, links, replace)
     except OSError as error:
@@ -79,12 +79,12 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     _say_state(lake, inbox, place)
 
 
-def _look(path: Path, links: LinkRule, name: str | None) -> NoReturn:
-    """Print what is in a folder or a file, and end the command with status 1."""
+def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
+    """Print what is in a folder or a file, and end the command with a status."""
     for line in lines(look(path, links, name=name)):
         say(escape(line))
-    say("[red]nothing is copied[/]: it is no known corpus, and has no recipe")
-    raise SystemExit(1)
+    say(f"[red]nothing is copied[/]: {reason}")
+    raise SystemExit(status)
 
 
 def _keep_sums(lake: Lake, copied: Copied) -> None:

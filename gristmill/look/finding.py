@@ -160,6 +160,8 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
 
 def _notes(found: Look) -> list[str]:
     notes = list(found.reading.notes)
+    if found.reading.path.name in CORPORA and OWN in found.refused:
+        notes.append(f"not read by {OWN}: {found.refused[OWN]}")
     if len(found.parts) > 1:
         rest = [f"{part.files[0]} ({len(part.files):,}): {part.guess}" for part in found.parts]
         notes.append(f"files have other columns: {'; '.join(rest)}")

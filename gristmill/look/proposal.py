@@ -23,7 +23,7 @@ Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
 _CLOSE: Final = "</think>"
 _MOST: Final = 0.8
-_TOLD: Final = 3
+_NAMED: Final = 3
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -221,12 +221,12 @@ def _tell_apart(forms: list[Table], parts: Sequence[Part]) -> None:
         others = {n for each in readable if each is not part for n in each.columns.by_name}
         used = {str(role).partition(".")[0] for role in vars(part.guess).values()}
         own.sort(key=lambda name: (name in others, name not in used))
-        told: Table = {"name": f"form_{number}", "when": own[:_TOLD]}
+        marks: Table = {"name": f"form_{number}", "when": own[:_NAMED]}
         if {*own} <= others:
-            told["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_TOLD]
+            marks["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_NAMED]
         values = dict(form)
         form.clear()
-        form.update(told | values)
+        form.update(marks | values)
 
 
 def _toml(head: Table, forms: Sequence[Table], notes: Sequence[str]) -> str:

@@ -232,7 +232,7 @@ def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
     if column.kind != TEXT:
         return _NEVER
-    is_few = sum(column.values.values()) == column.filled > 3 * len(column.values)
+    is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < _LONG else -4.0 * (column.mean < _SHORT)
 
 

@@ -12,20 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROWS: Final = 24
-_WORDS: Final = [
-    "two",
-    "trains",
-    "apples",
-    "speed",
-    "hours",
-    "each",
-    "then",
-    "total",
-    "number",
-    "value",
-    "given",
-    "when",
-]
+_WORDS: Final = ("two", "trains", "apples", "speed", "hours", "each", "then", "total", "given")
 
 
 @dataclass(frozen=True)

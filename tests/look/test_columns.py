@@ -13,10 +13,12 @@ def counted(*rows: dict[str, object]) -> Columns:
 
 
 def test_types_have_the_words_of_a_table() -> None:
-    said = [kind_of(value) for value in ("a", 1, 1.5, True, {"a": 1}, ["a"], [True], [1], [{}])]
+    values: list[object] = ["a", 1, 1.5, True, {"a": 1}, ["a"], [True], [1], [{}]]
+    said = [kind_of(value) for value in values]
     assert said[:5] == ["text", "number", "number", "truth value", "object"]
     assert said[5:] == ["list of texts", "list of truth values", "list", "list of objects"]
-    assert {kind_of(value) for value in (None, "", [], {})} == {"empty"}
+    empty: list[object] = [None, "", [], {}]
+    assert {kind_of(value) for value in empty} == {"empty"}
 
 
 def test_empty_values_and_columns_that_a_row_lacks_are_not_filled() -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gristmill.cli import main
 
 
-def test_look_prints_and_writes_only_where_it_is_told_to(tmp_path: Path) -> None:
+def test_look_prints_and_writes_only_with_write(tmp_path: Path) -> None:
     row = {"question": "How many are there?", "answer": "2"}
     (tmp_path / "train.jsonl").write_text(json.dumps(row))
     looked = CliRunner().invoke(main, ["look", str(tmp_path)])

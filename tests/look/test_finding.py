@@ -1,10 +1,10 @@
-"""A look says what is in files, and writes a recipe where it is told to."""
+"""A look says what is in files, and writes a recipe where that is asked for."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
-from gristmill.reasoning.samples import SAMPLES
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.samples import write_drop
 
 
 def gsm(number: int) -> dict[str, str]:
@@ -22,7 +23,7 @@ def gsm(number: int) -> dict[str, str]:
     }
 
 
-def jsonl(path: Path, rows: list[dict[str, object]]) -> None:
+def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -100,13 +101,10 @@ def test_what_a_build_would_fail_by_is_said(case: str, tmp_path: Path) -> None:
     assert [part for part in expected if part not in found] == [], found
 
 
-@pytest.mark.parametrize("place", [place for place in SAMPLES if place.startswith("reasoning/")])
-def test_a_sample_drop_of_a_corpus_is_read_as_it_is(place: str, tmp_path: Path) -> None:
-    path = tmp_path / place
-    path.parent.mkdir(parents=True)
-    SAMPLES[place](path)
-    folder = path if path.is_dir() else path.parent
-    assert [taker.inbox for taker in look(folder).takers] == ["reasoning"]
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_a_sample_drop_of_a_corpus_is_read_as_it_is(corpus: str, tmp_path: Path) -> None:
+    write_drop(tmp_path / corpus, corpus)
+    assert [taker.inbox for taker in look(tmp_path / corpus).takers] == ["reasoning"]
 
 
 def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_files_with_other_columns_have_forms_that_tell_them_apart() -> None:
     assert made.good == 2
 
 
-def test_columns_that_are_all_in_another_form_are_told_by_what_they_lack() -> None:
+def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack() -> None:
     one = part([{"question": "How many are there?", "answer": "2"}])
     other = part([{"question": "How many are there?", "answer": "2", "rationale": "so " * 30}])
     made = proposal("own", [one, other], GLOBS, ("", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from gristmill.look.columns import Columns
@@ -11,7 +13,7 @@ from tests.look.cards import Card, cards
 CARDS = list(cards())
 
 
-def guessed(rows: list[dict[str, object]]) -> Guess:
+def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
     columns = Columns()
     for row in rows:
         columns.add(row)
