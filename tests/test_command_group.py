@@ -32,6 +32,7 @@ COMMANDS = [
     "doctor",
     "drop",
     "fetch",
+    "look",
     "ls",
     "materialize",
     "metrics",

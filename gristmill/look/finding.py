@@ -15,7 +15,7 @@ from gristmill.contract import GristmillError
 from gristmill.look.columns import Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints
 from gristmill.look.licences import licence_of
-from gristmill.look.proposal import Part, Proposal, name_of, proposal, tried, value_at
+from gristmill.look.proposal import Part, Proposal, is_readable, name_of, proposal, tried, value_at
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
@@ -87,8 +87,11 @@ def look(
         [] if taken else list(hints(reading, columns)),
     )
     found.notes += [*unread, *_notes(found)]
-    if parts:
-        found.proposal = proposal(found.name, parts, globs_of(found.splits), found.licence)
+    left = [name for part in parts if not is_readable(part) for name in part.files]
+    if len(left) < len(reading.files):
+        names = [file.name for file in reading.files if file.name not in left]
+        files = globs_of(splits_of(names), left)
+        found.proposal = proposal(found.name, parts, files, found.licence, left)
     return found
 
 

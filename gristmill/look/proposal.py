@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from gristmill.look.columns import NUMBER, TEXT, TEXTS, TRUTH, Columns, message_keys
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
+from gristmill.look.splits import literal
 from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus, corpus_of_table
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.reader import Reader, with_columns
@@ -23,6 +24,7 @@ Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
 _CLOSE: Final = "</think>"
 _MOST: Final = 0.8
+_MOST_LEFT: Final = 100
 _NAMED: Final = 3
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -63,12 +65,17 @@ def name_of(folder: str) -> str:
 
 
 def proposal(
-    name: str, parts: Sequence[Part], files: Mapping[str, Sequence[str]], licence: tuple[str, str]
+    name: str,
+    parts: Sequence[Part],
+    files: Mapping[str, Sequence[str]],
+    licence: tuple[str, str],
+    left: Sequence[str] = (),
 ) -> Proposal:
     """The recipe for the parts of a folder.
 
     name: of the corpus. files: globs of each split.
     licence: its SPDX identifier and the file that says so; two empty texts where none does.
+    left: data files that no form reads, which the recipe names in `leave`; default none.
     """
     forms: list[Table] = []
     notes: list[str] = []
@@ -86,11 +93,18 @@ def proposal(
     head["files"] = {
         split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
     }
+    if left:
+        head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
     if len(forms) > 1:
         _tell_apart(forms, parts)
     made = Proposal(_toml(head, forms, notes))
     _tried(made, parts)
     return made
+
+
+def is_readable(part: Part) -> bool:
+    """Whether a recipe reads the rows."""
+    return bool(_form(part, []))
 
 
 def _form(part: Part, notes: list[str]) -> Table:
@@ -215,7 +229,7 @@ def _reply(part: Part, besides: str) -> str | None:
 
 def _tell_apart(forms: list[Table], parts: Sequence[Part]) -> None:
     """Give each form the columns by which its rows differ from those of the other forms."""
-    readable = [part for part in parts if _form(part, [])]
+    readable = [part for part in parts if is_readable(part)]
     for number, (form, part) in enumerate(zip(forms, readable, strict=True), 1):
         own = [name for name in part.columns.by_name if "." not in name]
         others = {n for each in readable if each is not part for n in each.columns.by_name}

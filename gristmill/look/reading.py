@@ -50,7 +50,8 @@ class FileLook:
     name: POSIX path in the folder. size: bytes.
     rows: that were read, or that its footer says; estimated where `is_exact` is False.
     is_read: whether it was opened. columns: of the rows that were read.
-    sample: some of these rows. damage: what is wrong, empty for nothing.
+    sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
+    is_broken: whether a build would fail by the file.
     binary: columns of bytes, which are not read. names: given to a table without a header.
     """
 
@@ -62,6 +63,7 @@ class FileLook:
     columns: Columns = field(default_factory=Columns)
     sample: list[dict[str, Any]] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+    is_broken: bool = False
     binary: Sequence[str] = ()
     names: Sequence[str] = ()
 
@@ -114,6 +116,7 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
             _read_file(found.root, file, links, file.name in whole, seen)
         except (GristmillError, OSError) as error:
             file.damage.append(_rule(error))
+            file.is_broken = True
     if seen.again:
         found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
     _equal_files(found, links)
@@ -212,6 +215,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             _check_tail(path, links, file)
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
+    file.is_broken = file.is_broken or not file.rows
 
 
 def _octets(row: Mapping[str, Any]) -> bytes:
@@ -290,6 +294,7 @@ def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
             json.loads(last)
         except ValueError:
             file.damage.append("its last line is no JSON: was it cut? get it again")
+            file.is_broken = True
 
 
 def _equal_files(found: Reading, links: LinkRule) -> None:

@@ -48,8 +48,10 @@ def _lines(found: Look) -> Iterator[str]:
         yield f"note: {line}"
     if len(wrong) > _MOST:
         yield f"note: {len(wrong) - _MOST:,} more files or rows like these"
+    is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
     for taker in found.takers:
-        yield f"read as it is: {'; '.join(taker.lines)}: `{taker.command}`"
+        state = "read as it is" if is_whole or not wrong else "read once it is mended"
+        yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
     if not found.takers:
         yield from _recipe(found)
 
@@ -63,6 +65,9 @@ def _splits(found: Look) -> Iterator[str]:
             yield f"  {split}: {_named(list(names))}"
             continue
         rows = sum(file.rows for file in opened)
+        if not rows:
+            yield f"  {split}: {_named(list(names))}; no row could be read"
+            continue
         if len(opened) < len(files):
             rows = (
                 rows * sum(file.size for file in files) // max(sum(file.size for file in opened), 1)
@@ -95,7 +100,8 @@ def _recipe(found: Look) -> Iterator[str]:
     if not made.text:
         if found.columns.rows:
             yield "no recipe: the columns do not say what is question and answer"
-        for inbox, rule in found.refused.items():
+        is_damaged = any(file.is_broken for file in found.reading.files)
+        for inbox, rule in () if is_damaged else found.refused.items():
             yield f"not read by {inbox}: {rule}"
         return
     yield f"recipe {CORPUS}, a guess: it reads {made.good:,} of {made.rows:,} rows tried"

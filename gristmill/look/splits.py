@@ -46,20 +46,26 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     return {split: found[split] for split in dict.fromkeys(order) if split in found}
 
 
-def globs_of(splits: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """For each split the globs that take its files and no other: numbers of a name are `*`."""
-    if len(splits) == 1:
+def globs_of(
+    splits: Mapping[str, Sequence[str]], besides: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """For each split the globs that take its files and no other: numbers of a name are `*`.
+
+    besides: files of no split, which no glob may take either.
+    """
+    if len(splits) == 1 and not besides:
         return {split: ["*"] for split in splits}
     every = {name: split for split, names in splits.items() for name in names}
+    others = dict.fromkeys(besides, "")
     made: dict[str, list[str]] = {}
     taken: dict[str, set[str]] = {}
     for name, split in every.items():
         begin = stem(name)
-        glob = _NUMBERS.sub("*", _literal(begin)) + name[len(begin) :]
+        glob = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :]
         if glob not in taken:
-            taken[glob] = {of for other, of in every.items() if _takes(glob, other)}
+            taken[glob] = {of for other, of in {**every, **others}.items() if _takes(glob, other)}
         if taken[glob] != {split}:
-            glob = _literal(name)
+            glob = literal(name)
         if glob not in made.setdefault(split, []):
             made[split].append(glob)
     return made
@@ -71,7 +77,8 @@ def _takes(glob: str, name: str) -> bool:
     return fnmatchcase(path.lower(), glob.lower())
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
+    """The glob that takes a name alone."""
     return re.sub(r"([\[*?])", r"[\1]", name)
 
 

@@ -81,7 +81,11 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "05": ("gsm8k", other_columns, ("train-1.jsonl: the corpus gsm8k reads none of 9 rows",)),
     "09": ("openr1_math_220k", missing_column, ("lacks the column response",)),
     "12": ("gsm8k", splits_in_a_file, ("gsm8k.json: holds the splits train, test",)),
-    "16": ("gsm8k", cut_gzip, ("train.jsonl.gz: ", "gzip")),
+    "16": (
+        "gsm8k",
+        cut_gzip,
+        ("train.jsonl.gz: ", "gzip", "read once it is mended"),
+    ),
     "31": ("gsm8k", links, ("train.jsonl: is a link", "follow_links")),
     "32": (
         "gsm8k",
@@ -118,6 +122,14 @@ def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path: Pat
     assert 'name = "my_math"' in found.proposal.text
     with pytest.raises(GristmillError, match="is there already: move it away"):
         write(found)
+
+
+def test_files_that_hold_no_questions_are_named_in_leave(tmp_path: Path) -> None:
+    jsonl(tmp_path / "data-0.jsonl", [gsm(1)])
+    jsonl(tmp_path / "data-1.jsonl", [{"id": "x", "score": 1}])
+    text = look(tmp_path).proposal.text
+    assert 'leave = ["data-1.jsonl"]' in text
+    assert 'files = { train = "data-0.jsonl" }' in text
 
 
 def test_one_file_is_looked_at(tmp_path: Path) -> None:
