@@ -1,6 +1,7 @@
 # `make run` builds everything from samples, `make ui` shows it; `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
+LOCKER := .venv-lock/bin
 RUN := .venv/installed-run
 TEST := .venv/installed-test
 ENGINES := .venv/installed-engines
@@ -10,34 +11,42 @@ PORT ?= 3000
 WORKERS ?= 2
 BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader puzzles_sudoku readers reasoning reasoning_align reasoning_reader synth synth_harmony synth_trace \
 	tiktoken_public chess input_proof dagster_overhead landing nothing_to_do tick hostile_text \
-	instance_bytes
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	instance_bytes browse
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # What is built from source is built by the pinned setuptools: isolation would fetch one without a
 # hash. So pip and setuptools come first.
-HASHED := $(PIP) --require-hashes --no-build-isolation
-# pip refuses to hash an editable install, so the checkout comes after its requirements.
-CHECKOUT := $(PIP) --no-index --no-build-isolation --no-deps -e .
+HASHED := $(BIN)/python requirements/install.py $(LOCKER)/uv
+# Requirements with hashes cannot be editable, so the checkout comes after them.
+CHECKOUT := $(PIP) --quiet --no-index --no-build-isolation --no-deps -e .
 # Containers often forbid Python to keep compiled modules: every run, and each of the many processes
 # that tests start, would compile all of them.
 export PYTHONDONTWRITEBYTECODE :=
 COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
-
-LOCKER := .venv-lock/bin
 # What is pinned already stays; `make lock UPGRADE=--upgrade` takes the newest of everything, and
 # `UPGRADE="--upgrade-package NAME"` of one.
 COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 3.11 \
 	--config-file requirements/uv.toml --custom-compile-command "make lock" $(UPGRADE)
 ENVIRONMENT := pyproject.toml requirements/environment.in
 
-.PHONY: run ui test pictures fuzz soak bench lint install engines lock clean help
+# `pip install .` puts a copy of the library in the place of this checkout: install it again.
+ifeq ($(shell grep -lsxF "$(CURDIR)" .venv/lib/python3*/site-packages/__editable__.gristmill-*.pth),)
+.PHONY: $(RUN)
+endif
+
+.PHONY: run setup ui docs test pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
 	$(BIN)/gristmill samples $(DATA)
 	$(BIN)/gristmill materialize --all --data-root $(DATA)
 
+setup: $(RUN)	## install what running needs
+
 ui: $(RUN)	## serve the instance at http://127.0.0.1:3000; PORT=3001 chooses another port
 	$(BIN)/gristmill ui --port $(PORT)
+
+docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /docs/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 test: lint	## lint, types and tests (installs torch, too)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
@@ -68,9 +77,10 @@ install: $(TEST)	## everything that running and testing need
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-$(RUN): pyproject.toml requirements/environment.txt requirements/run.txt | $(BIN)/python
-	$(HASHED) -r requirements/environment.txt
-	$(HASHED) -r requirements/run.txt
+$(RUN): pyproject.toml requirements/environment.txt requirements/run.txt requirements/lock.txt | $(BIN)/python
+	@$(MAKE) --no-print-directory $(LOCKER)/uv || echo "uv is not to be had: pip installs"
+	$(HASHED) requirements/environment.txt
+	$(HASHED) requirements/run.txt
 	$(CHECKOUT)
 	$(BIN)/python -m pip check
 	$(COMPILE)
@@ -78,14 +88,14 @@ $(RUN): pyproject.toml requirements/environment.txt requirements/run.txt | $(BIN
 
 # torch alone comes without a hash: its build for this machine may not be the one of the index.
 $(TEST): $(RUN) requirements/test.txt constraints.txt
-	$(HASHED) --no-deps -r requirements/test.txt
+	$(HASHED) requirements/test.txt
 	$(PIP) -c constraints.txt torch
 	$(BIN)/python -m pip check
 	touch $@
 
 # Ray, Postgres, an S3 server, linters: half a gigabyte that a person who uses none of them never needs.
 $(ENGINES): $(TEST) requirements/engines.txt
-	$(HASHED) --no-deps -r requirements/engines.txt
+	$(HASHED) requirements/engines.txt
 	$(BIN)/python -m pip check
 	touch $@
 
@@ -107,9 +117,11 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -o requirements/lock.txt requirements/lock.in
 
-$(LOCKER)/uv: requirements/lock.txt
-	$(PYTHON) -m venv .venv-lock
-	$(LOCKER)/python -m pip install --quiet --require-hashes --only-binary :all: -r $<
+# With uv's pin and hash; a target of its own, so that `make run` goes on without it.
+$(LOCKER)/uv: requirements/lock.txt | $(BIN)/python
+	$(PYTHON) -m venv --without-pip .venv-lock
+	$(BIN)/python -m pip --quiet --disable-pip-version-check --python $(LOCKER)/python \
+		install --require-hashes --only-binary :all: -r $<
 	touch $@
 
 clean:	## remove the environment and the instance's state, not the data

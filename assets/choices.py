@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from assets.configs import place_in_run
 from gristmill.asset import Asset, declared
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.printable import cut, printable
@@ -146,7 +147,7 @@ def refused_values(run_config: Mapping[str, Any]) -> list[str]:
     """
     refused = []
     for asset, choices in _known().items():
-        kind, name = _place_in_run(choices)
+        kind, name = place_in_run(choices)
         values = ((run_config.get(kind) or {}).get(name) or {}).get("config") or {}
         rules = rules_of(choices.settings_table.config) if values else {}
         for key, value in values.items():
@@ -181,7 +182,7 @@ def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not values:
         return {}
-    kind, name = _place_in_run(_known()[asset])
+    kind, name = place_in_run(_known()[asset])
     listed = {
         key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
@@ -221,13 +222,6 @@ def _check_together(table: Table, settings: Settings) -> None:
 def _known() -> Mapping[str, Asset]:
     """The assets that have a config, by key."""
     return {name: asset for name, asset in declared().items() if asset.table is not None}
-
-
-def _place_in_run(asset: Asset) -> tuple[str, str]:
-    """Where the config of a run has the values: `ops` or `resources`, and a name."""
-    if asset.resource:
-        return "resources", asset.resource
-    return "ops", asset.asset.replace("/", "__")
 
 
 def _given(lake: Lake, choices: Asset, record: Record) -> Settings | str:

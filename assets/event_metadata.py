@@ -22,6 +22,7 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
+from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.markdown import stored_size
 from gristmill.printable import cut, plain, printable
@@ -110,8 +111,9 @@ def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
         yield "/".join(parts[1:3]), address
 
 
-NAME: Final = "dagster/column_schema"
-"""The metadata entry that the UI takes for the columns of an asset."""
+NAME: Final = "columns"
+"""The metadata entry of the columns. One called `dagster/column_schema` would stand open above all
+others, with the picture out of sight below it."""
 _COLUMN_BYTES: Final = 300
 """Bytes that Dagster stores around each column, a little more than they are."""
 
@@ -135,6 +137,7 @@ _LONGEST_LIST = 1000
 _RESERVED = (
     *(
         "path",
+        "samples",
         "status",
         "account",
         "not checked",
@@ -165,18 +168,11 @@ def event_metadata(
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(plain(str(published.folder))),
         "status": "built" if published.rebuilt else "unchanged",
+        "samples": dg.MetadataValue.url(
+            Asked(record.artifact, record.asset, record.partition or "").address("rows")
+        ),
     }
-    if published.account:
-        metadata["account"] = plain(published.account, _NOTES_BYTES)
-    if published.not_checked:
-        metadata["not checked"] = plain(published.not_checked, _NOTES_BYTES)
-    if published.notes:
-        notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
-        metadata["notes"] = dg.MetadataValue.md(notes)
-    if changed := choices.change_lines(published):
-        lines = markdown.shortened(markdown.bullets(map(markdown.escape, changed)), _NOTES_BYTES)
-        metadata["config changed"] = dg.MetadataValue.md(lines)
-    metadata |= _rows(published)
+    metadata |= _notes(published) | _rows(published)
     previewed = preview_of(published)
     if shared := set(previewed) & set(record.counts):
         raise ValueError(
@@ -187,9 +183,12 @@ def event_metadata(
     figures = {title: value for title, value in previewed.items() if not isinstance(value, str)}
     size = sum(output.bytes for output in record.outputs)
     counted = {**figures, **_named_once(record, figures, size)}
+    lists = _lists(record.asset, counted)
+    counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
     zero = [name for name in counted if _is_zero(name, counted[name], published.before)]
     if zero:
         metadata["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
+    metadata |= {group: line for group, line in lists.items() if line}
     numbers = bounded_numbers({name: counted[name] for name in counted if name not in zero})
     numbers["bytes"] = size
     numbers["seconds"] = record.seconds
@@ -208,6 +207,21 @@ def event_metadata(
     return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
 
 
+def _notes(published: Published) -> dict[str, Any]:
+    """What became of the drop, what nobody checked, notes, and what the config changed."""
+    found: dict[str, Any] = {}
+    if published.account:
+        found["account"] = plain(published.account, _NOTES_BYTES)
+    if published.not_checked:
+        found["not checked"] = plain(published.not_checked, _NOTES_BYTES)
+    changed = map(markdown.escape, choices.change_lines(published))
+    for title, lines in (("notes", published.notes), ("config changed", list(changed))):
+        if lines:
+            text = markdown.shortened(markdown.bullets(lines), _NOTES_BYTES)
+            found[title] = dg.MetadataValue.md(text)
+    return found
+
+
 def _rows(published: Published) -> dict[str, Any]:
     """The config that matters, the vocabulary, and the raw drops, one row each."""
     record = published.record
@@ -216,6 +230,21 @@ def _rows(published: Published) -> dict[str, Any]:
         rows["tokenizer"] = record.tokenizer.name
     root = choices.data_root(published)
     return rows | drop_rows(record, root) | equal_rows(record, root)
+
+
+def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
+    """The groups of counts that are listed, not plotted, one line each.
+
+    Their names come from what was built from: other partitions have other names, and a plot of
+    each says nothing.
+    """
+    kind = families.kind_of_asset(asset)
+    found: dict[str, list[str]] = {}
+    for name, count in counts.items():
+        group, _, own = name.partition("/")
+        if kind is not None and own and group in kind.listed:
+            found.setdefault(group, []).extend([f"{printable(own)}: {count:,}"] * bool(count))
+    return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
 
 
 def _named_once(

@@ -49,7 +49,9 @@ class Target:
         partition: its key, None for an asset without partitions.
         """
         partitions = context.assets_def.partitions_def
-        from_drop = isinstance(partitions, dg.DynamicPartitionsDefinition)
+        name = getattr(partitions, "name", None)
+        parts = {s.partitions for each in families.catalogs() for s in each.sources if s.several}
+        from_drop = isinstance(partitions, dg.DynamicPartitionsDefinition) and name not in parts
         return cls(context.asset_key.to_user_string(), partition, from_drop)
 
     def choice(self, name: str, value: str) -> str:

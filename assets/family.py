@@ -128,6 +128,9 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         "pool": asset.pool or None,
         "automation_condition": _FOLLOWS.get(asset.follows),
         "description": asset.text,
+        "metadata": {"launchpad": dg.MetadataValue.md(configs.launchpad_text(asset))}
+        if asset.table
+        else {},
         "required_resource_keys": {"lake", *([asset.resource] if asset.resource else [])},
     }
     declare: Callable[[Any], dg.AssetsDefinition] = dg.asset(**declared)

@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 import dagster as dg
+
+from gristmill.browse.web.asked import PREFIX
 
 DOCS: Final = "/docs/"
 """Where `gristmill ui` serves the pages of `docs/`."""
 PAGE: Final = "docs"
 """The name of the metadata entry with the address of the page."""
+SAMPLES: Final = "browse"
+"""The name of the metadata entry with the address of the published artifacts' rows."""
+NUMBERS: Final = "numbers.md"
+"""The page that says what each row of an event means: a heading an asset."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,16 @@ def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
     group = GROUPS.get(spec.group_name or "")
     if group is None:
         return spec
-    place = f"{DOCS}{group.page}"
+    place, numbers = f"{DOCS}{group.page}", f"{DOCS}{NUMBERS}"
     return spec.replace_attributes(
         description=(
             f"{group.subject}: {spec.description}\n\n"
-            f"More: [docs/{group.page}]({place}), which `gristmill ui` serves."
+            f"More: [docs/{group.page}]({place}), which `gristmill ui` serves. "
+            f"What the rows of an event mean: [docs/{NUMBERS}]({numbers})."
         ),
-        metadata={**spec.metadata, PAGE: dg.MetadataValue.url(place)},
+        metadata={
+            **spec.metadata,
+            PAGE: dg.MetadataValue.url(place),
+            SAMPLES: dg.MetadataValue.url(f"{PREFIX}?asset={quote(spec.key.to_user_string())}"),
+        },
     )

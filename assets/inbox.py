@@ -42,13 +42,13 @@ class Inbox:
         each `/`.
     raw_drop: key of the external asset for the drops. An arrival is reported as a
         materialization of it, a refused drop as an observation.
-    partitions: the partitions that are built from a drop. Dynamic: the partition with the drop's
-        key, which an arrival adds. Time: the partition with the drop's key. Static: those that
-        `keys_of` names, else all of them.
+    partitions: the partitions that are built from a drop: those that `keys_of` names. Without it
+        of dynamic partitions and those of time the one with the drop's key, and all static ones.
+        An arrival adds dynamic ones.
     targets: the assets that a drop's runs build, one run for each partition.
     job: the job that the runs belong to; default None: a run over `targets`.
-    keys_of: takes the path of a settled drop and returns the static partitions that are built
-        from it; default None: all of them.
+    keys_of: takes the path of a settled drop and returns the partitions that are built from it;
+        default None: see `partitions`.
     starts: for a drop that is built into partitions of other keys, or into none: takes the
         instance, the path of a settled drop and the keys of all that settled with it, and returns
         the runs. `partitions` are then those of the drops alone, and a run adds its dynamic
@@ -73,14 +73,32 @@ class Inbox:
 
     @property
     def dynamic(self) -> str | None:
-        """Name of the dynamic partitions; None if the partitions are static or of time."""
-        return _dynamic(self.partitions)
+        """Name of the dynamic partitions whose keys are those of drops; None for others."""
+        return None if self.keys_of is not None else _dynamic(self.partitions)
+
+    @property
+    def is_by_drop(self) -> bool:
+        """Whether the key of a drop is that of its partition."""
+        is_static = isinstance(self.partitions, dg.StaticPartitionsDefinition)
+        return self.keys_of is None and not is_static
 
     @property
     def named_by_drops(self) -> list[str]:
         """Names of the dynamic partitions whose keys are those of drops: to retire with a drop."""
+        if self.keys_of is not None:
+            return []
         own = [] if self.dynamic is None else [self.dynamic]
         return [*own, *(name for name in self.built_in if name != self.dynamic)]
+
+    def added(self, partitions: Iterable[str]) -> dict[str, list[str]]:
+        """Returns those of a drop's partitions that its arrival added, by their definition.
+
+        partitions: of a drop, as `keys_of` names them.
+        """
+        name = None if self.keys_of is None else _dynamic(self.partitions)
+        if name is None:
+            return {}
+        return {name: [key for key in partitions if key not in self.built_in.get(name, ())]}
 
     @property
     def shape(self) -> Shape:
@@ -103,7 +121,7 @@ class Inbox:
         if self.dynamic is not None:
             own = wanted.setdefault(self.dynamic, {})
             own.update(dict.fromkeys(arrival.key for arrival in arrivals))
-        for start in starts if self.starts is not None else ():
+        for start in starts:
             if (name := _dynamic(start.assets[0].partitions_def)) is not None:
                 wanted.setdefault(name, {})[start.partition] = None
         known = {name: set(instance.get_dynamic_partitions(name)) for name in wanted}
@@ -134,11 +152,9 @@ class Inbox:
 
         Raises OSError where `keys_of` cannot read the drop.
         """
-        if not isinstance(self.partitions, dg.StaticPartitionsDefinition):
-            return [drop.key]
         if self.keys_of is not None:
             return self.keys_of(drop.path)
-        return self.partitions.get_partition_keys()
+        return [drop.key] if self.is_by_drop else self.partitions.get_partition_keys()
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:

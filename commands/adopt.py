@@ -30,13 +30,13 @@ _BEFORE_ALL = "-1"  # the number of an event that is older than all events of an
 @click.option("--all", "everything", is_flag=True, help="Every asset.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be reported.")
 def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
-    """Report published artifacts of assets, as `macroxue/pack`, or `--all`, to the instance.
+    """Tell a new instance what is published; removes nothing.
 
-    For an instance that does not know them: a new one on Postgres, or one whose `.dagster/` was
-    deleted. Each artifact gets the event of a build, from its record; nothing is built or
-    changed on disk. What the instance knows with the same data version is left. Runs, their
-    logs, pictures and samples on the pages, and the verdicts of checks are not in the records:
-    they do not come back.
+    ASSET as `macroxue/pack`, or `--all`. For an instance that does not know them: a new one on
+    Postgres, or one whose `.dagster/` was deleted. Each artifact gets the event of a build, from
+    its record; nothing is built or changed on disk. What the instance knows with the same data
+    version is left. Runs, their logs, pictures and samples on the pages, and the verdicts of checks
+    are not in the records: they do not come back.
     """
     if bool(selection) == everything:
         raise click.UsageError("give either the names of assets, or --all")

@@ -26,6 +26,7 @@ from gristmill.publish.publish import publish
 from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.settings.fields import nearest
 from gristmill.settings.mirrors import MirrorSettings
 from resources.lake import Lake
 
@@ -246,5 +247,9 @@ def _declared(asset: str) -> Asset:
     """The declaration of an asset. Raises UsageError for an unknown one."""
     known = definitions.declared()
     if asset not in known:
-        raise click.UsageError(f"{asset!r} is none of {', '.join(sorted(known))}")
+        close = nearest(asset, known)
+        hint = (
+            f"no asset: did you mean {close}?" if close else f"none of {', '.join(sorted(known))}"
+        )
+        raise click.UsageError(f"{asset!r} is {hint}")
     return known[asset]

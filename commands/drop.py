@@ -28,8 +28,7 @@ from gristmill.provenance.stamp_notes import stamp_of
 from gristmill.publish import atomic_fs
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS
-from gristmill.run.progress import Progress
-from gristmill.run.shown_progress import TerminalBar
+from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
 
@@ -123,7 +122,10 @@ def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
         raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
     sizes = source_files(path, links)
     _check_space(place, sum(sizes.values()))
-    with TerminalBar() as bar, Progress(bar).stage("copy", "bytes", sum(sizes.values())) as stage:
+    with (
+        shown_on_stderr() as progress,
+        progress.stage("copy", "bytes", sum(sizes.values())) as stage,
+    ):
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links)
         return copy_in(path, place, sizes, tools, replace)
 

@@ -34,7 +34,11 @@ _SOURCES: Final = "reasoning/sources"
     type=click.Choice(["mirror", "public", "seed"]),
     help="Reasoning: which path; the mirror of gristmill.toml or the public one by default.",
 )
-@click.option("--files", type=int, help="SYNTH: how many, from the first on; all by default.")
+@click.option(
+    "--files",
+    type=click.IntRange(min=1),
+    help="SYNTH: how many, from the first on; all by default.",
+)
 @click.option("--repo", help="The dataset's repository, if not the known one.")
 @click.option("--revision", help="A commit's 40 digits, if not the pinned one.")
 @click.option("--endpoint", help="Address of the hub, if not the public one.")

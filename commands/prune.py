@@ -25,7 +25,7 @@ from commands.terminal import say, shown
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def prune(keep_days: int, keep_runs: int, dry_run: bool) -> None:
-    """Remove old runs, logs and ticks from the instance.
+    """Remove old runs, logs and ticks from the instance; artifacts and drops stay.
 
     Artifacts stay, and what the UI says of each partition: its newest run is kept, without its
     log unless it failed. Runs that have not ended are never touched. It may run while the

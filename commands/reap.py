@@ -27,7 +27,7 @@ _UNFINISHED = [
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @click.option("--parts", is_flag=True, help="Remove finished parts of builds, too.")
 def reap(dry_run: bool, parts: bool) -> None:
-    """Close runs whose process is dead, and remove what killed builds left behind.
+    """Close dead runs, and remove what killed builds left unpublished.
 
     After a power loss or `kill -9`, runs stay STARTED for ever and block the queue. Runs whose
     process lives do not change. Finished parts of a build stay, since the next build continues

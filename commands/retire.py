@@ -31,7 +31,7 @@ from resources.lake import Lake
     help="With --artifacts: remove what was made from these, too, as a pool.",
 )
 def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> None:
-    """Forget the drop KEY that is gone, and its partition.
+    """Forget the drop KEY whose raw files are gone, and its partition.
 
     Refused while the drop is still there: the sensor would add the partition again. Artifacts
     that were built from the drop stay, unless --artifacts is given. That is refused where others
@@ -65,9 +65,7 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
                         "--artifacts: what was built may be from other drops, too: "
                         "name each folder to `gristmill remove`"
                     )
-                say(f"{inbox.folder}: forget {escape(key)}")
-                if not dry_run:
-                    vanished.retire(instance, inbox, key, partitions)
+                _forget(instance, inbox, key, partitions, dry_run)
             if not known[inbox.folder]:
                 continue
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
@@ -86,6 +84,19 @@ def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
     entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
     if found := entries.get(key):
         raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
+
+
+def _forget(
+    instance: dg.DagsterInstance, inbox: Inbox, key: str, partitions: Sequence[str], dry_run: bool
+) -> None:
+    """Say that a drop without a partition of its own is gone; forget those that it added."""
+    added = [(name, each) for name, keys in inbox.added(partitions).items() for each in keys]
+    for name, each in [(inbox.folder, key), *added]:
+        say(f"{name}: forget {escape(each)}")
+    if not dry_run:
+        vanished.retire(instance, inbox, key, partitions)
+        for name, each in added:
+            instance.delete_dynamic_partition(name, each)
 
 
 def _retire(

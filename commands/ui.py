@@ -23,29 +23,33 @@ LOCK = "ui.lock"
     show_default=True,
     help="Port on 127.0.0.1. The web server has no login.",
 )
-def ui(port: int) -> None:
+@click.option(
+    "--verbose", is_flag=True, help="Show all that Dagster logs: each tick and event of a run."
+)
+def ui(port: int, verbose: bool) -> None:
     """Serve the instance at http://127.0.0.1:PORT: the UI, the sensors and the schedules.
 
     Before it serves, it closes runs whose process is gone. It refuses a port that is taken, and
     an instance on which another daemon works. Ctrl-C ends all of it, runs under way included.
-    What pages of other sites send is refused.
+    What pages of other sites send is refused. The log has a line for each run that ended and for
+    what the sensors find.
     """
     from commands.serving import other_daemons, services
 
     checkout = Path.cwd()
     with services.instance_lock(_lock_file(checkout)) as lock:
         _probe(port)
-        _make_ready(port)
+        _make_ready()
         # The services find the instance as the other commands do: see `open_instance`.
         os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(checkout)
         try:
-            services.serve(checkout, ADDRESS, port, lock)
+            services.serve(checkout, ADDRESS, port, lock, is_verbose=verbose)
         finally:
             with open_instance() as instance:
                 other_daemons.forget_heartbeats(instance)
 
 
-def _make_ready(port: int) -> None:
+def _make_ready() -> None:
     """Say what is served, and close runs whose process is gone.
 
     Raises click.ClickException where another daemon works on the instance.
@@ -64,7 +68,6 @@ def _make_ready(port: int) -> None:
     count = find_artifacts.count(root) if root.is_dir() else 0
     artifacts = "1 artifact" if count == 1 else f"{count:,} artifacts"
     say(f"serving the data root {shown(str(root))} with {artifacts}")
-    say(f"open http://{ADDRESS}:{port} (Ctrl-C stops it)")
 
 
 def _lock_file(checkout: Path) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
 from gristmill.look.command import look
@@ -66,6 +67,8 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
 
     drops = DropStates(root)
     listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
+    if asset is not None and all(item.asset != asset for item in listed):
+        _refuse_unknown_asset(asset)
     if as_json:
         click.echo(list_artifacts.as_json(listed))
         return
@@ -75,6 +78,20 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         click.echo(printable(line))
     for drop in drops.idle() if asset is None else ():
         click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))
+
+
+def _refuse_unknown_asset(asset: str) -> None:
+    """Raises UsageError for the key of no asset, with the nearest."""
+    from gristmill import families
+    from gristmill.settings.fields import nearest
+    from gristmill.vocabularies.pinned import GPT2, O200K
+
+    keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
+    keys += [f"tokenizers/{vocabulary.name}" for vocabulary in (GPT2, O200K)]
+    if asset not in keys:
+        close = nearest(asset, keys)
+        hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
+        raise click.UsageError(f"--asset {printable(asset)}: there is no such asset: {hint}")
 
 
 @main.command()
@@ -104,6 +121,7 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     No sample is written whose place another drop has, as the same month of chess, and none that a
     person removed. With --remove all samples go, and all that was built from them alone.
     """
+    from gristmill.run.shown_progress import shown_on_stderr
     from gristmill.samples import removed_places, taken_places, write_samples
 
     if not is_utf8(root.absolute()):
@@ -115,7 +133,9 @@ def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     if is_removal:
         _remove_samples(root, dry_run)
         return
-    for path in write_samples(root, again):
+    with shown_on_stderr() as progress, progress.current():
+        paths = write_samples(root, again)
+    for path in paths:
         click.echo(path)
     for path, drop in taken_places(root).items():
         click.echo(printable(f"{path}: not written: {drop} has its place"))
@@ -266,9 +286,9 @@ def _judge(path: Path, kind: str | None) -> None:
 def remove(
     target: str, partition: str | None, with_dependents: bool, dry_run: bool, data_root: Path
 ) -> None:
-    """Take one published artifact away on purpose, in one rename.
+    """Remove a published artifact, in one rename; its raw drop stays.
 
-    It is named by its folder, or by its asset in the data root. Raw drops stay. Where other
+    It is named by its folder, or by its asset in the data root. Where other
     artifacts were made from it they are named, and nothing is removed without --with-dependents.
     `gristmill materialize` builds it again while its drop is there.
     """
@@ -309,6 +329,7 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+main.add_command(browse)
 main.add_command(look)
 main.add_command(pull)
 main.add_command(push)

@@ -7,6 +7,7 @@ commands are those that its catalog names; their module is imported when one is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any, Final
 
@@ -24,24 +25,51 @@ ENTRY_POINTS: Final = "gristmill.commands"
 # Characters of an error, which may quote text of a drop.
 _MOST: Final = 5000
 
-LATE_COMMANDS: Final = {
-    "adopt": "Report published artifacts to a new instance.",
-    "build": "Build one partition, or one rank of it, without a Dagster run.",
-    "drop": "Copy a folder or a file into an inbox, to be taken whole.",
-    "fetch": "Download the raw files of a corpus into a drop.",
-    "materialize": "Build assets, and print what was built.",
-    "metrics": "Print or serve numbers of the instance for Prometheus.",
-    "parts": "Make one share of the parts of a partition, for an array job.",
-    "prune": "Remove old runs, logs and ticks from the instance.",
-    "reap": "Close runs whose process is dead; clean up after killed builds.",
-    "retire": "Forget the partition of a drop that is gone.",
-    "ui": "Serve the UI, the sensors and the schedules.",
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Begin": {
+        "samples": "Write small drops of every family, to try it.",
+        "tokenizers": "Put the pinned vocabularies into the drops.",
+        "look": "Say what is in your files, and propose a recipe.",
+        "drop": "Copy your own folder or file into an inbox, to be taken whole.",
+        "fetch": "Download the raw files of a corpus into a drop.",
+    },
+    "Build": {
+        "materialize": "Build assets, and print what was built.",
+        "ui": "Serve the UI, the sensors and the schedules.",
+        "build": "Build one partition, or one rank of it, without a Dagster run.",
+        "parts": "Make one share of the parts of a partition, for an array job.",
+    },
+    "Look": {
+        "ls": "List the artifacts, and whether each is current.",
+        "show": "Show one sample of an artifact.",
+        "browse": "Show, search and filter the rows of artifacts in a browser.",
+        "trace": "Say which raw bytes one sample came from.",
+    },
+    "Check": {
+        "verify": "Hash artifacts against their records, and check their laws.",
+        "doctor": "Say whether this machine has what publishing needs.",
+        "metrics": "Print or serve numbers of the instance for Prometheus.",
+    },
+    "Share": {
+        "push": "Add what is published to a mirror.",
+        "pull": "Publish versions of a mirror in the data root.",
+    },
+    "Clean": {
+        "remove": "Remove a published artifact; its raw drop stays.",
+        "retire": "Forget a drop whose raw files are gone, and its partition.",
+        "reap": "Close dead runs, and remove what killed builds left.",
+        "prune": "Remove old runs, logs and ticks; artifacts and drops stay.",
+        "adopt": "Tell a new instance what is published; removes nothing.",
+    },
 }
-"""Name and help of the commands that need Dagster; the rest of their help is in `commands/`."""
+"""The commands by what a person wants, those of the first week first: name and line of help.
+
+The families' own commands join these groups: `families.commands`.
+"""
 
 
 class CommandGroup(click.Group):
-    """A group that adds `LATE_COMMANDS` and the families' own, and prints errors as one line.
+    """A group that adds commands that are imported late, and prints errors as one line.
 
     A GristmillError, or an error of the disk, ends the command with exit status 1, an interrupt
     with 130.
@@ -58,6 +86,10 @@ class CommandGroup(click.Group):
                 raise click.UsageError(f"{error.message} {hint}", error.ctx) from error
             raise
         except (GristmillError, OSError) as error:
+            if isinstance(error, NotADirectoryError):
+                raise click.ClickException(
+                    f"{plain(str(error.filename))}: a file is above it in this path: name a folder"
+                ) from error
             if isinstance(error, OSError) and not is_of_machine(error):
                 raise
             raise click.ClickException(
@@ -68,19 +100,23 @@ class CommandGroup(click.Group):
             raise SystemExit(interrupts.STATUS) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands, sorted."""
-        own = super().list_commands(ctx)
-        return sorted({*own, *LATE_COMMANDS, *_entry_points(), *families.commands()})
+        """Names of all commands, by their groups."""
+        return [name for lines in grouped().values() for name in lines]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, a section for each group."""
+        width = max(map(len, self.list_commands(ctx)))
+        for group, lines in grouped().items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
         command = super().get_command(ctx, cmd_name)
-        if command is not None:
+        line = next((lines[cmd_name] for lines in grouped().values() if cmd_name in lines), None)
+        if command is not None or line is None:
             return command
-        if cmd_name in LATE_COMMANDS or cmd_name in _entry_points():
-            return click.Command(cmd_name, short_help=LATE_COMMANDS.get(cmd_name, ""))
-        _, line = families.commands().get(cmd_name, (None, None))
-        return None if line is None else click.Command(cmd_name, short_help=line)
+        return click.Command(cmd_name, short_help=line)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -91,7 +127,7 @@ class CommandGroup(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
-        if name not in LATE_COMMANDS and name in families.commands():
+        if name in families.commands():
             return name, _load_own(name), rest
         try:
             return name, load_late(name), rest
@@ -108,6 +144,17 @@ class CommandGroup(click.Group):
         ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
 
 
+def grouped() -> dict[str, dict[str, str]]:
+    """All commands with their lines of help, by group; those of other packages last."""
+    found = {group: dict(lines) for group, lines in GROUPS.items()}
+    for name, own in families.commands().items():
+        found[own.group][name] = own.line
+    known = {name for lines in found.values() for name in lines}
+    if others := {name: "" for name in sorted(_entry_points()) if name not in known}:
+        found["Others"] = others
+    return found
+
+
 def _entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
 
@@ -122,7 +169,7 @@ def _is_default_root(error: click.BadParameter) -> bool:
 
 def _load_own(name: str) -> click.Command:
     """Import a command of a family."""
-    module, _ = families.commands()[name]
+    module = families.commands()[name].module
     command = getattr(import_module(module), name.replace("-", "_"), None)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}: {name}, which the catalog names, must be a click.Command")
@@ -130,7 +177,7 @@ def _load_own(name: str) -> click.Command:
 
 
 def load_late(name: str) -> click.Command:
-    """Import a command of `LATE_COMMANDS`.
+    """Import a command that is an entry point.
 
     Raises ClickException, which names the extra that is missing.
     """

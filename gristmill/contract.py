@@ -43,6 +43,8 @@ The tree of the errors whose text is for the user, each below its base, with its
       StaleDataset                reading.generation
       TooManyNames                macroxue.raw.names
       NotCounted                  synth.builders.harmony_part
+      StillCounting               browse.table
+      NoArtifact                  browse.web.shelf
       SplitLeakage                chess.builders.splits
       DownloadError               chess.raw.download
       MissingPythonChess          chess.raw.python_chess

@@ -28,7 +28,7 @@ def naming_the_extra() -> Iterator[None]:
             raise
         raise ModuleNotFoundError(
             f"{error.msg}: the extra `train` brings it: "
-            'in the checkout of Gristmill, run pip install ".[train]"',
+            'in the checkout of Gristmill, run pip install -c constraints.txt -e ".[train]"',
             name=error.name,
         ) from error
 

@@ -24,6 +24,8 @@ _LOOKED_AT: Final = 100_000
 # Room for the line that says what was left out.
 _NOTE: Final = 100
 _RULES: Final = {"l": "---", "r": "---:"}
+_CHARACTERS: Final = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&#8203;": ""}
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|" + "|".join(_CHARACTERS))
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # A zero-width space after these keeps GitHub's rules from making a link of bare text.
 _LINK_STARTS: Final = r"@|:(?=//)|www(?=\.)"
@@ -72,6 +74,11 @@ def escape(text: str, limit: int = LONGEST) -> Markdown:
         how many more there are. Default LONGEST.
     """
     return Markdown(_SPECIAL.sub(_escaped, _shortened(text, limit)))
+
+
+def unescaped(text: str) -> str:
+    """Returns the text that `escape` was given, for a place that shows no Markdown."""
+    return _ESCAPED.sub(lambda found: found[1] or _CHARACTERS[found[0]], text)
 
 
 def code(text: str, limit: int = LONGEST) -> Markdown:

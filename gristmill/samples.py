@@ -23,6 +23,7 @@ from gristmill.inbox.marks import DONE, INCOMPLETE, SAMPLE, SUMS, stats_beside
 from gristmill.inbox.sample_mark import contents, is_newest, mark_of, own_of, sums_in, sums_of
 from gristmill.layout import refuse_missing_root
 from gristmill.publish.remove_published import Made, made_from, remove_published
+from gristmill.run.progress import current_progress
 
 NOTE: Final = ".samples.json"
 """The note, in `drops/`: sample drop -> file -> sha256, of all that were there."""
@@ -38,17 +39,20 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
     an earlier version wrote without a mark is marked, so far as it is as it was written.
     """
     drops, note, taken = data_root / "drops", _read(data_root), taken_places(data_root)
-    for name, write in _writers().items():
-        path = drops / name
-        if path in taken or (name in note and (path.exists() or not again)):
-            continue
-        if not path.exists():
-            _write_whole(path, write)
-        elif not sums_of(path) and (sums := _recognised(path, write, renew=True)):
-            mark_of(path).write_bytes(written_sums(sums))
-        note[name] = dict(sums_of(path))
-        _keep(data_root, note)
-    return [drops / name for name in _writers() if (drops / name).exists()]
+    writers = _writers()
+    with current_progress().stage("write samples", "files", len(writers)) as stage:
+        for name, write in writers.items():
+            stage.advance(1)
+            path = drops / name
+            if path in taken or (name in note and (path.exists() or not again)):
+                continue
+            if not path.exists():
+                _write_whole(path, write)
+            elif not sums_of(path) and (sums := _recognised(path, write, renew=True)):
+                mark_of(path).write_bytes(written_sums(sums))
+            note[name] = dict(sums_of(path))
+            _keep(data_root, note)
+    return [drops / name for name in writers if (drops / name).exists()]
 
 
 def removed_places(data_root: Path) -> list[Path]:

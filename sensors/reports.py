@@ -21,6 +21,7 @@ from gristmill.untrusted.files import LinkRule
 
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
+VERSION_SEEN = "Version of the arrival: by it Dagster knows whether assets downstream are stale."
 MOST_REFUSALS = 20
 """Refused drops that one tick reports one by one; it reports only the number of the others."""
 
@@ -32,7 +33,7 @@ def arrival_events(
 
     Dagster shows the status of an external asset's partition by its materializations, but decides
     by its observations whether the assets downstream are stale. So each partition gets both events,
-    the observation first.
+    the observation first. It has the version alone: pages and plots show the arrival once.
     """
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(arrival.path),
@@ -44,11 +45,14 @@ def arrival_events(
     if arrival.notes:
         metadata["notes"] = "; ".join(arrival.notes)
     tags = {DATA_VERSION: arrival.signature}
-    return [
-        kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)
-        for key in partitions
-        for kind in (dg.AssetObservation, dg.AssetMaterialization)
-    ]
+    events: list[dg.AssetMaterialization | dg.AssetObservation] = []
+    for key in partitions:
+        seen: dict[str, Any] = {"asset_key": inbox.raw_drop, "partition": key, "tags": tags}
+        events += [
+            dg.AssetObservation(**seen, description=VERSION_SEEN),
+            dg.AssetMaterialization(**seen, metadata=metadata),
+        ]
+    return events
 
 
 def changes_of(

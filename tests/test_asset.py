@@ -29,6 +29,7 @@ ARGUMENTS = {
     "needs": 3,
     "asset_of": 1,
     "columns": 1,
+    "tables": 3,
     "facts": 2,
     "samples": 1,
 }

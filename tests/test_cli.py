@@ -259,6 +259,14 @@ def test_misuse_exits_2(packed: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
+def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = CliRunner().invoke(main, ["samples", str(tmp_path / "file/data")])
+    assert refused.exit_code == 1
+    assert "a file is above it in this path: name a folder" in refused.output
+    assert refused.output.count("\n") == 1
+
+
 @pytest.mark.usefixtures("games_played_once")
 def test_samples_are_written_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from gristmill import command_group, families
 from gristmill.cli import main
-from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
+from gristmill.command_group import ENTRY_POINTS, GROUPS
 from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
@@ -25,33 +25,14 @@ FAILURES = {
     "broken": OSError(5, "Input/output error", "drops/x"),
     "gone": FileNotFoundError(2, "No such file or directory", "drops/x"),
 }
-COMMANDS = [
-    "adopt",
-    "audit",
-    "build",
-    "doctor",
-    "drop",
-    "fetch",
-    "look",
-    "ls",
-    "materialize",
-    "metrics",
-    "parts",
-    "prune",
-    "pull",
-    "push",
-    "reap",
-    "remove",
-    "retire",
-    "samples",
-    "show",
-    "stage",
-    "tokenizers",
-    "trace",
-    "ui",
-    "unstage",
-    "verify",
-]
+COMMANDS = {
+    "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
+    "Build": ["materialize", "ui", "build", "parts"],
+    "Look": ["ls", "show", "browse", "trace", "audit"],
+    "Check": ["verify", "doctor", "metrics"],
+    "Share": ["push", "pull", "stage"],
+    "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],
+}
 
 
 class Point:
@@ -77,15 +58,24 @@ def test_help_lists_every_command_without_importing_dagster() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *lines, last = done.stdout.splitlines()
     assert last == "0 False"
-    after = lines[lines.index("Commands:") + 1 :]
-    assert [line.split()[0] for line in after] == COMMANDS
-    assert all(len(line.split()) > 1 for line in after)
+    after = [line for line in lines[lines.index("Begin:") :] if line]
+    found: dict[str, list[str]] = {}
+    for line in after:
+        if not line.startswith(" "):
+            names = found.setdefault(line.removesuffix(":"), [])
+        else:
+            name, *words = line.split()
+            names.append(name)
+            assert words and words[-1].endswith(".")
+    assert found == COMMANDS
 
 
-def test_the_entry_points_of_the_project_are_the_late_commands() -> None:
+def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_point() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     points = project["entry-points"][ENTRY_POINTS]
-    assert points.keys() == LATE_COMMANDS.keys()
+    listed = [name for lines in GROUPS.values() for name in lines]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == {*main.commands, *points}
     for name, value in points.items():
         command = metadata.EntryPoint(name, value, ENTRY_POINTS).load()
         assert isinstance(command, click.Command)
@@ -169,7 +159,11 @@ def own(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
     vars(module).update(members)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     line = "Weigh a drop."
-    monkeypatch.setattr(families, "commands", lambda: {"weigh-drop": (module.__name__, line)})
+    monkeypatch.setattr(
+        families,
+        "commands",
+        lambda: {"weigh-drop": families.OwnCommand(module.__name__, "Look", line)},
+    )
 
 
 def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
@@ -209,9 +203,9 @@ def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(
 
 def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names() -> None:
     context = click.Context(main)
-    for name, (_, line) in families.commands().items():
-        assert name not in LATE_COMMANDS
-        assert name not in main.commands
+    for name, (_, group, line) in families.commands().items():
+        assert group in GROUPS
+        assert name not in {*main.commands, *(late for lines in GROUPS.values() for late in lines)}
         _, command, _ = main.resolve_command(context, [name])
         assert command is not None
         assert (command.name, command.get_short_help_str(80)) == (name, line)
@@ -247,7 +241,7 @@ def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> N
 
 
 def test_commands_and_their_options_are_completed() -> None:
-    assert completion("bash_complete", "re").split() == [
+    assert sorted(completion("bash_complete", "re").split()) == [
         "plain,reap",
         "plain,remove",
         "plain,retire",

@@ -56,7 +56,9 @@ def test_a_missing_package_of_an_extra_is_an_error_that_names_the_extra(
     home.write_text("import torch\n")
     import lazy_example
 
-    with pytest.raises(ModuleNotFoundError, match=r"pip install \"\.\[train\]\"") as caught:
+    with pytest.raises(
+        ModuleNotFoundError, match=r"pip install -c constraints.txt -e \"\.\[train\]\""
+    ) as caught:
         _ = lazy_example.answer
     assert caught.value.name == "torch"
     home.write_text("import no_such_module\n")
@@ -78,7 +80,7 @@ def test_the_forms_for_torch_name_the_extra(module: str) -> None:
     wanted = names.get(module, f"import gristmill.{module}")
     code = f"import sys; sys.modules['torch'] = None\n{wanted}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'run pip install ".[train]"' in done.stderr.splitlines()[-1]
+    assert 'run pip install -c constraints.txt -e ".[train]"' in done.stderr.splitlines()[-1]
 
 
 def test_a_function_is_imported_when_it_is_called() -> None:

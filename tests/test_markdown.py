@@ -52,6 +52,17 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("text", ["<b>&amp;</b> \\ ~", "https://a.b @c", "`a` $x$ [d](e)", "1. a"])
+def test_a_terminal_shows_the_text_that_was_escaped(text: str) -> None:
+    assert markdown.escape(text) != text
+    assert markdown.unescaped(markdown.escape(text)) == text
+
+
+@pytest.mark.parametrize("text", [text for text, _ in HOSTILE.values() if text.isprintable()])
+def test_a_terminal_shows_hostile_text_as_it_came(text: str) -> None:
+    assert markdown.unescaped(markdown.escape(text)) == " ".join(text.split())
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_becomes_text_on_one_line(name: str) -> None:
     text, expected = HOSTILE[name]

@@ -15,6 +15,7 @@ import pytest
 
 from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
+from requirements.install import install, variables
 from tests.paths import CHECKOUT
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
@@ -102,6 +103,82 @@ def test_the_packages_that_the_mission_names_are_declared() -> None:
 def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
     base = {name_of(line) for line in PROJECT["dependencies"]}
     assert not base & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
+
+
+# --- the installer -----------------------------------------------------------
+
+
+def test_uv_takes_packages_from_where_pip_takes_them() -> None:
+    listed = """
+global.index-url='https://one.example/simple'
+global.extra-index-url='https://two.example/simple\\nfile:///packages'
+global.find-links='/a /b'
+global.no-color='true'
+install.index-url='https://three.example/simple'
+:env:.find-links='/c'
+freeze.cert='/other.pem'
+"""
+    found = variables(listed, {"UV_INDEX": "mine"})
+    assert found == {
+        "UV_DEFAULT_INDEX": "https://three.example/simple",
+        "UV_FIND_LINKS": "/c",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
+    both = variables(listed.replace("/c", "/c /d"), {})
+    assert both["UV_INDEX"] == "https://two.example/simple file:///packages"
+    assert both["UV_FIND_LINKS"] == "/c,/d"
+    assert variables("", {}).keys() == {"UV_INDEX_STRATEGY"}
+
+
+@pytest.mark.parametrize(("status", "installs"), [(0, "uv"), (2, "pip"), (None, "pip")])
+def test_pip_installs_where_uv_is_not_to_be_had_or_fails(
+    status: int | None,
+    installs: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uv = tmp_path / "uv"
+    if status is not None:
+        uv.touch()
+    called: list[list[str]] = []
+
+    def run(words: list[object], **_: object) -> subprocess.CompletedProcess[str]:
+        called.append([str(word) for word in words])
+        failed = status if words[0] == uv else 0
+        return subprocess.CompletedProcess([], failed or 0, stdout="", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert install(uv, ["a.txt", "b.txt"]) == 0
+    programs = ["uv" if words[0] == str(uv) else words[2] for words in called]
+    assert programs[-1] == installs
+    assert programs.count("uv") == (status is not None)
+    for words in called:
+        if "config" not in words:
+            assert {"install", "--require-hashes", "--no-deps", "a.txt", "b.txt"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("place", "replaced"), [(CHECKOUT, False), (CHECKOUT / "other", True), (None, True)]
+)
+def test_the_makefile_installs_again_where_the_checkout_was_replaced(
+    place: Path | None, replaced: bool, tmp_path: Path
+) -> None:
+    for name in ("Makefile", "pyproject.toml"):
+        (tmp_path / name).write_bytes((CHECKOUT / name).read_bytes())
+    packages = tmp_path / ".venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    if place is not None:
+        own = str(tmp_path / place.relative_to(CHECKOUT))
+        (packages / "__editable__.gristmill-1.pth").write_text(f"{own}\n")
+    (tmp_path / "requirements").mkdir()
+    for name in ("environment.txt", "run.txt", "lock.txt"):
+        (tmp_path / "requirements" / name).touch()
+    (tmp_path / ".venv/bin").mkdir()
+    (tmp_path / ".venv/bin/python").touch()
+    (tmp_path / ".venv/installed-run").touch()
+    words = ["make", "--question", ".venv/installed-run"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (int(replaced), "")
 
 
 # --- fresh environments ------------------------------------------------------
@@ -195,6 +272,15 @@ def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
     }
     assert {"gristmill", *(name_of(line) for line in PROJECT["dependencies"])} <= chosen
     assert not chosen & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_the_wheel_and_what_it_needs_exist_for_later_pythons(version: str, wheel: Path) -> None:
+    words = ["install", "-q", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+    words += ["--python-version", version, "--target", str(wheel.parent / version)]
+    words += ["--find-links", str(wheel.parent), PROJECT["name"]]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from assets.checking.vanished import vanished
 from assets.inbox import Inbox
 from assets.versions import latest
 from gristmill import markdown
-from gristmill.inbox import READY, Look, Standing, named_few, present_drops
+from gristmill.inbox import READY, REFUSED, Look, Standing, named_few, present_drops
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import breakable, plain
 from resources import Lake
@@ -32,9 +32,9 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
         asset=inbox.raw_drop,
         name=NAME,
         description=f"Names each drop in drops/{inbox.folder}/ that is refused, is gone, is "
-        "arriving, waits for something or is read by nothing, with the reason. It only warns, as "
-        "long as there is one. Its sensor evaluates it when something changes; executed by itself "
-        "it looks at the inbox.",
+        "arriving, waits for something or is read by nothing, with the reason. A refused drop is "
+        "an error, which the lineage shows; the others are warnings. Its sensor evaluates it when "
+        "something changes; executed by itself it looks at the inbox.",
     )
     def arrivals(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
         refuse_missing_root(lake.root)  # its drops are not gone
@@ -98,8 +98,8 @@ def is_taken(instance: dg.DagsterInstance, inbox: Inbox) -> Callable[[str, str],
     instance: the Dagster instance that the arrivals were reported to.
     inbox: the inbox.
     """
-    if isinstance(inbox.partitions, dg.StaticPartitionsDefinition):
-        fixed = inbox.partitions.get_partition_keys()
+    if not inbox.is_by_drop:
+        fixed = inbox.partitions.get_partition_keys(dynamic_partitions_store=instance)
         versions = {version for version, _ in latest(instance, inbox.raw_drop, fixed).values()}
         return lambda _key, signature: signature in versions
     reported = sorted(instance.get_materialized_partitions(inbox.raw_drop))
@@ -132,7 +132,10 @@ def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
     )
     return {
         "passed": not found,
-        "severity": dg.AssetCheckSeverity.WARN,
+        # The lineage counts errors in the box of a group, and no warnings.
+        "severity": dg.AssetCheckSeverity.ERROR
+        if any(drop.state == REFUSED for drop in found)
+        else dg.AssetCheckSeverity.WARN,
         "description": markdown.escape(description),  # the UI shows it as Markdown
         "metadata": metadata,
     }
@@ -143,7 +146,7 @@ def _said(evaluation: dg.AssetCheckEvaluation) -> object:
     table = evaluation.metadata.get(_TABLE)
     rows = table.records if isinstance(table, dg.TableMetadataValue) else []
     said = [[row.data[name] for name in ("drop", "state", "reason")] for row in rows]
-    return evaluation.passed, evaluation.description, said
+    return evaluation.passed, evaluation.severity, evaluation.description, said
 
 
 def _time(since: int) -> str:

@@ -64,7 +64,7 @@ def taken(
     A drop that a later one has replaced in all of its partitions is none of them.
     """
     reported = instance.get_materialized_partitions(inbox.raw_drop)
-    if not isinstance(inbox.partitions, dg.StaticPartitionsDefinition):
+    if inbox.is_by_drop:
         found = {key: [key] for key in reported if key not in besides}
     else:
         found = {}

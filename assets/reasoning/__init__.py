@@ -2,10 +2,11 @@
 
 from assets.family import family_of
 from assets.reasoning.checks import reasoning_checks
-from assets.reasoning.partitions import reasoning_days, reasoning_splits
+from assets.reasoning.partitions import reasoning_days
 from assets.reasoning.schedules import JOBS, SCHEDULES
 from gristmill.data_root import DataRoot
 from gristmill.reasoning.builds import today
+from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.raw.ready import available, keys_of
 from resources import ReasoningHub
 
@@ -18,8 +19,10 @@ def _available(lake: DataRoot) -> set[str]:
 
 FAMILY = family_of(
     "reasoning",
-    {"reasoning_splits": reasoning_splits, "reasoning_days": reasoning_days},
-    inboxes=lambda _: {"reasoning": {"keys_of": keys_of}},
+    {"reasoning_days": reasoning_days},
+    inboxes=lambda _: {
+        "reasoning": {"keys_of": keys_of, "built_in": {"reasoning_splits": PARTITIONS}}
+    },
     checks=reasoning_checks,
     jobs=JOBS,
     schedules=SCHEDULES,

@@ -8,8 +8,7 @@ import dagster as dg
 from gristmill import markdown
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.published import ALIGNMENT
+from gristmill.reasoning.format.published import ALIGNMENT, published_partitions
 from gristmill.reasoning.raw.drops import AUDITS
 from gristmill.reasoning.raw.ready import INBOX
 from resources import Lake
@@ -80,7 +79,8 @@ def observations(lake: Lake) -> Iterator[dg.AssetObservation]:
 
     week = week_of(today())
     folders = (lake.root / names.TOKENIZED, lake.root / names.ALIGNMENT, lake.inbox(INBOX) / AUDITS)
-    for corpus in CORPORA:
+    aligned = published_partitions(lake, names.ALIGNMENT)
+    for corpus in dict.fromkeys(key.split("__")[0] for key in aligned):
         drawn = draw(*folders, corpus, week, COUNT)
         if not drawn:
             continue

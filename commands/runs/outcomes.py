@@ -10,6 +10,7 @@ import dagster as dg
 from assets.checks import ON_DISK
 from commands.dagster_private import Result
 from commands.runs.table import Outcome
+from gristmill.markdown import unescaped
 from gristmill.printable import unbroken
 
 FALLING_SHORT: Final = "falling short"
@@ -57,7 +58,13 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         place=str(metadata["path"]),
         account=str(metadata.get("account", "")),
         not_checked=str(metadata.get("not checked", "")),
+        changed=_changed(metadata) if metadata["status"] == "built" else (),
     )
+
+
+def _changed(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    lines = str(metadata.get("config changed", "")).splitlines()
+    return tuple(unescaped(line.removeprefix("* ")) for line in lines if line)
 
 
 def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
@@ -100,7 +107,8 @@ def _failure(result: Result) -> tuple[str, str]:
 def _failed_checks(asset: str, partition: str, result: Result) -> str:
     """What the checks of the run found in a partition; empty if nothing, or only warnings."""
     failed = {
-        check.check_name: f"check {check.check_name}: {unbroken(check.description or '')}"
+        check.check_name: f"check {check.check_name}: "
+        + unescaped(unbroken(check.description or ""))
         for check in result.get_asset_check_evaluations()
         if not check.passed
         and check.severity is dg.AssetCheckSeverity.ERROR

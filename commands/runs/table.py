@@ -46,6 +46,7 @@ class Outcome:
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
     not_checked: the rules that its config leaves to the readers, in one line; empty for none.
+    changed: what is built otherwise than before by its config, a line for each field.
     """
 
     asset: str
@@ -59,6 +60,7 @@ class Outcome:
     error: str = ""
     account: str = ""
     not_checked: str = ""
+    changed: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -93,6 +95,8 @@ def show(
     for item in listed:
         for line in filter(None, (item.account, item.not_checked)):
             say(f"{shown_text(item.target)}: {shown_text(line)}")
+        for line in item.changed:
+            say(f"{shown_text(item.target)}: config changed: {shown_text(line)}")
     for line in _reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))

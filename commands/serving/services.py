@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,12 +20,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import click
 import yaml
 
 from commands.serving import keeper
+from commands.serving.short_log import ShortLog
 from resources.lake import CHECKOUT
 
 _PR_SET_PDEATHSIG = 1
@@ -44,20 +47,30 @@ class Service(NamedTuple):
     words: Sequence[str]
 
 
-def serve(checkout: Path, address: str, port: int, lock: int) -> None:
+def serve(checkout: Path, address: str, port: int, lock: int, *, is_verbose: bool = False) -> None:
     """Run the services until a signal asks to stop, or one of them ends.
+
+    It says when the web server answers. Of the services' logs it shows what `ShortLog` chooses.
+
+    checkout: folder of `workspace.yaml`.
+    address, port: of the web server.
+    lock: descriptor that `instance_lock` gives.
+    is_verbose: show the logs of the services whole; default False.
 
     Raises click.ClickException where a service ended by itself.
     """
     folder = tempfile.mkdtemp(prefix="gristmill-ui-")
-    with _Group(folder, lock) as group, _stop_signals() as asked_to_stop:
+    with _Group(folder, lock, is_verbose) as group, _stop_signals() as asked_to_stop:
         workspace, code_servers = split_workspace(checkout / "workspace.yaml", Path(folder))
-        for service, socket in code_servers:
+        for service, listens_on in code_servers:
             group.start(service)
-            group.wait(partial(_is_any, socket.exists, asked_to_stop.__len__))
+            group.wait(partial(_is_any, listens_on.exists, asked_to_stop.__len__))
         if not asked_to_stop:
             for service in _front(workspace, address, port):
                 group.start(service, is_front=True)
+            group.wait(partial(_is_any, partial(_answers, address, port), asked_to_stop.__len__))
+        if not asked_to_stop:
+            click.echo(f"open http://{address}:{port} (Ctrl-C stops it)")
             group.wait(partial(_is_any, asked_to_stop.__len__))
 
 
@@ -103,14 +116,14 @@ def split_workspace(file: Path, folder: Path) -> tuple[Path, list[tuple[Service,
         if "python_file" not in location:
             continue
         named = location["python_file"]
-        socket, name = folder / f"code-{number}.sock", named["location_name"]
-        words = [*_DAGSTER, "code-server", "start", "--socket", str(socket)]
+        listens_on, name = folder / f"code-{number}.sock", named["location_name"]
+        words = [*_DAGSTER, "code-server", "start", "--socket", str(listens_on)]
         words += ["--location-name", name, "--log-level", "warning"]
         words += ["--use-python-environment-entry-point", "--inject-env-vars-from-instance"]
         words += ["--python-file", str(file.parent / named["relative_path"])]
         words += ["--working-directory", str(file.parent / named.get("working_directory", "."))]
-        servers.append((Service(f"the code server of {name}", words), socket))
-        locations[number] = {"grpc_server": {"location_name": name, "socket": str(socket)}}
+        servers.append((Service(f"the code server of {name}", words), listens_on))
+        locations[number] = {"grpc_server": {"location_name": name, "socket": str(listens_on)}}
     workspace = folder / "workspace.yaml"
     workspace.write_text(yaml.safe_dump({"load_from": locations}))
     return workspace, servers
@@ -127,7 +140,10 @@ def _front(workspace: Path, address: str, port: int) -> tuple[Service, Service]:
 class _Group:
     """Processes that end together: with this one, with the first that ends, or by a signal."""
 
-    def __init__(self, folder: str, lock: int) -> None:
+    def __init__(self, folder: str, lock: int, is_verbose: bool) -> None:
+        self._is_verbose = is_verbose
+        self._logs: dict[IO[bytes], tuple[bytearray, ShortLog]] = {}
+        """The logs that are read: what came of the last line, and what is chosen from them."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
         self._front: list[subprocess.Popen[bytes]] = []
@@ -151,34 +167,59 @@ class _Group:
             process.kill()  # where somebody killed the keeper
             process.wait()
         self._keeper.wait()
+        self._show_logs(0)
 
     def start(self, service: Service, is_front: bool = False) -> None:
         """Start a service; one in front asks the code servers, so that it ends before them."""
-        self._running.append(
-            (
-                service.name,
-                subprocess.Popen(
-                    service.words,
-                    stdin=subprocess.DEVNULL,
-                    env=_environment(),
-                    process_group=self._keeper.pid,
-                    preexec_fn=self._die_with_parent,  # noqa: PLW1509  this process has one thread
-                ),
-            )
+        process = subprocess.Popen(
+            service.words,
+            stdin=subprocess.DEVNULL,
+            stdout=None if self._is_verbose else subprocess.PIPE,
+            stderr=None if self._is_verbose else subprocess.STDOUT,
+            env=_environment(),
+            process_group=self._keeper.pid,
+            preexec_fn=self._die_with_parent,  # noqa: PLW1509  this process has one thread
         )
+        self._running.append((service.name, process))
+        if process.stdout is not None:
+            self._logs[process.stdout] = (bytearray(), ShortLog())
         if is_front:
-            self._front.append(self._running[-1][1])
+            self._front.append(process)
 
     def wait(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds`; raises click.ClickException where a service ends before."""
         while not holds():
             for name, process in self._running:
                 if process.poll() is not None:
+                    self._show_logs(0)
                     raise click.ClickException(
                         f"{name} ended ({_how(process.returncode)}), so that all were stopped: "
                         "the lines above say why"
                     )
-            time.sleep(_POLL_SECONDS)
+            self._show_logs(_POLL_SECONDS)
+
+    def _show_logs(self, seconds: float) -> None:
+        """Show what the services log within some seconds."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            ready = select.select(list(self._logs), [], [], left)[0]
+            for log in ready:
+                self._show(log, os.read(log.fileno(), 1 << 16))
+            if not ready:
+                return
+
+    def _show(self, log: IO[bytes], came: bytes) -> None:
+        """Show the whole lines of a log, and what is left of it at its end."""
+        begun, chosen = self._logs[log]
+        *lines, rest = bytes(begun + came).split(b"\n")
+        begun[:] = rest
+        if not came:
+            del self._logs[log]
+            lines.append(rest)
+        for line in lines:
+            for shown in chosen.lines(line.decode("utf-8", "replace")):
+                click.echo(shown, err=True)
 
     def _end_front(self) -> None:
         """Ask the services in front to stop; those that still load their code are killed.
@@ -192,7 +233,7 @@ class _Group:
         while any(process.poll() is None for process in self._front):
             if time.monotonic() > deadline:
                 return
-            time.sleep(_POLL_SECONDS)
+            self._show_logs(_POLL_SECONDS)
 
     def _interrupt(self) -> None:
         """Ask the whole group to stop, runs included, and wait until the services have."""
@@ -203,7 +244,7 @@ class _Group:
             if time.monotonic() > deadline:
                 click.echo("some processes do not stop: they are killed", err=True)
                 return
-            time.sleep(_POLL_SECONDS)
+            self._show_logs(_POLL_SECONDS)
 
     def _die_with_parent(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -237,6 +278,13 @@ def _stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _answers(address: str, port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with suppress(OSError), socket.create_connection((address, port), _POLL_SECONDS):
+        return True
+    return False
 
 
 def _environment() -> dict[str, str]:

@@ -15,11 +15,14 @@ from starlette.routing import BaseRoute, Route
 
 from assets.history import small_databases
 from commands.serving import docs_pages
-from commands.serving.local_requests import LocalRequests
+from gristmill.browse.commands import KEEP
+from gristmill.browse.web.app import routes as browse_routes
+from gristmill.browse.web.local_requests import LocalRequests
+from resources.lake import Lake
 
 
 class LocalWebserver(DagsterWebserver[Any, Any]):
-    """Dagster's web server with the pages of `docs/`; what another site's page sends is refused."""
+    """Dagster's web server with the pages of `docs/` and of artifacts; other sites are refused."""
 
     def build_middleware(self) -> list[Middleware]:
         """Returns the middleware, the outermost first."""
@@ -27,8 +30,9 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
 
     def build_routes(self) -> list[BaseRoute]:
         """Returns the routes; the first that fits a path answers."""
-        pages = Route("/docs/{path:path}", docs_pages.page)
-        return [pages, *super().build_routes()]  # type: ignore[no-untyped-call]
+        root = Lake().root
+        pages = [Route(path, docs_pages.page) for path in ("/docs", "/docs/{path:path}")]
+        return [*pages, *browse_routes(root, root / KEEP), *super().build_routes()]  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

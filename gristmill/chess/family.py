@@ -198,6 +198,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.chess.format.kind_of:asset_of"),
     columns=call("gristmill.chess.show.columns:columns"),
     facts=call("gristmill.chess.show.facts:facts"),
+    tables=call("gristmill.chess.show.tables:tables"),
     options=[
         Option(
             "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)

@@ -3,7 +3,7 @@
 A code version is a number that a person raises. The digest is derived: it changes with each
 definition that the builder reaches, in whichever module, and with nothing else. See also
 `gristmill.code.definitions`: what reaches what; `gristmill.families`: which builder belongs to
-which asset. Source: `docs/publishing.md#code-digest`.
+which asset. Source: `docs/publishing-details.md#code-digest`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gristmill.code.digest import Code
 from gristmill.contract import Violation
@@ -81,14 +81,17 @@ class Catalog:
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
     settings: the tables of `gristmill.toml` beside those of its assets.
-    commands: name -> line of help of the family's own commands, which are click commands
-        of the same name in `gristmill/<family>/commands.py` and need no Dagster.
+    commands: name -> group (`command_group.GROUPS`) and line of help of the family's own commands,
+        which are click commands of the same name in `gristmill/<family>/commands.py` and need no
+        Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
     sources: what arrives in each of its inboxes.
     others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
         return their keys.
     facts: takes the key of a kind and a folder, and yields what is in the folder, a line each:
         files, numbers of rows, shapes, types, ranges, splits.
+    tables: takes the key of a kind, a folder, and what is known of its files; yields the tables of
+        rows in it, each a `gristmill.browse.source.Stored`, the main one first.
     """
 
     kinds: Sequence[Kind]
@@ -98,11 +101,12 @@ class Catalog:
     earlier_samples: Mapping[str, str] = field(default_factory=dict)
     place_of: Callable[[Path], str] = str
     settings: Sequence[Table] = ()
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     sources: Sequence[Source] = ()
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
+    tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -147,12 +151,20 @@ def drop_kind(inbox: str) -> DropKind:
     return inboxes()[inbox]
 
 
-def commands() -> dict[str, tuple[str, str]]:
-    """The families' own commands by name: the module that holds each, and its line of help."""
+class OwnCommand(NamedTuple):
+    """A command of a family: its module, its group in the help, and its line there."""
+
+    module: str
+    group: str
+    line: str
+
+
+def commands() -> dict[str, OwnCommand]:
+    """The families' own commands by name."""
     return {
-        name: (f"gristmill.{family}.commands", line)
+        name: OwnCommand(f"gristmill.{family}.commands", group, line)
         for family in FAMILIES
-        for name, line in catalog(family).commands.items()
+        for name, (group, line) in catalog(family).commands.items()
     }
 
 
@@ -232,5 +244,8 @@ def _joined(one: Option, other: Option) -> Option:
     return replace(
         one,
         help=" ".join(dict.fromkeys((one.help, other.help))),
-        choices=tuple(dict.fromkeys((*one.choices, *other.choices))),
+        # Where one family takes any value, the command cannot know the values.
+        choices=tuple(dict.fromkeys((*one.choices, *other.choices)))
+        if one.choices and other.choices
+        else (),
     )

@@ -93,6 +93,8 @@ class Kind:
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
+    listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
+        built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
     partitions: name of its partitions; "" for an asset without any.
     file: the file that says how a partition is built; default: there is none.
@@ -105,6 +107,7 @@ class Kind:
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
+    listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"
     file: PartitionFile | None = None
@@ -160,6 +163,8 @@ class Source:
     text: the description on its page. group, labels: see `gristmill.asset.Asset`.
     partitions: name of its partitions.
     targets: keys of the assets that a drop's runs build.
+    several: whether a drop has a partition for each of its parts, as a corpus for its splits, and
+        not one with its key; default False.
     """
 
     asset: str
@@ -170,6 +175,7 @@ class Source:
     labels: Collection[str]
     partitions: str
     targets: Sequence[str]
+    several: bool = False
 
 
 @dataclass(frozen=True)

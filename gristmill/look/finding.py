@@ -20,7 +20,7 @@ from gristmill.look.reading import FileLook, Reading, listed, read_rows, shorten
 from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, kind
+from gristmill.reasoning.raw.drops import CORPUS, corpus_of, kind
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
@@ -73,7 +73,7 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [taker for taker in taken if fits(taker, columns)]
     parts = _parts(reading.files)
-    unread = _unread(taken, parts)
+    unread = _unread(taken, parts, links)
     taken = [] if unread else taken
     found = Look(
         reading,
@@ -101,13 +101,13 @@ def _is_table(reading: Reading) -> bool:
     return bool(endings & {"csv", "tsv", "parquet"})
 
 
-def _unread(taken: Sequence[Taker], parts: Sequence[Part]) -> list[str]:
-    """Notes on rows that the built-in corpus with the name of the folder does not read."""
+def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
+    """Notes on rows that the corpus of the folder does not read."""
     notes = []
     for taker in taken:
-        corpus = CORPORA.get(taker.path.name)
-        if taker.inbox != OWN or corpus is None:
+        if taker.inbox != OWN:
             continue
+        corpus = corpus_of(taker.path, links)
         for part in parts:
             rows, good, refused = tried(corpus, [part])
             if not good:
@@ -156,6 +156,7 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
             [file.name for file in alike],
             joined(file.columns for file in alike),
             [row for file in alike for row in file.sample],
+            next((file.names for file in alike if file.is_headerless), ()),
         )
         for said, alike in list(by_guess.items())[:_MOST_PARTS]
     ]

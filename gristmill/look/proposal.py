@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.look.columns import NUMBER, TEXT, TEXTS, TRUTH, Columns, message_keys
+from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
 from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus, corpus_of_table
@@ -34,12 +35,14 @@ class Part:
     """Rows with the same columns, and what these mean.
 
     files: their names. columns, sample: of their rows.
+    headerless: names of the columns of tables without a header; none where they have one.
     """
 
     guess: Guess
     files: Sequence[str]
     columns: Columns
     sample: Sequence[Mapping[str, Any]]
+    headerless: Sequence[str] = ()
 
 
 @dataclass
@@ -93,6 +96,8 @@ def proposal(
     head["files"] = {
         split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
     }
+    if columns := next((part.headerless for part in parts if part.headerless), ()):
+        head["headerless"] = headerless(columns, "*.tsv*")
     if left:
         head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
     if len(forms) > 1:

@@ -52,7 +52,8 @@ class FileLook:
     is_read: whether it was opened. columns: of the rows that were read.
     sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
     is_broken: whether a build would fail by the file.
-    binary: columns of bytes, which are not read. names: given to a table without a header.
+    binary: columns of bytes, which are not read. names: of its columns, of Parquet and of tables
+        without a header; is_headerless: whether it is such a table.
     """
 
     name: str
@@ -66,6 +67,7 @@ class FileLook:
     is_broken: bool = False
     binary: Sequence[str] = ()
     names: Sequence[str] = ()
+    is_headerless: bool = False
 
 
 @dataclass
@@ -228,22 +230,27 @@ def _octets(row: Mapping[str, Any]) -> bytes:
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
     if ending == "tsv" and (found := _headless(path, links)):
-        file.names = found
-        rule = {"files": "*", "columns": list(found), "newline": "\\n", "form": "table"}
+        file.names, file.is_headerless = found, True
+        rule = headerless(found, "*")
         return (
             (number, _without(row, "table")) for number, row in rows(path, _any([], rule), links)
         )
     return rows(path, _any(names), links)
 
 
+def headerless(columns: Sequence[str], files: str) -> dict[str, Any]:
+    """What a recipe says of tables without a header. files: their glob."""
+    return {"files": files, "columns": list(columns), "newline": "\\n", "form": "table"}
+
+
 def _without(row: Any, name: str) -> Any:
     return {key: value for key, value in row.items() if key != name} if type(row) is dict else row
 
 
-def _any(columns: Sequence[str], headerless: Mapping[str, Any] | None = None) -> Corpus:
+def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
     """A corpus that reads columns, so that its reader gives them."""
     form = {"name": "any", "when": list(columns), "question": {"constant": ""}}
-    rule = {} if headerless is None else {"headerless": headerless}
+    rule = {} if table is None else {"headerless": table}
     return corpus_of_table({"name": "any", "files": {"train": "*"}, "form": [form], **rule})
 
 

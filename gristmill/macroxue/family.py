@@ -53,6 +53,7 @@ _PACK = Asset(
     show=_SHOW,
     trace=_TRACE,
     set_aside={"quarantined_by_rule": "quarantined"},
+    listed=["rows_by_valuation_type", "rows_by_max_rank", "runs_by_highest_tile"],
     code=code.PACK,
     table=Table("macroxue/pack", PackConfig, inboxes=("macroxue",)),
     text="A drop as a training-ready pack: `steps.npy` (48-byte rows, or shards), `metadata.db` "
@@ -84,6 +85,7 @@ _VALUES = Asset(
     partitions=_DROPS,
     inputs=["macroxue/pack"],
     build=call("gristmill.macroxue.builds:values_build"),
+    preview=call("gristmill.macroxue.show.preview:of_values"),
     batch=100,
 )
 
@@ -92,6 +94,7 @@ _POOL = Asset(
     laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
     show=_SHOW,
     trace=_TRACE,
+    listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,
     file=PartitionFile("pools", call("gristmill.macroxue.raw.pool_members:change")),
     table=POOL_TABLE,
@@ -116,6 +119,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.macroxue.format.kind_of:asset_of"),
     columns=call("gristmill.macroxue.show.columns:columns"),
     facts=call("gristmill.macroxue.show.facts:facts"),
+    tables=call("gristmill.macroxue.show.tables:tables"),
     options=[
         Option(
             "run",

@@ -97,7 +97,9 @@ def pull(
     from gristmill.run.shown_progress import shown_on_stderr
 
     if only_list:
-        _say(listing.lines(url, names))
+        with shown_on_stderr():
+            lines = list(listing.lines(url, names))
+        _say(lines)
         return
     with shown_on_stderr() as progress:
         done = pulling.pull(

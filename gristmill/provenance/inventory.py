@@ -2,7 +2,7 @@
 
 One empty file for each artifact partition, below `.gristmill/inventory/` of the data root; its
 name says all. Only names and reading belong here; see `gristmill.publish.inventory` for writing.
-Source: `docs/publishing.md#inventory`.
+Source: `docs/publishing-details.md#inventory`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a record belongs where it lies, which files are its own, and which paths it may name.
 
 A record may be damaged or lost, two may have changed places, and a person or a program may have
-put files into a folder that partitions share. Source: `docs/publishing.md#shared-folders`.
+put files into a folder that partitions share. Source: `docs/publishing-details.md#shared-folders`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Notes of files that are as a record says, by inode and times, so that they are not hashed again.
 
 They lie in `.gristmill/stamps/` beside an artifact and may be removed at any time. Who notes what:
-`gristmill.publish.stamps` and `raw_inputs.py`. Source: `docs/publishing.md#proof-of-inputs`.
+`gristmill.publish.stamps`, `raw_inputs.py`. Source: `docs/publishing-details.md#proof-of-inputs`.
 """
 
 from __future__ import annotations

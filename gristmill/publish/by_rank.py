@@ -3,8 +3,8 @@
 They share the part store of the build's fingerprint, on one file system. While they work they
 share the partition's lock, so that no publisher clears the store. A builder with ranks says which
 parts a rank makes, and the process that finds the parts of all ranks publishes. A share is every
-n-th part of any builder; an ordinary build publishes. Source: `docs/publishing.md#builds-by-rank`,
-`docs/publishing.md#builds-by-share`.
+n-th part of any builder; an ordinary build publishes. Source:
+`docs/publishing-details.md#builds-by-rank`, `docs/publishing-details.md#builds-by-share`.
 """
 
 from __future__ import annotations

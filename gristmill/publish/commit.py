@@ -1,7 +1,7 @@
 """The commit: a staged artifact becomes the published one by one rename.
 
 Building, checking and recording come before and belong to `gristmill.publish.publish`.
-Source: `docs/publishing.md#shared-folders` and `docs/publishing.md#nested-artifacts`.
+Source: `docs/publishing-details.md#shared-folders`, `docs/publishing-details.md#nested-artifacts`.
 """
 
 from __future__ import annotations

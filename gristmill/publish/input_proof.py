@@ -3,7 +3,7 @@
 An input is compared before the builder reads it and once more after the build: every
 file of a published input with the record of that input, every raw file with its
 listing. A file is hashed where its size and times cannot exclude a change, or all are, where
-`[run] prove` says so. Source: `docs/publishing.md#proof-of-inputs`.
+`[run] prove` says so. Source: `docs/publishing-details.md#proof-of-inputs`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each step is one file system call, so that a kill at any moment leaves entries that
 `gristmill.provenance.inventory.missing` reads without a false or a lost finding. Source:
-`docs/publishing.md#inventory`.
+`docs/publishing-details.md#inventory`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A build happens in a staging folder on the same file system, is checked, gets
 its record, is flushed to disk and then committed by one rename. A kill at any
 instant leaves the old version or the new one, and the next build removes what
-the killed build left. Source: `docs/publishing.md#the-steps`.
+the killed build left. Source: `docs/publishing-details.md#the-steps`.
 
 For an artifact `<parent>/<name>`, everything that is not published is in
 `<parent>/.gristmill/`: lock files in `locks/`, and in `slots/` one folder for

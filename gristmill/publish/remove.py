@@ -2,8 +2,8 @@
 
 Removing takes one rename, so a reader sees the whole artifact or none of it. The
 deletion that follows happens in the artifact's slot; a kill during it leaves a
-slot that `abandoned_slots` finds. Source: `docs/publishing.md#deleting-inputs`
-and `docs/publishing.md#what-a-kill-leaves`.
+slot that `abandoned_slots` finds. Source: `docs/publishing-details.md#deleting-inputs`
+and `docs/publishing-details.md#what-a-kill-leaves`.
 """
 
 from __future__ import annotations

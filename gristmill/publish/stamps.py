@@ -4,7 +4,7 @@ Each commit into a folder that several partitions share links the files of all o
 link changes the time of the inode; so does copying a data root. Without these notes every such
 file would look as if it might have been written to, and every build that reads it would hash it.
 The notes are in `<parent>/.gristmill/stamps/`; a file without one is hashed. Source:
-`docs/publishing.md#proof-of-inputs`.
+`docs/publishing-details.md#proof-of-inputs`.
 """
 
 from __future__ import annotations

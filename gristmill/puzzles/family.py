@@ -86,6 +86,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         show=_SHOW,
         trace=_TRACE,
         rows=("examples/train", "examples/test"),
+        listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
         table=Table(f"puzzles/{kind}", CONFIGS[kind]),
@@ -131,6 +132,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.puzzles.read.kind_of:asset_of"),
     columns=call("gristmill.puzzles.show.columns:columns"),
     facts=call("gristmill.puzzles.show.overview:facts_of"),
+    tables=call("gristmill.puzzles.show.tables:tables"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),

@@ -18,6 +18,7 @@ from gristmill.provenance import Input, Tokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.reasoning.config import (
     AlignConfig,
+    CorpusAlignConfig,
     CorpusConfig,
     NormalizeConfig,
     ReportConfig,
@@ -32,6 +33,7 @@ from gristmill.reasoning.format.published import (
     RAW_MANIFEST,
     REPORT,
     SHARDS,
+    corpus_of,
     is_published,
     published_inputs,
     published_partitions,
@@ -62,7 +64,7 @@ def normalized_build(wanted: Wanted) -> Build:
 
     root, key = wanted.root, wanted.partition
     corpus, split = corpus_and_split(key)
-    folder, files, account = ready.files_of(root, corpus, split)
+    folder, corpus, files, account = ready.files_of(root, corpus.name, split)
     config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
     if corpus.table or corpus.version != "1":
         config = CorpusConfig(**vars(config), corpus=corpus.table, version=corpus.version)
@@ -101,8 +103,8 @@ def shards_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.shards import tokenize
 
     root, key = wanted.root, wanted.partition
-    corpus, split = corpus_and_split(key)
-    config = _shards_config(wanted)
+    _, split = corpus_and_split(key)
+    corpus, config = corpus_of(root.root, key), _shards_config(wanted)
     refuse_terms(corpus, config.allow)
     inputs = [root.published(names.NORMALIZED, NORMALIZED, key), _vocabulary_input(root)]
     jsonl = _jsonl(wanted)
@@ -149,9 +151,8 @@ def alignment_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.align import align
 
     root, key = wanted.root, wanted.partition
-    corpus, _ = corpus_and_split(key)
     if not is_published(root, names.TOKENIZED, key):
-        refuse_terms(corpus, of_drop(SHARDS, root, key).get("allow", ()))
+        refuse_terms(corpus_of(root.root, key), of_drop(SHARDS, root, key).get("allow", ()))
     inputs = [
         root.published(names.NORMALIZED, NORMALIZED, key),
         root.published(names.TOKENIZED, SHARDS, key),
@@ -160,6 +161,8 @@ def alignment_build(wanted: Wanted) -> Build:
     audits = ready.audit_inputs(root, key)
     jsonl = _jsonl(wanted)
     config = wanted.config(AlignConfig, filled_in={"vocabulary": VOCABULARY})
+    if marks := corpus_of(root.root, key).steps:
+        config = CorpusAlignConfig(**vars(config), steps=json.dumps(marks, sort_keys=True))
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
 
     def make(attempt: Attempt) -> Summary:

@@ -151,6 +151,15 @@ class AlignConfig(Checked):
 
 
 @dataclass(frozen=True)
+class CorpusAlignConfig(AlignConfig):
+    """The config of a corpus whose file marks steps. steps: label by mark, as JSON."""
+
+    CODE_VERSION: ClassVar = AlignConfig.CODE_VERSION
+
+    steps: str = ""
+
+
+@dataclass(frozen=True)
 class ReportConfig(Checked):
     """What a daily report measures, and how far it may drift from its baseline."""
 

@@ -43,6 +43,7 @@ _RAW = Source(
     labels=["json"],
     partitions=_SPLITS,
     targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    several=True,
 )
 
 _NORMALIZED = Asset(
@@ -52,6 +53,7 @@ _NORMALIZED = Asset(
     trace=call(f"{_TRACE}:traced_record"),
     rows=("records",),
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    listed=["shapes"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "
@@ -134,6 +136,7 @@ _MANIFEST = Asset(
     place=names.TOKENIZED,
     all_of=["reasoning/gpt2_shards"],
     build=call(f"{_BUILDS}:manifest_build"),
+    preview=call(f"{_SHOW}.preview:manifest_figures"),
     available=call(f"{_BUILDS}:manifest_of", names.TOKENIZED),
     blocking=True,
     follows="any",
@@ -148,6 +151,7 @@ _ALIGNMENT = Asset(
     show=call(f"{_SHOW}.terminal:show_steps"),
     trace=call(f"{_TRACE}:traced_alignment"),
     rows=("examples",),
+    listed=["rules", "labels", "confidence"],
     code=code.ALIGNMENT,
     table=Table("reasoning/alignment", AlignConfig, ("reasoning",), not_set=_NOT_SET),
     filled_in=_NOT_SET,
@@ -195,14 +199,10 @@ CATALOG = Catalog(
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),
+    tables=call(f"{_SHOW}.tables:tables"),
     options=[
-        Option("corpus", str, "Reasoning: the corpus.", choices=tuple(CORPORA)),
-        Option(
-            "split",
-            str,
-            "The split; train by default.",
-            choices=("train", "validation", "test"),
-        ),
+        Option("corpus", str, "Reasoning: the corpus."),
+        Option("split", str, "The split; train by default."),
         Option("shard", str, "Reasoning: the number of the shard.", "00", commands=("trace",)),
         Option(
             "token",
@@ -222,9 +222,9 @@ CATALOG = Catalog(
         for corpus in CORPORA
     },
     commands={
-        "audit": "Look at the steps of reasoning examples, and record verdicts.",
-        "stage": "Copy the token shards of this node's ranks to a local disk.",
-        "unstage": "Remove what `gristmill stage` put into the folder of JOB.",
+        "audit": ("Look", "Look at the steps of reasoning examples, and record verdicts."),
+        "stage": ("Share", "Copy the token shards of this node's ranks to a local disk."),
+        "unstage": ("Clean", "Remove what `gristmill stage` put into the folder of JOB."),
     },
     settings=[Table("reasoning/sources", SourcesConfig)],
 )

@@ -19,7 +19,7 @@ from typing import Literal
 from gristmill.contract import NothingToBuild
 from gristmill.run import amounts
 
-Unit = Literal["rows", "games", "bytes", "files", "laws"]
+Unit = Literal["rows", "games", "bytes", "files", "laws", "drops"]
 Moment = Literal["begin", "stage", "note", "end"]
 
 

@@ -97,8 +97,14 @@ class PlainLines:
     def _keep_on(self) -> None:
         while not self._ended.wait(min(1.0, self._every)):
             with self._lock:
-                if self._last and time.monotonic() - self._written >= self._every:
+                if time.monotonic() - self._written < self._every:
+                    continue
+                if self._last:
                     self._say(self._last, self._again(self._last))
+                else:  # nothing is reported, as while a hub is asked
+                    passed = amounts.duration(time.monotonic() - self._reported)
+                    self._write(f"at work for {passed}")
+                    self._written = time.monotonic()
 
     def _again(self, report: Report) -> str:
         """A line of a report that was the last one for a while: its rate says nothing any more."""

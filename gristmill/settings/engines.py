@@ -1,7 +1,7 @@
 """The table `[run]`: which machines make the parts of a build, and how its inputs are proved.
 
 Nothing here is part of a fingerprint: the bytes are the same. Source: docs/clusters.md and
-docs/publishing.md#proof-of-inputs.
+docs/publishing-details.md#proof-of-inputs.
 """
 
 from __future__ import annotations

@@ -90,6 +90,7 @@ _HARMONY_MANIFEST = Asset(
     place="synth_harmony",
     all_of=["synth/harmony"],
     build=call("gristmill.synth.builds:harmony_manifest_build"),
+    preview=call("gristmill.synth.show.preview:of_harmony_manifest"),
     follows="all",
 )
 
@@ -104,6 +105,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
             show=call("gristmill.synth.show.terminal:show_document"),
             trace=call("gristmill.synth.read.origins:of_document"),
+            listed=["languages", "exercises"],
             code=code.KD_SHARDS,
             table=table,
             text=f"{content} as Megatron IndexedDatasets: tokens, loss mask and span for train and "
@@ -172,6 +174,7 @@ CATALOG = Catalog(
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),
     columns=call("gristmill.synth.show.columns:columns"),
     facts=call("gristmill.synth.show.facts:facts"),
+    tables=call("gristmill.synth.show.tables:tables"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

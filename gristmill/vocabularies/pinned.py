@@ -71,7 +71,11 @@ class NoVocabularyFile(BadInput, MissingVocabulary):
 
 @dataclass(frozen=True)
 class PlacedVocabulary(Summary):
-    """What `place` wrote: tokens is the number of lines, bytes the size of the file."""
+    """What `place` wrote.
+
+    tokens: lines of the file.
+    bytes: its size.
+    """
 
     tokens: int
     bytes: int

@@ -61,6 +61,8 @@ ACROSS = {
     "test_deploy.py": "the files of deploy/",
     "test_proxy.py": "the login of deploy/, run by nginx",
     "test_packaging.py": "the wheel and the editable install",
+    "test_docs.py": "the code of the pages, run as it stands",
+    "test_readme.py": "README, typed in a fresh clone",
 }
 """Tests of several modules, and what they are about."""
 
@@ -68,6 +70,7 @@ HELPED = {
     "test_budget.py",
     "test_dagster_caches.py",
     "test_dealing.py",
+    "facts/test_facts.py",
     "planted/test_faults.py",
     "test_later.py",
     "test_definitions.py",

@@ -1,4 +1,4 @@
-"""Every promise of docs/publishing.md names tests, and the tests are there."""
+"""Every promise of docs/publishing-details.md names tests, and the tests are there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOM = {"writer", "downstream asset", "reader", "operator", "person who audits"
 
 
 def _rows() -> list[list[str]]:
-    text = (CHECKOUT / "docs/publishing.md").read_text()
+    text = (CHECKOUT / "docs/publishing-details.md").read_text()
     section = text.partition(f"{_HEADING}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]

@@ -9,14 +9,16 @@ from typing import Annotated, Any, Literal
 
 import dagster as dg
 import pytest
+import yaml
 
 from assets.chess import ChessMonth
-from assets.configs import chosen_values, launchpad
+from assets.configs import chosen_values, launchpad, launchpad_text, place_in_run
 from definitions import build_defs
+from gristmill import asset as gristmill_asset
 from gristmill import families
 from gristmill.macroxue.config import PackConfig
 from gristmill.reasoning.config import NormalizeConfig
-from gristmill.settings.fields import rules_of
+from gristmill.settings.fields import equal, rules_of
 from gristmill.settings.kinds import Help, Unit
 from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings
@@ -42,6 +44,41 @@ def test_a_field_shows_its_help_its_choices_its_unit_and_its_default() -> None:
 
 def test_a_default_of_the_asset_is_the_one_that_is_shown() -> None:
     assert _described(Example, "rows", defaults={"rows": 7}).endswith("Default: 7.")
+
+
+@pytest.mark.parametrize("asset", ["macroxue/pack", "synth/harmony", "chess/valid_games"])
+def test_the_text_to_paste_has_every_field_with_its_sentence_and_default(
+    whole_graph: dg.JobDefinition, asset: str
+) -> None:
+    declared = gristmill_asset.declared()[asset]
+    block = launchpad_text(declared).split("```")[1].removeprefix("yaml\n")
+    config = yaml.safe_load(block)
+    assert dg.validate_run_config(whole_graph, config)
+    kind, name = place_in_run(declared)
+    table = declared.settings_table
+    rules = {
+        key: rule for key, rule in rules_of(table.config).items() if key not in declared.filled_in
+    }
+    values = config[kind][name]["config"]
+    assert list(values) == list(rules)
+    said = " ".join(line.strip(" #") for line in block.splitlines() if "#" in line)
+    for key, rule in rules.items():
+        default = table.defaults.get(key, rule.default)
+        assert equal(values[key], default), key
+        sentences = replace(rule, default=default).sentences
+        assert " ".join(sentences.split()) in said, key
+
+
+def test_the_page_of_an_asset_with_settings_has_the_text_to_paste() -> None:
+    with_text = {
+        spec.key.to_user_string()
+        for asset in build_defs().assets or []
+        for spec in (asset.specs if isinstance(asset, dg.AssetsDefinition) else [])
+        if "launchpad" in spec.metadata
+    }
+    assert with_text == {
+        key for key, asset in gristmill_asset.declared().items() if asset.table is not None
+    }
 
 
 def _choices(field_: dg.Field) -> tuple[str, ...]:

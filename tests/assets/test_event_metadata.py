@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from assets.event_metadata import (
     stored_bytes,
 )
 from gristmill import families, markdown, provenance
+from gristmill.asset import declared
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
@@ -36,6 +38,7 @@ from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
 from tests.paths import CHECKOUT
+from tests.sample_root import SampleRoot
 
 TABLES = [
     *("macroxue/pack", "macroxue/pool", "macroxue/values"),
@@ -172,6 +175,33 @@ def test_names_from_drops_take_no_name_of_an_event() -> None:
     assert metadata["counts/dagster/partition_row_count"] == 4
     assert metadata["counts/path"] == 1
     assert metadata["counts/notes"] == 5
+
+
+def test_counts_named_by_what_was_built_from_are_one_line_and_no_plots() -> None:
+    counts = {"rows": 3, "languages/en": 1200, "languages/d\x1be": 2, "languages/la": 0}
+    some = published({**counts, "spans/final": 4})
+    some.record.asset = "synth/kd_shards"
+    metadata = event_metadata(some)
+    assert metadata["languages"] == "en: 1,200, d\ufffde: 2"
+    assert metadata["spans/final"] == 4
+    assert not any(name.startswith("languages/") for name in metadata)
+    assert "languages" not in metadata.get("zero", "")
+    some.record.counts = {"rows": 3} | {f"languages/{name}": 1 for name in HOSTILE}
+    assert len(event_metadata(some)["languages"]) < 1100
+    some.record.counts = {"rows": 3, "languages/la": 0}
+    assert "languages" not in event_metadata(some)
+
+
+def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot) -> None:
+    listed = {(asset, group) for asset, each in declared().items() for group in each.listed}
+    paths = [path for path in sample_root.data.rglob("*.json") if "drops" not in path.parts]
+    found = set()
+    for path in paths:
+        record = json.loads(path.read_bytes())
+        if isinstance(record, dict) and "data_version" in record:
+            groups = {name.split("/")[0] for name in record["counts"] if "/" in name}
+            found |= {(record["asset"], group) for group in groups}
+    assert listed and listed <= found
 
 
 def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:

@@ -35,11 +35,12 @@ def test_a_drop_is_built_into_its_partition_or_into_every_static_one(partitions,
     assert list(inbox(partitions).partitions_of(arrival("d1"))) == expected
 
 
-def test_a_drop_is_built_into_the_static_partitions_that_its_family_names():
+def test_a_drop_is_built_into_the_partitions_that_its_family_names():
     named = replace(inbox(SHARDS), keys_of=lambda drop: [f"{drop.name}1"])
     assert list(named.partitions_of(arrival("0"))) == ["01"]
     dynamic = replace(inbox(DYNAMIC), keys_of=lambda _: ["01"])
-    assert list(dynamic.partitions_of(arrival("d1"))) == ["d1"]
+    assert list(dynamic.partitions_of(arrival("d1"))) == ["01"]
+    assert (dynamic.dynamic, dynamic.named_by_drops, dynamic.is_by_drop) == (None, [], False)
 
 
 def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path: Path) -> None:

@@ -208,6 +208,10 @@ def test_no_partition_whose_inputs_are_there_is_an_error(run: Command, shards: P
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ["reasoning/gpt2_shard", PARTITION],
+            "is no asset: did you mean reasoning/gpt2_shards?",
+        ),
         (["x/y", PARTITION], "'x/y' is none of reasoning/gpt2_shards, reasoning/normalized"),
         ([ASSET, PARTITION, "--rank", "1"], "--rank and --world-size belong together"),
         ([ASSET, PARTITION, "--world-size", "3"], "--rank and --world-size belong together"),

@@ -129,6 +129,9 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
         'build takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
         f"{file}\nnote: built with shard_rows = 9," in done.output
     )
+    changed = 'macroxue/pack one: config changed: layout was "aligned48", now "packed46": '
+    assert changed in done.output and "\\_" not in done.output
+    assert "config changed" not in run("materialize", "macroxue/pack", "--dry-run").output
     without = run("materialize", "macroxue/pack")
     assert "1 built in" in without.output and "note: " not in without.output
     assert provenance.read_record(record).config["layout"] == "aligned48"

@@ -162,3 +162,26 @@ def test_retire_forgets_a_month_whose_file_is_gone(
     done = run("retire", "2024-01")
     assert done.exit_code == 2
     assert "no drop or pool has the partition '2024-01'" in done.output
+
+
+def test_the_splits_of_a_corpus_that_is_gone_are_forgotten_and_those_of_the_seven_stay(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    (inbox,) = (each for each in INBOXES if each.folder == "reasoning")
+    for name, recipe in (("mine", 'schema = 1\nname = "mine"\nquestion = "q"\n'), ("gsm8k", "")):
+        folder = data / "drops/reasoning" / name
+        folder.mkdir(parents=True)
+        (folder / "train.jsonl").write_text("{}\n")
+        if recipe:
+            (folder / "corpus.toml").write_text(recipe)
+    register(instance, lake(data), inbox)
+    assert {"mine__train", "gsm8k__train"} <= {*instance.get_dynamic_partitions("reasoning_splits")}
+    for name in ("mine", "gsm8k"):
+        assert "still there" in run("retire", name).output
+        shutil.rmtree(data / "drops/reasoning" / name)
+    assert "reasoning_splits: forget mine__train" in run("retire", "mine", "--dry-run").output
+    assert instance.has_dynamic_partition("reasoning_splits", "mine__train")
+    assert run("retire", "mine").exit_code == run("retire", "gsm8k").exit_code == 0
+    assert not instance.has_dynamic_partition("reasoning_splits", "mine__train")
+    assert instance.has_dynamic_partition("reasoning_splits", "gsm8k__train")
+    assert taken(instance, inbox) == {}

@@ -25,7 +25,7 @@ _REFUSE = other_daemons.refuse_other_daemons
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str, int]]:
     """Checkout, address and port of what was served."""
     calls: list[tuple[Path, str, int]] = []
-    monkeypatch.setattr(services, "serve", lambda *words: calls.append(words[:3]))
+    monkeypatch.setattr(services, "serve", lambda *words, **_: calls.append(words[:3]))
     return calls
 
 
@@ -88,7 +88,6 @@ def test_it_says_what_it_serves(
 ) -> None:
     result = run("ui", "--port", "3999")
     assert f"serving the data root {data} with 0 artifacts" in result.output
-    assert "open http://127.0.0.1:3999" in result.output
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     assert f"serving the data root {data} with 1 artifact\n" in run("ui").output

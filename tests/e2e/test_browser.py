@@ -102,14 +102,30 @@ def test_the_home_page_lists_runs(page: Any, served: LiveInstance) -> None:
 def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveInstance) -> None:
     go(page, served, PACKS, "Latest materialization")
     image = page.locator("img[alt^='run ']").first
-    # The columns of a table stand above its metadata.
-    image.evaluate("image => image.scrollIntoView({block: 'center'})")
+    image.wait_for()
     seen = image.evaluate(SEEN)
     assert seen["loaded"]
     assert seen["width"] == OVERVIEW
     assert seen["seen"] >= seen["width"] - 1, "cut off on the right"
     assert 0 < seen["top"] < seen["bottom"] < browser.HEIGHT
     browser.keep(page, "pack")
+
+
+def test_months_that_were_never_asked_for_are_missing_partitions(
+    page: Any, served: LiveInstance
+) -> None:
+    go(page, served, "assets/chess/elite_pgn?view=partitions", "Missing")
+    page.wait_for_timeout(1_000)
+    browser.keep(page, "chess-months")
+
+
+def test_the_text_for_the_launchpad_is_on_the_page_of_its_asset(
+    page: Any, served: LiveInstance
+) -> None:
+    go(page, served, PACKS, "Latest materialization")
+    show_document(page, "launchpad")
+    block = page.get_by_role("dialog").locator("code").first
+    assert 'layout: "aligned48"' in block.inner_text()
 
 
 @pytest.mark.parametrize(
@@ -145,6 +161,36 @@ def test_no_picture_is_cut_off_in_its_dialog(
     assert box is not None
     assert 0 <= box["y"] < browser.HEIGHT / 4
     browser.keep(page, name)
+
+
+@pytest.mark.parametrize(
+    ("asset", "address"),
+    [
+        ("macroxue/pack", "macroxue/packs/sample_d6"),
+        ("chess/valid_games", "chess/validated/elite_2024-01"),
+        ("synth/kd_shards", "rows"),
+        ("reasoning/alignment", "rows"),
+        ("puzzles/sudoku", "rows"),
+    ],
+)
+def test_rows_of_each_family_are_browsed(
+    page: Any, served: LiveInstance, asset: str, address: str
+) -> None:
+    go(page, served, f"browse/?asset={asset}", "artifact")
+    page.locator(f".list a[href*='{address}']").first.click()
+    page.get_by_text("rows 0 to").wait_for()
+    assert page.locator(".rows img").first.evaluate(SEEN)["loaded"]
+    if asset == "macroxue/pack":
+        browser.keep(page, "browser")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".rows th a").first.click()
+    page.keyboard.press("n")
+    page.get_by_role("heading", name="Row 1").wait_for()
+    page.keyboard.press("t")
+    page.get_by_text("In the artifact").wait_for()
+    page.keyboard.press("u")
+    page.get_by_role("heading", name="Row 1").wait_for()
 
 
 def test_the_graph_opens_with_a_box_for_each_group(page: Any, served: LiveInstance) -> None:

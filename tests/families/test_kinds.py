@@ -159,15 +159,17 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
 
 def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {
-        "synth": Catalog([], lambda _: None, commands={"a": "Do a.", "b": "Do b."}),
-        "chess": Catalog([], lambda _: None, commands={"c": "Do c."}),
+        "synth": Catalog(
+            [], lambda _: None, commands={"a": ("Look", "Do a."), "b": ("Check", "Do b.")}
+        ),
+        "chess": Catalog([], lambda _: None, commands={"c": ("Look", "Do c.")}),
     }
     monkeypatch.setattr(families, "FAMILIES", tuple(made))
     monkeypatch.setattr(families, "catalog", made.__getitem__)
     assert families.commands() == {
-        "a": ("gristmill.synth.commands", "Do a."),
-        "b": ("gristmill.synth.commands", "Do b."),
-        "c": ("gristmill.chess.commands", "Do c."),
+        "a": ("gristmill.synth.commands", "Look", "Do a."),
+        "b": ("gristmill.synth.commands", "Check", "Do b."),
+        "c": ("gristmill.chess.commands", "Look", "Do c."),
     }
 
 

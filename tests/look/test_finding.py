@@ -13,7 +13,15 @@ from gristmill.contract import GristmillError
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.drops import account, corpus_of
+from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+from gristmill.reasoning.raw.forms.reader import Reader
+from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.samples import write_drop
+from tests.look.cards import Card, cards
+
+CARDS = list(cards())
 
 
 def gsm(number: int) -> dict[str, str]:
@@ -130,6 +138,43 @@ def test_files_that_hold_no_questions_are_named_in_leave(tmp_path: Path) -> None
     text = look(tmp_path).proposal.text
     assert 'leave = ["data-1.jsonl"]' in text
     assert 'files = { train = "data-0.jsonl" }' in text
+
+
+def records(drop: Path) -> list[Record]:
+    """What the corpus of a drop reads of its files."""
+    corpus = corpus_of(drop)
+    reader = Reader(corpus)
+    files = [name for names in account(drop).taken.values() for name in names]
+    read = [row for file in files for _, row in rows(drop / file, corpus)]
+    found = [reader.read(row, (0, 1)) for row in read if isinstance(row, dict)]
+    return [record for record in found if record is not None]
+
+
+def test_what_was_written_is_the_recipe_of_a_drop(tmp_path: Path) -> None:
+    drop = tmp_path / "sums"
+    drop.mkdir()
+    (drop / "train.tsv").write_text(
+        f"{'How many? ' * 9}\t2\tOne,\\n{'so ' * 20}.\nWhich?\t3\t{'so ' * 20}\n"
+    )
+    jsonl(drop / "test.jsonl", [{"question": "How many are there?", "answer": "2"}])
+    write(look(drop))
+    assert [(each.answer, each.cot) for each in records(drop)] == [
+        ("2", f"One,\n{'so ' * 20}."),
+        ("3", f"{'so ' * 20}"),
+        ("2", None),
+    ]
+    assert [taker.inbox for taker in look(drop).takers] == ["reasoning"]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
+def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: Path) -> None:
+    jsonl(tmp_path / "own/train.jsonl", card.rows)
+    found = look(tmp_path / "own")
+    if found.takers or not found.proposal.good:
+        assert card.right["form"][0] not in ("instruct", "text"), found.proposal
+        return
+    write(found)
+    assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
 
 
 def test_one_file_is_looked_at(tmp_path: Path) -> None:

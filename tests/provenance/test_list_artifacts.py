@@ -236,7 +236,22 @@ def test_the_data_root_is_taken_from_the_environment(
 
 def test_one_asset_can_be_listed(root: Path) -> None:
     assert [line.split()[0] for line in ls(root, "--asset", "words/pool")[1:]] == ["words/pool"]
-    assert ls(root, "--asset", "words/none") == [f"{root}: no artifact of words/none with a record"]
+    pack = "macroxue/pack"
+    assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("macroxue/pak", "did you mean macroxue/pack?"),
+        ("qqq", "choose one of "),
+        ("tokenizers/gpt", "did you mean tokenizers/gpt2?"),
+    ],
+)
+def test_an_asset_that_is_none_cannot_be_listed(root: Path, wrong: str, hint: str) -> None:
+    done = CliRunner().invoke(main, ["ls", str(root), "--asset", wrong])
+    assert done.exit_code == 2
+    assert f"--asset {wrong}: there is no such asset: {hint}" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("form", ["exchange", "link"])

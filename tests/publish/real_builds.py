@@ -30,6 +30,8 @@ from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
 
 STATES = ("first", "next")
+OWN = "mine__train"
+"""Partition of a corpus that its drop describes: a target beside the first of an asset."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,9 @@ def _two_reasoning(root: Path, version: int) -> None:
             for n in range(records)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    own = root / "drops/reasoning/mine"
+    _write(own / "corpus.toml", 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"')
+    _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
 
 
 def _two_puzzles(root: Path, version: int) -> None:
@@ -166,11 +171,12 @@ def write_states(folder: Path, vocabularies: Path) -> None:
                 keys = graph.keys(asset, ())
                 name = asset.to_user_string()
                 assert keys, f"{name} has no partition: write a drop for it in {__name__}.DROPS"
-                _build_all(graph, asset, keys[1:])
-                target = Target(state, name, keys[0])
-                shutil.copytree(root, folder / "states" / target.name, symlinks=True)
-                targets.append(target)
-                _build_all(graph, asset, keys[:1])
+                chosen = [keys[0], *(key for key in keys[1:] if key == OWN)]
+                _build_all(graph, asset, [key for key in keys if key not in chosen])
+                for target in (Target(state, name, key) for key in chosen):
+                    shutil.copytree(root, folder / "states" / target.name, symlinks=True)
+                    targets.append(target)
+                _build_all(graph, asset, chosen)
     described = [[one.state, one.asset, one.partition] for one in targets]
     (folder / "targets.json").write_text(json.dumps(described))
     shutil.rmtree(root)

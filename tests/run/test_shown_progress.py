@@ -141,6 +141,12 @@ def test_a_step_that_takes_long_is_not_silent() -> None:
     assert len(lines) == count
 
 
+def test_work_that_reports_nothing_is_not_silent() -> None:
+    write = Lines()
+    with PlainLines(write, every=0.02):
+        assert write.await_more(2) == ["at work for # s"] * 2
+
+
 def test_lines_of_a_stage_that_does_not_move_say_for_how_long_and_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,12 +10,25 @@ from gristmill.settings.tables import Table
 from tests.paths import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "configuration.md"
+ROOT_ALONE = "In the data root's file only."
+SHORTER = (
+    ("a list; each item must be ", "list of "),
+    ("a text of at most 100,000 characters", "text"),
+    ("a whole number", "whole number"),
+    ("a finite number", "number"),
+    ("one of ", ""),
+)
+"""What the head of the page says of all fields, or what a table need not repeat."""
 START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
 
 def rendered() -> str:
-    """The Markdown of all tables, in the order of the families."""
-    return "\n".join(line for table in families.tables().values() for line in _table(table))
+    """The Markdown of all tables, in the order of the families; equal tables stand together."""
+    alike: dict[tuple[str, ...], list[Table]] = {}
+    for table in families.tables().values():
+        alike.setdefault((_place(table), *_rows(table).values()), []).append(table)
+    known: dict[tuple[str, ...], str] = {}
+    return "\n".join(line for tables in alike.values() for line in _section(tables, known))
 
 
 def on_the_page() -> str:
@@ -23,20 +36,62 @@ def on_the_page() -> str:
     return PAGE.read_text().partition(START)[2].partition(END)[0]
 
 
-def _table(table: Table) -> Iterator[str]:
+def _section(tables: list[Table], known: dict[tuple[str, ...], str]) -> Iterator[str]:
+    """The lines of equal tables. known: of each row, its default apart, the first table with it."""
+    first = tables[0]
+    yield f"### {', '.join(table.name.replace('/', '.') for table in tables)}\n"
+    yield f"Read from: {_place(first)}.\n"
+    shown: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    rules = first.rules()
+    for name, cells in _rows(first).items():
+        row = (name, _allowed(rules[name]), rules[name].help)
+        if row in known:
+            default = _default(rules[name])
+            above.setdefault(known[row], []).append(f"`{name}` ({default})")
+        else:
+            known[row] = first.header
+            shown.setdefault(cells, []).append(f"`{name}`")
+    if shown:
+        yield "| key | allowed | default | meaning |"
+        yield "|---|---|---|---|"
+        for cells, names in shown.items():
+            yield f"| {', '.join(names)} | {cells} |"
+        yield ""
+    for header, names in above.items():
+        yield f"As in `{header}`, with these defaults: {', '.join(names)}.\n"
+
+
+def _place(table: Table) -> str:
+    """Which files a table is read from."""
     places = [f"`drops/{inbox}/<drop>/gristmill.toml`" for inbox in table.inboxes]
     if table.name == "macroxue/pool":
         places = ["the pool's file, `drops/pools/<pool>.toml`"]
-    yield f"### {table.name.replace('/', '.')}\n"
-    yield f"Read from: {', '.join([*places, '`gristmill.toml` of the data root'])}.\n"
-    yield "| key | allowed | unit | default | meaning |"
-    yield "|---|---|---|---|---|"
-    for name, rule in table.rules().items():
-        drop_key = name in table.rules(in_root=False)
-        help_text = rule.help if drop_key else f"{rule.help} In the data root's file only."
-        cells = (f"`{name}`", _cell(rule.words), rule.unit, _default(rule), _cell(help_text))
-        yield f"| {' | '.join(cells)} |"
-    yield ""
+    return ", ".join([*places, "`gristmill.toml` of the data root"])
+
+
+def _rows(table: Table) -> dict[str, str]:
+    """The cells of each key but its name."""
+    in_drops = table.rules(in_root=False)
+    return {
+        name: " | ".join(
+            (
+                _allowed(rule),
+                _default(rule),
+                _cell(rule.help if name in in_drops else f"{rule.help} {ROOT_ALONE}"),
+            )
+        )
+        for name, rule in table.rules().items()
+    }
+
+
+def _allowed(rule: FieldRule) -> str:
+    """What a field allows, and its unit, as the page says it."""
+    words = rule.words
+    for long, short in SHORTER:
+        words = words.replace(long, short)
+    unit = "" if rule.unit in ("", "none, any number") else f"; {rule.unit}"
+    return _cell(words + unit)
 
 
 def _default(rule: FieldRule) -> str:

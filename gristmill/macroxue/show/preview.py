@@ -1,4 +1,4 @@
-"""The preview of `macroxue/pack` and `macroxue/pool` in Dagster: runs, counts, boards, origins.
+"""The previews of 2048 in Dagster: runs, counts, boards, origins; the returns of values.
 
 See also `board.py`: one board as SVG; `gristmill.markdown`: tables and untrusted text.
 """
@@ -9,11 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from gristmill import markdown
 from gristmill.contract import BadInput
 from gristmill.macroxue.builders.pool_sidefiles import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs
+from gristmill.macroxue.format.shards import open_values, value_files
+from gristmill.macroxue.read.gather import Gather
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.show.board import small_step_svg, step_svg
 from gristmill.markdown import Markdown
@@ -36,6 +40,7 @@ _DROPS_SHOWN = 8
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
 _RUNS_SHOWN = 3
+_SAMPLED = 10_000
 
 
 def pack_preview(path: Path) -> dict[str, str]:
@@ -161,6 +166,22 @@ def _boards(pack: Pack) -> str:
 def of_pack(published: Published) -> dict[str, str]:
     """Markdown documents that show a published pack, by title."""
     return pack_preview(published.folder)
+
+
+def of_values(published: Published) -> dict[str, str]:
+    """The returns of published values, as a picture. At most _SAMPLED rows are read.
+
+    Raises BadInput for a file that is missing or damaged.
+    """
+    folder = published.folder
+    rows = Gather([open_values(file) for file in value_files(folder)])
+    if not len(rows):
+        return {"picture": "No steps.\n"}
+    places = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED)).astype(np.int64)
+    returns = rows.rows(places)["return_raw"]
+    note = f"mean {returns.mean():,.0f}, {len(rows):,} steps"
+    bars = small_histogram("Return of a step", score_bins([int(each) for each in returns]), note)
+    return {"picture": markdown.inline_image("Returns", bars)}
 
 
 def of_pool(published: Published) -> dict[str, str]:

@@ -8,7 +8,7 @@ room and no holder can overwrite its taker's file. The file of the highest numbe
 A waiter judges by its own clock alone: it saw the same bytes for the whole lease and a third more.
 A holder counts from before its last renewal, so it stops earlier than anyone may follow it. Clocks
 are CLOCK_BOOTTIME, which goes on while a machine sleeps; no time of day is read.
-Source: `docs/publishing.md#locks-between-hosts`.
+Source: `docs/publishing-details.md#locks-between-hosts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of leases, and what they say of their holder: host, process and start of both.
 
-Source: `docs/publishing.md#locks-between-hosts`.
+Source: `docs/publishing-details.md#locks-between-hosts`.
 """
 
 from __future__ import annotations

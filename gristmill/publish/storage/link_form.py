@@ -1,7 +1,7 @@
 """The link form: an artifact's folder is a link to a version, and a rename over the link commits.
 
 For file systems that cannot exchange two folders in one step, such as NFS. Renaming over a link
-is atomic on every POSIX file system. Source: `docs/publishing.md#the-link-form`.
+is atomic on every POSIX file system. Source: `docs/publishing-details.md#the-link-form`.
 """
 
 from __future__ import annotations

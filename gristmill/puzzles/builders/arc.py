@@ -45,6 +45,7 @@ _ZERO: Final = ord("0")
 class ArcSummary(DatasetSummary):
     """What was built, by ARC's own counts.
 
+    tasks: tasks of all sources.
     duplicates_removed: draws whose puzzle their group has already.
     not_full: tasks with fewer augmentations than `num_aug`, after all draws.
     leaks_dropped: test pairs that are left out, because training has them.

@@ -70,7 +70,8 @@ class Plan(Generic[Task]):
 class DatasetSummary(Summary):
     """What was built; the summary of a builder adds its own counts.
 
-    examples, puzzles, groups: by split. identifiers: the blank one included.
+    examples, puzzles, groups: by split.
+    identifiers: names of puzzles, the blank one included.
     augmented: examples of the training split that are augmentations.
     """
 

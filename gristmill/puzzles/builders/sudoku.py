@@ -164,7 +164,8 @@ _TASK_BYTES: Final = 8 << 20
 class SudokuSummary(DatasetSummary):
     """What was built.
 
-    sources_read: rows of the sources. below_difficulty: rows left out by their rating.
+    sources_read: rows of the sources.
+    below_difficulty: rows left out by their rating.
     duplicates_removed: rows whose question an earlier row of the split has.
     first_repeats: of each file with such rows the line of the first one.
     ambiguous_dropped: rows looked at with another number of solutions than one.

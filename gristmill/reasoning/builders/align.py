@@ -6,6 +6,7 @@ Source: `docs/formats/reasoning.md#alignment`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,10 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders import align_part
 from gristmill.reasoning.builders.align_part import BINS, Task
-from gristmill.reasoning.config import AlignConfig
+from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
 from gristmill.reasoning.format import audits as verdicts
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.corpora import is_key
 from gristmill.reasoning.render.steps import NO_STEPS, RULES
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
@@ -39,6 +40,8 @@ class AlignSummary(Summary):
 
     examples: rows of the alignment, one for each row of the index.
     aligned, no_steps: rows with a step, and without.
+    spans: ranges of all rows.
+    rules: rows by the name of their rule.
     explicit, regex, heuristic: rows by the kind of their rule.
     verified, wrong: rows by the verdict of an audit.
     low_confidence: rows with a confidence below 0.9.
@@ -88,8 +91,8 @@ def align(
     index of other texts, and a broken line of audits.
     """
     corpus, split = jsonl.parent.name, jsonl.stem
-    if f"{corpus}__{split}" not in PARTITIONS:
-        raise BadInput(jsonl, f"is none of <corpus>/<split>.jsonl: {', '.join(PARTITIONS)}")
+    if not is_key(f"{corpus}__{split}"):
+        raise BadInput(jsonl, "is no <corpus>/<split>.jsonl: give a published normalised file")
     index = shards / names.split_index(corpus, split)
     for file, asset in ((jsonl, "reasoning/normalized"), (index, "reasoning/gpt2_shards")):
         if not file.is_file():
@@ -132,6 +135,8 @@ def _tasks(
     jsonl: Path, index: Path, config: AlignConfig, found: Mapping[verdicts.Key, str]
 ) -> Iterator[Task]:
     """Yield tasks of whole records with at least `_PART_BYTES`, but for the last."""
+    steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
+    marks: dict[str, str] = json.loads(steps or "{}")
     with jsonl.open("rb") as records, index.open("rb") as rows:
         record = start = index_start = 0
         while True:
@@ -160,6 +165,7 @@ def _tasks(
                 },
                 vocabulary=config.vocabulary,
                 engine=config.engine,
+                marks=marks,
             )
             if last:
                 return

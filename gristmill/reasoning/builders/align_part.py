@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ class Task:
     verdicts: of audits of these records, by example_id and text_sha256.
     vocabulary: file of GPT-2's ranks.
     engine: one of `engine.ENGINES`.
+    marks: as for `steps_of`; default none.
     """
 
     jsonl: Path
@@ -58,6 +59,7 @@ class Task:
     verdicts: Mapping[audits.Key, str]
     vocabulary: Path
     engine: str
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _batches(task: Task) -> Iterator[list[_Example]]:
         value = json.loads(line)
         text = rendered(value)
         _check(task, row, text.text)
-        batch.append(_Example(row, text, steps_of(value, text, task.corpus)))
+        batch.append(_Example(row, text, steps_of(value, text, task.corpus, task.marks)))
         characters += len(text.text)
         if characters >= BATCH_CHARACTERS:
             yield batch

@@ -24,7 +24,14 @@ _EQUAL: Final = ("seq_len", "world_size", "tokenizer_sha256")
 
 @dataclass(frozen=True)
 class ManifestSummary(Summary):
-    """Sums over all splits."""
+    """Sums over all splits.
+
+    splits: that the manifest lists.
+    shards: files of tokens.
+    sequences: rows of all shards.
+    examples: records with text.
+    text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
+    """
 
     splits: int
     shards: int

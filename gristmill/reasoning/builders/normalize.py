@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Self, TextIO
 
 import orjson
@@ -29,7 +30,7 @@ from gristmill.reasoning.raw import drops
 from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
 from gristmill.reasoning.raw.forms.groups import Place
 from gristmill.reasoning.raw.forms.reader import Reader, with_columns
-from gristmill.reasoning.raw.forms.rules import Rules
+from gristmill.reasoning.raw.forms.rules import Drawn, Rules
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.raw.tables import named
 from gristmill.reasoning.render.cleaning import HOOKS
@@ -166,6 +167,7 @@ _RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 class NormalizeSummary(Summary):
     """What was normalised.
 
+    records: that were written.
     raw_rows: that were read: those of records, of rejected, and of records of several rows
         (`grouped`, which made `from_groups` records or rejected ones).
     with_cot: records whose chain of thought is not blank.
@@ -225,21 +227,31 @@ def normalize(
     out.mkdir(parents=True)
     partition = f"{which.name}__{split}"
     target, origins = names.normalized(which.name, split), names.origins(partition)
-    for path in (target, origins):
-        (out / path).parent.mkdir()
     rejected = names.rejected(partition)
-    with (
-        HashedFile(out / target) as file,
-        OriginsWriter(out / origins) as places,
-        Refused(out / rejected, config.bad_rows, source) as refused,
-    ):
-        work = _Work(which, split, paths, file, places, refused, config)
-        work.run(links, progress)
-        notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
-    notes[origins] = FileNote(rows=work.records)
-    if refused.count:
-        notes[rejected] = FileNote(rows=refused.listed)
-    return work.summary(notes)
+
+    def written(folder: Path, last: Drawn | None) -> tuple[_Work, NormalizeSummary]:
+        for path in (target, origins):
+            (folder / path).parent.mkdir(parents=True)
+        with (
+            HashedFile(folder / target) as file,
+            OriginsWriter(folder / origins) as places,
+            Refused(folder / rejected, config.bad_rows, source) as refused,
+        ):
+            work = _Work(which, Rules(which, split, last), paths, file, places, refused, config)
+            work.run(links, progress)
+            notes = {target: FileNote(rows=work.records, sha256=file.sha256, bytes=file.bytes)}
+        notes[origins] = FileNote(rows=work.records)
+        if refused.count:
+            notes[rejected] = FileNote(rows=refused.listed)
+        return work, work.summary(notes)
+
+    last = None
+    if which.sample is not None and "cap" in which.sample:
+        # The number of the last record that stays is known once all are read.
+        with TemporaryDirectory(dir=out) as scratch:
+            work, _ = written(Path(scratch), None)
+            last = work.rules.last
+    return written(out, last)[1]
 
 
 def _corpus(config: NormalizeConfig, drop: Path) -> Corpus:
@@ -255,7 +267,7 @@ class _Work:
     def __init__(
         self,
         corpus: Corpus,
-        split: str,
+        rules: Rules,
         paths: Sequence[Path],
         file: HashedFile,
         places: OriginsWriter,
@@ -269,7 +281,7 @@ class _Work:
         self._corpus, self._paths = corpus, paths
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
-        self._rules = Rules(corpus, split)
+        self.rules = rules
         self._hooks = [
             (name, HOOKS[name][corpus.name])
             for name in config.cleaning
@@ -327,7 +339,7 @@ class _Work:
                 if isinstance(value, Unfit):
                     raise value
                 place = (number, row)
-                self._rules.check_row(value)
+                self.rules.check_row(value)
                 record = read(value, place)
                 if record is not None:
                     self._take(record, place, value)
@@ -390,7 +402,7 @@ class _Work:
         ):
             needed = " nor ".join(self._corpus.evidence)
             raise Unfit("evidence", f"it has neither {needed}")
-        self._rules.check(record, row)
+        self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
             _check_runs(record)
         try:

@@ -32,6 +32,8 @@ _SHAPES: Final = "shapes/"
 class RawManifestSummary(Summary):
     """Sums over the manifest.
 
+    corpora, splits: that the manifest lists.
+    records: of all splits.
     rejected: raw records that were refused.
     """
 
@@ -50,8 +52,8 @@ def write_raw_manifest(
 ) -> RawManifestSummary:
     """Write the manifest from the provenance records of the normalised splits.
 
-    records: of each split a mapping with `partition`, `outputs` (path, bytes, sha256) and
-        `counts` (records, rejected, shapes/<form>), in any order.
+    records: of each split a mapping with `partition`, `outputs` (path, bytes, sha256),
+        `counts` (records, rejected, shapes/<form>) and `config`, in any order.
     previous: the manifest that is there, None where there is none. What it says about corpora
         and splits without a record stays.
     out: folder to write, which must not exist.
@@ -67,7 +69,8 @@ def write_raw_manifest(
             )
         manifest[name] = dict(entry)
     for record in records:
-        corpus, split = corpus_and_split(str(record["partition"]))
+        table = str(record.get("config", {}).get("corpus", ""))
+        corpus, split = corpus_and_split(str(record["partition"]), table)
         entry = manifest.get(corpus.name, {})
         manifest[corpus.name] = _entry(corpus, split, record, entry)
     for name, entry in manifest.items():

@@ -18,7 +18,8 @@ from gristmill.provenance import Record
 from gristmill.reasoning.builders import invariance
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import PARTITIONS, corpus_and_split
+from gristmill.reasoning.format.corpora import corpus_and_split, ordered
+from gristmill.reasoning.format.published import corpus_of_record, recorded
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2
@@ -115,7 +116,14 @@ _COUNTS: Final[Mapping[str, Mapping[str, str]]] = {
 class ReportSummary(Summary):
     """What was reported.
 
-    breaches: what drifted too far. invariance_breaches: perturbations that change too much.
+    splits: that the report has.
+    examples: of all splits.
+    total_tokens: tokens of texts of all splits.
+    breaches: what drifted too far.
+    invariance_breaches: perturbations that change too much.
+    warnings: what a person should look at.
+    alignment_coverage: share of the examples with a step, by split.
+    mean_confidence: of the alignment, by split.
     """
 
     splits: int
@@ -153,7 +161,8 @@ def coverage_report(
     """
     if baseline is not None and (wrong := reports.problem(baseline)) is not None:
         raise BadInput(f"baseline of {date}", f"{wrong}: name the day of another report")
-    records = {key: _records(data_root, key) for key in PARTITIONS}
+    keys = {key for folder in _FOLDERS for key in recorded(data_root / folder)}
+    records = {key: _records(data_root, key) for key in ordered(keys)}
     splits = {key: _split(key, found) for key, found in records.items() if found}
     if not splits:
         raise NothingToBuild("no split is published")
@@ -195,6 +204,8 @@ def _records(data_root: Path, partition: str) -> dict[str, Record]:
 def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
     """The numbers of one split, from the records of its artifacts by folder."""
     corpus, split = corpus_and_split(partition)
+    if (normalized := records.get(names.NORMALIZED)) is not None:
+        corpus = corpus_of_record(normalized)
     found: dict[str, Any] = {"dataset": corpus.name, "split": split}
     for folder, counts in _COUNTS.items():
         record = records.get(folder)

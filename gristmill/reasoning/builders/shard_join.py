@@ -165,7 +165,10 @@ _PAD: Final = struct.pack("<i", EOS)
 class TokenizeSummary(Summary):
     """Counts of one split.
 
-    examples: records with text. skipped_empty: records whose text is empty.
+    examples: records with text.
+    skipped_empty: records whose text is empty.
+    shards: files of tokens.
+    sequences: rows of all shards.
     with_cot: examples with a chain of thought of their own.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
     control_texts: how often texts hold `<|endoftext|>`, which stays text.

@@ -305,9 +305,9 @@ class _Sample:
 
 
 def selectors(corpus: str) -> tuple[str, ...]:
-    """The columns of a corpus that the index repeats; none for an unknown one."""
+    """The columns of a corpus that the index repeats; of one of a drop those that a record has."""
     known = CORPORA.get(corpus)
-    return tuple(name for name in SELECTORS if known is not None and name in known.extra_columns)
+    return tuple(name for name in SELECTORS if known is None or name in known.extra_columns)
 
 
 def _refuse(task: Task, batch: Sequence[tuple[int, bytes]], encode: Encoder) -> None:

@@ -98,7 +98,7 @@ class Corpus:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
-    apart: str | None = None
+    apart: Mapping[str, str] | None = None
     headerless: Mapping[str, Any] | None = None
     evidence: tuple[str, ...] = ()
     keep: tuple[Mapping[str, Any], ...] = ()
@@ -227,10 +227,14 @@ PARTITIONS: Final = tuple(
 )
 """Keys of their partitions: `<corpus>__<split>`."""
 
-_NAME: Final = r"[a-z0-9](?:_?[a-z0-9]){0,39}"
+_NAME, _SPLIT = r"[a-z0-9](?:_?[a-z0-9]){0,39}", "[a-z0-9]{1,40}"
 NAME: Final = re.compile(_NAME)
-"""The name of a corpus or of a split: lower case, digits, and single `_` inside."""
-_KEY: Final = re.compile(f"{_NAME}__{_NAME}")
+"""The name of a corpus: lower case, digits, and single `_` inside."""
+RESERVED: Final = ("audits", "origins", "rejected", "provenance")
+"""Folders beside those of the corpora."""
+SPLIT: Final = re.compile(_SPLIT)
+"""The name of a split: without `_`, so that the id of an example says which part is the split."""
+_KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 
 def is_key(partition: str) -> bool:

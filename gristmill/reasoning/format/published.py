@@ -5,7 +5,8 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key, ordered
 
 RAW = "reasoning/raw"
 NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
@@ -39,7 +40,43 @@ def published_partitions(lake: DataRoot, folder: str) -> list[str]:
     lake: the data root.
     folder: path of the folder relative to the data root.
     """
-    return [key for key in PARTITIONS if is_published(lake, folder, key)]
+    return recorded(lake.root / folder)
+
+
+def recorded(folder: Path) -> list[str]:
+    """Returns the partitions that have a record in the folder that they share, in order."""
+    found = {path.stem for path in (folder / provenance.SHARED_RECORDS).glob("*.json")}
+    return ordered({key for key in found if is_key(key)})
+
+
+def splits_in(folder: Path, name: str) -> list[str]:
+    """Returns the partitions that have a file in a folder, in the order of the corpora.
+
+    folder: of an asset.
+    name: of the file below the folder of its corpus, beginning with `{split}`.
+    """
+    after = name.removeprefix("{split}")
+    found = set()
+    for path in folder.glob(f"*/*{after}"):
+        corpus, _, rest = path.relative_to(folder).as_posix().partition("/")
+        found.add(f"{corpus}__{rest.removesuffix(after)}")
+    return ordered({key for key in found if is_key(key)})
+
+
+def corpus_of_record(record: Record) -> Corpus:
+    """Returns the corpus of a record of `reasoning/normalized`, as its file was then."""
+    return corpus_and_split(str(record.partition), str(record.config.get("corpus", "")))[0]
+
+
+def corpus_of(root: Path, partition: str) -> Corpus:
+    """Returns the corpus of a partition, by the record of its normalised file if there is one.
+
+    root: the data root. partition: its key.
+    """
+    path = provenance.record_path(root / names.NORMALIZED, partition, shared=True)
+    if path.is_file():
+        return corpus_of_record(provenance.read_record(path))
+    return corpus_and_split(partition)[0]
 
 
 def published_inputs(lake: DataRoot, folder: str, asset: str) -> list[Input]:

@@ -5,7 +5,7 @@ See also `format/align.py`: what a row is. Source: `docs/formats/reasoning.md#al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,8 @@ from gristmill.contract import GristmillError, Violation
 from gristmill.laws import Few
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import PARTITIONS, corpus_and_split
+from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
@@ -31,8 +32,12 @@ _NOTES: Final = frozenset(
 )
 
 
-def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
+def alignment_laws(
+    folder: Path, partition: str | None = None, labels: Collection[str] = ()
+) -> Iterator[Violation]:
     """Yield what the rows of alignments break, without other artifacts.
+
+    labels: those that the file of the corpus names; default none.
 
     The laws: `readable` (the form of a row), `order` (ids ascend, each once), `lengths` (three
     lists of equal length), `ranges` (text ranges ascend without overlap; token ranges ascend),
@@ -47,7 +52,7 @@ def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Viola
             for number, row in enumerate(align.rows(folder / where), 1):
                 place = f"{where}:{number}"
                 record = _order(row, corpus, split, record, place, found)
-                _row(row, place, found)
+                _row(row, place, found, labels)
         except GristmillError as error:
             found.add("readable", where, str(error))
         yield from found.added()
@@ -85,10 +90,9 @@ def projection_laws(
 
 
 def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
-    for key in PARTITIONS if partition is None else (partition,):
+    for key in splits_in(folder, "{split}.align.jsonl") if partition is None else (partition,):
         corpus, split = corpus_and_split(key)
-        if partition is not None or (folder / names.alignment(corpus.name, split)).exists():
-            yield corpus.name, split
+        yield corpus.name, split
 
 
 def _inputs(folders: Sequence[Path]) -> tuple[Path, Path, Path]:
@@ -116,7 +120,7 @@ def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, foun
     return record
 
 
-def _row(row: AlignRow, place: str, found: Few) -> None:
+def _row(row: AlignRow, place: str, found: Few, labels: Collection[str]) -> None:
     """Check a row without looking at anything else."""
     texts, tokens = row.text_offset_ranges, row.token_offset_ranges
     sizes = (len(texts), len(tokens), len(row.step_labels))
@@ -128,7 +132,9 @@ def _row(row: AlignRow, place: str, found: Few) -> None:
     # Two steps can share the token that has bytes of both.
     if not _ascend(tokens, 1):
         found.add("ranges", place, f"token ranges {tokens} overlap or do not ascend")
-    if unknown := [label for label in row.step_labels if not is_label(label)]:
+    if unknown := [
+        label for label in row.step_labels if not is_label(label) and label not in labels
+    ]:
         found.add("labels", place, f"unknown: {unknown!r}")
     if not 0.0 <= row.confidence <= 1.0:
         found.add("confidence", place, f"{row.confidence} is not from 0 to 1")

@@ -15,8 +15,9 @@ import orjson
 from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.laws import Few
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import PARTITIONS, Corpus, corpus_and_split
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
 from gristmill.reasoning.format.origins import mapped
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.format.records import STEPS, LineWriter, Record, keys
 from gristmill.reasoning.raw.flatten import BETWEEN, flattened, is_reason
 
@@ -35,11 +36,10 @@ def normalized_laws(
 
     Of each law and file the first 20 violations are yielded, and the number of the others.
     """
-    for each in PARTITIONS if partition is None else [partition]:
+    found = splits_in(folder, "{split}.jsonl") if partition is None else [partition]
+    for each in found:
         corpus, split = corpus_and_split(each, table)
         path = names.normalized(corpus.name, split)
-        if partition is None and not (folder / path).exists():
-            continue
         yield from _file_violations(folder, each, corpus, path, has_origins)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
 from gristmill.contract import Violation
 from gristmill.families import Subject
-from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.format.names import MANIFEST, split_index
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.format.reports import dates
 from gristmill.vocabularies.pinned import GPT2
 
@@ -18,8 +19,13 @@ def normalized(subject: Subject) -> Iterator[Violation]:
 
     missing = subject.missing({"origins": "origins"})
     subject.leaves(MANIFEST, "reasoning/raw_manifest")
-    yield from _nothing(subject, "{}/{}.jsonl")
-    yield from normalized_laws(subject.folder, subject.partition, has_origins=not missing)
+    yield from _nothing(subject, "{split}.jsonl")
+    yield from normalized_laws(
+        subject.folder,
+        subject.partition,
+        has_origins=not missing,
+        table=str(subject.config.get("corpus", "")),
+    )
 
 
 def raw_manifest(subject: Subject) -> Iterable[Violation]:
@@ -61,8 +67,9 @@ def alignment(subject: Subject) -> Iterator[Violation]:
     """Yields what an alignment breaks by itself."""
     from gristmill.reasoning.laws.alignment import alignment_laws
 
-    yield from _nothing(subject, "{}/{}.align.jsonl")
-    yield from alignment_laws(subject.folder, subject.partition)
+    yield from _nothing(subject, "{split}.align.jsonl")
+    labels = json.loads(str(subject.config.get("steps") or "{}")).values()
+    yield from alignment_laws(subject.folder, subject.partition, labels)
 
 
 def projection(subject: Subject) -> Iterable[Violation]:
@@ -83,9 +90,8 @@ def report(subject: Subject) -> Iterator[Violation]:
 
 def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
     """A violation where no split has a file in a folder without a record."""
-    names = (name.format(*key.rsplit("__", 1)) for key in PARTITIONS)
-    if not subject.has_record and not any((subject.folder / each).is_file() for each in names):
-        yield Violation("files", ".", f"there is no {name.format('<corpus>', '<split>')}")
+    if not subject.has_record and not splits_in(subject.folder, name):
+        yield Violation("files", ".", f"there is no <corpus>/{name.format(split='<split>')}")
 
 
 def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.reasoning.format import reports
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.corpora import is_key
 
 
 def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
@@ -37,7 +37,7 @@ def _report(report: Mapping[str, Any], date: str, where: str) -> Iterator[Violat
     if report["date"] != date:
         yield Violation("date", where, f"says {report['date']}")
     splits = report["splits"]
-    if unknown := sorted(set(splits) - set(PARTITIONS)):
+    if unknown := sorted(key for key in splits if not is_key(key)):
         yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
     for key in reports.COUNTS:
         total = sum(split[key] for split in splits.values())

@@ -5,6 +5,7 @@ Source: `docs/formats/reasoning.md#drops`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from gristmill.untrusted.walk import visible_files
 
 CORPUS: Final = "corpus.toml"
 """The file of a drop that says what its corpus is."""
+_EXAMPLE: Final = 'question = "problem" and answer = "solution"'
 AUDITS: Final = "audits"
 """A folder of the inbox that is no drop."""
 FORMATS: Final = ("jsonl", "ndjson", "json", "parquet", "csv", "tsv")
@@ -91,10 +93,21 @@ def named_splits(name: str, corpus: Corpus) -> list[str]:
     return list(dict.fromkeys(known[word] for word in words(name) if word in known))
 
 
-def corpus_of(drop: Path) -> Corpus:
-    """The corpus of a drop: its folder has its name. Raises BadInput for an unknown one."""
+def corpus_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Corpus:
+    """The corpus of a drop: that of its `corpus.toml`, else the built-in one of its name.
+
+    Raises BadInput for a file that is wrong, and for an unknown name without one.
+    """
+    if os.path.lexists(drop / CORPUS):
+        from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+
+        return read_corpus_file(drop / CORPUS, drop.name, links)
     if drop.name not in CORPORA:
-        raise BadInput(drop, f"is no known corpus: name the folder one of {', '.join(CORPORA)}")
+        rule = (
+            f"is no built-in corpus ({', '.join(CORPORA)}): write a file {CORPUS} into it with "
+            f'schema = 1, name = "{printable(drop.name)}" and the columns, as {_EXAMPLE}'
+        )
+        raise BadInput(drop, rule)
     return CORPORA[drop.name]
 
 
@@ -108,7 +121,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
     """
-    found = _account(drop, corpus_of(drop), links)
+    found = _account(drop, corpus_of(drop, links), links)
     if not found.taken:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
@@ -268,7 +281,9 @@ def _check_configurations(names: Sequence[str], corpus: Corpus, drop: Path) -> N
     """Raise BadInput where names of one split are of two configurations with the same questions."""
     if corpus.apart is None:
         return
-    pattern = re.compile(rf"(?<![a-z]){re.escape(corpus.apart)}(?![a-z])", re.IGNORECASE)
+    (kind, mark), *_ = corpus.apart.items()
+    bound = "(?<![a-z]){}(?![a-z])" if kind == "word" else "{}"
+    pattern = re.compile(bound.format(re.escape(mark)), re.IGNORECASE)
     others = [name for name in names if pattern.search(name)]
     if others and len(others) < len(names):
         first = next(name for name in names if name not in others)
@@ -296,7 +311,7 @@ def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
 
     drop: a folder with the name of a corpus. Errors as `corpus_of` and `account`.
     """
-    return list(splits(drop, corpus_of(drop), links))
+    return list(splits(drop, corpus_of(drop, links), links))
 
 
 def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:

@@ -22,7 +22,7 @@ REASONS: Final = (
     *("white_space", "value", "group"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
-_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample")
+_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap")
 """Those of records that are whole, and that a rule of their corpus leaves out."""
 
 

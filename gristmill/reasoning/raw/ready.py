@@ -11,11 +11,10 @@ from pathlib import Path
 
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
-from gristmill.inbox import READY
 from gristmill.inbox.account import Account
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS, Corpus
+from gristmill.reasoning.format.corpora import Corpus, ordered
 from gristmill.reasoning.format.published import (
     RAW,
     is_published,
@@ -38,23 +37,24 @@ def keys_of(path: Path) -> list[str]:
     ]
 
 
-def files_of(lake: DataRoot, corpus: Corpus, split: str) -> tuple[Path, list[Path], Account]:
-    """Returns a drop, the raw files of a split in the order of reading, and their account.
+def files_of(lake: DataRoot, name: str, split: str) -> tuple[Path, Corpus, list[Path], Account]:
+    """Returns a drop, its corpus, the raw files of a split in order, and their account.
 
     lake: the data root.
-    corpus, split: of the partition.
+    name, split: of the partition; the name is that of the corpus.
 
     Raises NothingToBuild if the drop of the corpus is not there or not complete, or has no file of
     the split, and GristmillError if it is refused.
     """
-    came = is_published(lake, names.NORMALIZED, f"{corpus.name}__{split}")
-    if not came and not os.path.lexists(lake.inbox(INBOX) / corpus.name):
-        raise NothingToBuild(f"there is no drop drops/{INBOX}/{corpus.name}")
-    folder, account = lake.ready_drop(INBOX, corpus.name)
-    files = drops.split_files(folder, corpus, split, lake.link_rule())
+    came = is_published(lake, names.NORMALIZED, f"{name}__{split}")
+    if not came and not os.path.lexists(lake.inbox(INBOX) / name):
+        raise NothingToBuild(f"there is no drop drops/{INBOX}/{name}")
+    folder, account = lake.ready_drop(INBOX, name)
+    corpus = drops.corpus_of(folder, lake.link_rule())
+    files = drops.splits(folder, corpus, lake.link_rule()).get(split)
     if not files:
-        raise NothingToBuild(f"drops/{INBOX}/{corpus.name} has no file of the split {split}")
-    return folder, files, account.of(split)
+        raise NothingToBuild(f"drops/{INBOX}/{name} has no file of the split {split}")
+    return folder, corpus, files, account.of(split)
 
 
 def available(lake: DataRoot) -> set[str]:
@@ -62,13 +62,7 @@ def available(lake: DataRoot) -> set[str]:
 
     lake: the data root.
     """
-    dropped = {
-        key
-        for corpus in CORPORA
-        if (folder := lake.inbox(INBOX) / corpus).is_dir()
-        and lake.judged(INBOX, folder).state == READY
-        for key in keys_of(folder)
-    }
+    dropped = {key for name in lake.taken(INBOX) for key in keys_of(lake.inbox(INBOX) / name)}
     return dropped | set(published_partitions(lake, names.NORMALIZED))
 
 
@@ -101,8 +95,7 @@ def dropped(lake: DataRoot) -> list[str]:
 
     lake: the data root.
     """
-    present = available(lake)
-    return [key for key in PARTITIONS if key in present]
+    return ordered(available(lake))
 
 
 def drop_of_corpus(lake: DataRoot, corpus: Corpus) -> Path | None:

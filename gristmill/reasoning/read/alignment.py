@@ -16,7 +16,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.printable import printable
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.corpora import is_key
 from gristmill.reasoning.format.records import parse
 from gristmill.reasoning.render.text import Rendered, rendered
 
@@ -80,13 +80,11 @@ def place_of(example_id: str) -> tuple[str, str, int]:
 
     Raises GristmillError for anything else.
     """
-    for key in PARTITIONS:
-        corpus, split = key.rsplit("__", 1)
-        digits = example_id.removeprefix(f"{corpus}_{split}_")
-        if len(digits) < 20 and digits.isascii() and digits.isdigit():
-            number = int(digits)
-            if example_id == names.example_id(corpus, split, number):
-                return corpus, split, number
+    corpus, split, digits = ["", "", *example_id.rsplit("_", 2)][-3:]
+    if is_key(f"{corpus}__{split}") and len(digits) < 20 and digits.isascii() and digits.isdigit():
+        number = int(digits)
+        if example_id == names.example_id(corpus, split, number):
+            return corpus, split, number
     raise GristmillError(f"{printable(example_id)}: is no id of an example, as gsm8k_test_000012")
 
 

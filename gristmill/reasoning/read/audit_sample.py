@@ -15,7 +15,8 @@ from typing import NamedTuple
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import align, audits, index, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.render.steps import NO_STEPS
 
 
@@ -52,7 +53,8 @@ def draw(
     """
     found = (
         (drawn.row.confidence, _order(week, drawn.row.example_id), drawn)
-        for split in CORPORA[corpus].splits
+        for key in splits_in(alignment, "{split}.align.jsonl")
+        if (split := key.split("__")[1]) and corpus_and_split(key)[0].name == corpus
         for drawn in _open(tokenized, alignment, audited, corpus, split)
     )
     return [drawn for _, _, drawn in heapq.nsmallest(count, found, key=lambda each: each[:2])]

@@ -16,6 +16,7 @@ from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.reasoning.format import align, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format.published import corpus_of_record
 from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace
@@ -131,7 +132,8 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
         raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
     facts = {**normalized.raw_facts(items[number]), "raw_row": row}
     if "raw_note" not in facts:
-        facts |= row_bytes(normalized.root / str(items[number].path), corpus, row)
+        read_by = corpus_of_record(normalized.record)
+        facts |= row_bytes(normalized.root / str(items[number].path), read_by, row)
     yield Origin(facts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from gristmill.reasoning.render import arithmetic, regions
@@ -22,6 +23,7 @@ PROGRAM: Final = ("Conflict", "Effect", "Precondition")
 NO_STEPS: Final = "no-steps"
 """Rule of an example in which no step was found."""
 COT_STEPS: Final = "explicit:cot_steps"
+MARKED: Final = "explicit:marks"
 PROGRAM_LINES: Final = "explicit:program"
 MARKERS: Final = "regex:markers"
 PARAGRAPHS: Final = "heuristic:paragraphs"
@@ -29,7 +31,7 @@ LINES: Final = "heuristic:lines"
 SENTENCES: Final = "heuristic:sentences"
 BLOCK: Final = "heuristic:block"
 RULES: Final = (
-    *(COT_STEPS, PROGRAM_LINES, MARKERS, PARAGRAPHS, LINES, SENTENCES, BLOCK),
+    *(COT_STEPS, MARKED, PROGRAM_LINES, MARKERS, PARAGRAPHS, LINES, SENTENCES, BLOCK),
     NO_STEPS,
 )
 """All rules, in the order in which they are tried."""
@@ -71,10 +73,16 @@ def is_label(text: str) -> bool:
     return _LABEL.fullmatch(text) is not None
 
 
-def steps_of(record: Mapping[str, Any], rendered: Rendered, corpus: str) -> Steps:
+def steps_of(
+    record: Mapping[str, Any],
+    rendered: Rendered,
+    corpus: str,
+    marks: Mapping[str, str] = MappingProxyType({}),
+) -> Steps:
     """Find the steps of an example.
 
     record: of the normalised file; of it `cot_steps` alone is used, a list of strings.
+    marks: of the corpus file: with what a line of a step begins, and the label; default none.
 
     The steps are those of the CoT; where there is none, those of GSM8K's answer. A last range is
     the answer (wiqa: `Choice`); it is there only behind a step.
@@ -86,7 +94,9 @@ def steps_of(record: Mapping[str, Any], rendered: Rendered, corpus: str) -> Step
         body, final = _worked_answer(text, final)
     if body is None or body[0] >= body[1]:
         return Steps([], [], 0.0, NO_STEPS)
-    steps = _explicit(record, text, body, corpus) or _marked(text, body)
+    steps = (
+        _by_marks(text, body, marks) or _explicit(record, text, body, corpus) or _marked(text, body)
+    )
     if steps is None:
         steps = _worked_lines(text, body) if worked else _prose(text, body)
     if final is not None:
@@ -102,6 +112,22 @@ def _worked_answer(text: str, answer: Range) -> tuple[Range, Range | None]:
     if not text.startswith(_RESULT, last):
         return answer, None
     return regions.trimmed(text, start, last), (last, end)
+
+
+def _by_marks(text: str, body: Range, marks: Mapping[str, str]) -> Steps | None:
+    """Steps from each line that begins with a mark to the next; None where the first has none."""
+    ranges: list[Range] = []
+    labels: list[str] = []
+    for start, end in regions.lines(text, *body) if marks else ():
+        found = max((mark for mark in marks if text.startswith(mark, start)), key=len, default=None)
+        if found is not None:
+            ranges.append((start, end))
+            labels.append(marks[found])
+        elif ranges:
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            return None
+    return Steps(ranges, labels, SURE, MARKED) if ranges else None
 
 
 def _explicit(record: Mapping[str, Any], text: str, body: Range, corpus: str) -> Steps | None:

@@ -18,6 +18,7 @@ from gristmill.printable import printable
 from gristmill.reasoning.format import audits, names
 from gristmill.reasoning.format.audits import Audit
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, example, place_of
 from gristmill.reasoning.read.audit_sample import draw, week_of
 
@@ -36,7 +37,6 @@ _ANSWERS: Final = {"r": audits.RIGHT, "w": audits.WRONG, "s": None}
 )
 @click.option(
     "--corpus",
-    type=click.Choice(tuple(CORPORA)),
     multiple=True,
     help="Only this corpus; any number.",
 )
@@ -72,7 +72,11 @@ def audit(
         _record(data_root, _example(data_root, chosen), verdict, by, notes)
         return
     recorded = 0
-    corpora = [name for name in CORPORA if not corpus or name in corpus]
+    aligned = splits_in(data_root / names.ALIGNMENT, "{split}.align.jsonl")
+    known = list(dict.fromkeys(key.split("__")[0] for key in aligned))
+    if unknown := sorted({*corpus} - {*known, *CORPORA}):
+        raise click.UsageError(f"--corpus {unknown[0]}: aligned are {', '.join(known) or 'none'}")
+    corpora = [name for name in known if not corpus or name in corpus]
     for found in _sample(data_root, corpora, week or week_of(datetime.now(UTC).date()), count):
         if listed:
             row = found.row

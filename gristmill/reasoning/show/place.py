@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from gristmill.contract import BadInput
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
+from gristmill.reasoning.format.corpora import is_key
 from gristmill.reasoning.format.names import example_id
 
-_ID: Final = re.compile(r"(.+)_([a-z]+)_([0-9]{6,12})")
+_ID: Final = re.compile(r"(.+)_([a-z0-9]+)_([0-9]{6,12})")
 
 
 class Place(NamedTuple):
@@ -42,7 +42,7 @@ def parsed(sample: str) -> Place | None:
     sample: as `gsm8k_test_000012`.
     """
     found = _ID.fullmatch(sample)
-    if found is None or f"{found[1]}__{found[2]}" not in PARTITIONS:
+    if found is None or not is_key(f"{found[1]}__{found[2]}"):
         return None
     return Place(found[1], found[2], int(found[3]))
 
@@ -71,13 +71,10 @@ def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
     Arguments and errors as for `chosen`.
     """
     corpus, split = request.options.get("corpus"), request.options.get("split")
-    if corpus is not None and corpus not in CORPORA:
-        raise Misuse(f"--corpus {corpus}: is none of {', '.join(CORPORA)}")
-    for key in PARTITIONS:
-        if key in published:
-            name, other = key.rsplit("__", 1)
-            if corpus in (None, name) and split in (None, other):
-                return name, other
+    for key in published:
+        name, other = key.rsplit("__", 1)
+        if corpus in (None, name) and split in (None, other):
+            return name, other
     wanted = " ".join(word for word in (corpus, split) if word)
     raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
 

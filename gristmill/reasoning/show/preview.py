@@ -14,8 +14,9 @@ from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
+from gristmill.reasoning.format.corpora import CORPORA, Corpus, Licence, corpus_and_split
 from gristmill.reasoning.format.index import rows
+from gristmill.reasoning.format.published import NORMALIZED, corpus_of
 from gristmill.reasoning.show.place import normalized_beside, read_record
 from gristmill.svg import histogram_svg, small_histogram, small_shares
 
@@ -75,8 +76,13 @@ def _mean(counts: Counts) -> str:
 
 def _split(published: Published) -> tuple[Corpus, str, Counts]:
     """Corpus, split and counts of an artifact."""
-    record = published.record
-    return *corpus_and_split(str(record.partition)), record.counts
+    record, folder = published.record, published.folder
+    key = str(record.partition)
+    corpus, split = corpus_and_split(key, str(record.config.get("corpus", "")))
+    if corpus.name not in CORPORA and record.asset != NORMALIZED:
+        root = next(each for each in folder.absolute().parents if each.name == "reasoning").parent
+        corpus = corpus_of(root, key)
+    return corpus, split, record.counts
 
 
 def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
@@ -226,14 +232,32 @@ def shards_figures(published: Published) -> Figures:
 def licence_figures(published: Published) -> Figures:
     """The corpora of the raw manifest with source, licence and records."""
     manifest: dict[str, Any] = json.loads((published.folder / names.MANIFEST).read_bytes())
-    rows = []
+    rows, counted = [], Counter[str]()
     for name, entry in manifest.items():
         licence = Licence(**entry["licence"])
         records = sum(file["records"] for file in entry["files"].values())
+        counted[name] = records
         cells = (allowed(licence.training_allowed), allowed(licence.redistributable))
         rows.append((name, str(entry["hf_path"]), f"{records:,}", licence_text(licence), *cells))
     headers = ("corpus", "source", "records", "licence", "training", "redistribution")
-    return {"sources and licences": markdown.table(headers, rows, "llrlll")}
+    return {
+        "picture": _by_corpus("Records", counted),
+        "sources and licences": markdown.table(headers, rows, "llrlll"),
+    }
+
+
+def manifest_figures(published: Published) -> Figures:
+    """The tokens of the manifest of all shards by corpus, without padding, as a picture."""
+    counted: Counter[str] = Counter()
+    for shard in json.loads((published.folder / names.MANIFEST).read_bytes()):
+        counted[shard["dataset"]] += shard["text_tokens"]
+    return {"picture": _by_corpus("Tokens", counted)}
+
+
+def _by_corpus(what: str, counted: Counter[str]) -> str:
+    """The five largest corpora as a picture for the overview of the asset."""
+    title = f"{what} by corpus" if len(counted) <= 5 else f"{what}: five of {len(counted)} corpora"
+    return markdown.inline_image(title, small_shares(title, counted.most_common(5)))
 
 
 def source_table(corpus: Corpus) -> str:

@@ -14,7 +14,7 @@ from gristmill.contract import BadInput
 from gristmill.families import Misuse, Request
 from gristmill.printable import printable
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.show.place import chosen, normalized_beside, read_record
 from gristmill.reasoning.show.preview import COLUMNS, number
 
@@ -36,23 +36,9 @@ _SHORT: Final = {
 """Columns of a report in a terminal of 80 columns."""
 
 
-def published(folder: Path, name: str) -> list[str]:
-    """The partitions that have a file in a folder, in the order of the corpora.
-
-    folder: of an asset.
-    name: of the file below the folder of its corpus, with `{split}` for the split.
-    """
-    found = []
-    for key in PARTITIONS:
-        corpus, split = key.rsplit("__", 1)
-        if (folder / corpus / name.format(split=split)).is_file():
-            found.append(key)
-    return found
-
-
 def record_text(request: Request) -> Text:
     """A normalised record: its keys and values. Raises BadInput where there is no such record."""
-    place = chosen(request, published(request.path, "{split}.jsonl"))
+    place = chosen(request, splits_in(request.path, "{split}.jsonl"))
     return _values(place.example_id, read_record(request.path, place))
 
 
@@ -70,7 +56,7 @@ def example_text(request: Request) -> Text:
     from gristmill.vocabularies.find import find
     from gristmill.vocabularies.pinned import GPT2
 
-    place = chosen(request, published(request.path, "{split}/index.jsonl"))
+    place = chosen(request, splits_in(request.path, "{split}/index.jsonl"))
     path = request.path / names.split_index(place.corpus, place.split)
     row = next((row for row in rows(path) if row.example_id == place.example_id), None)
     if row is None:
@@ -101,7 +87,7 @@ def steps_text(request: Request) -> Text:
     from gristmill.reasoning.format import align
     from gristmill.reasoning.show import spans
 
-    place = chosen(request, published(request.path, "{split}.align.jsonl"))
+    place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
     path = request.path / names.alignment(place.corpus, place.split)
     row = next((row for row in align.rows(path) if row.example_id == place.example_id), None)
     if row is None:

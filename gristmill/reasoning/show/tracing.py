@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from gristmill.contract import Trace
 from gristmill.families import Misuse, Request
+from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.show.place import chosen, parsed, split_of
-from gristmill.reasoning.show.terminal import published
 
 
 def traced_token(request: Request) -> Iterable[Trace]:
@@ -21,7 +21,7 @@ def traced_token(request: Request) -> Iterable[Trace]:
     """
     from gristmill.reasoning.read import origins
 
-    keys = published(request.path, "{split}/index.jsonl")
+    keys = splits_in(request.path, "{split}/index.jsonl")
     token = request.options.get("token") or 0
     if parsed(request.sample) is not None:
         place = chosen(request, keys)
@@ -37,7 +37,7 @@ def traced_record(request: Request) -> Iterable[Trace]:
     """Which raw row a normalised record is from."""
     from gristmill.reasoning.read import origins
 
-    place = chosen(request, published(request.path, "{split}.jsonl"))
+    place = chosen(request, splits_in(request.path, "{split}.jsonl"))
     return origins.record_origins(request.path, place.partition, place.record)
 
 
@@ -45,5 +45,5 @@ def traced_alignment(request: Request) -> Iterable[Trace]:
     """Which normalised record and raw row the steps of an example are from."""
     from gristmill.reasoning.read import origins
 
-    place = chosen(request, published(request.path, "{split}.align.jsonl"))
+    place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
     return origins.alignment_origins(request.path, place.partition, place.record)

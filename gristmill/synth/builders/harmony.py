@@ -31,6 +31,8 @@ _CONVERTED_AS_COUNTED: Final = 6
 class HarmonySummary(Summary):
     """Counts of one Harmony shard.
 
+    rows: conversations.
+    raw_files: raw files that they came from.
     skipped: number of raw rows without a query, reasoning or answer.
     row_groups: number of Parquet row groups.
     """

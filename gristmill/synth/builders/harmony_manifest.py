@@ -30,6 +30,9 @@ from gristmill.synth.config import HarmonyConfig
 class HarmonyManifestSummary(Summary):
     """Sums over all shards.
 
+    shards: that the manifest lists.
+    rows: conversations of all shards.
+    bytes: sizes of all shards.
     skipped: number of raw rows without a text.
     """
 

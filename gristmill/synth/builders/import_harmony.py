@@ -45,6 +45,7 @@ _SHOWN: Final = 300
 class ImportedManifest(Summary):
     """Counts of an imported manifest.
 
+    manifest_bytes: its size.
     claimed_rows: its `storage.total_rows`, 0 if it has none.
     """
 

@@ -36,6 +36,10 @@ _TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows
 class KDSummary(Summary):
     """Counts of one shard. Tokens include every EOD.
 
+    rows: documents of both splits.
+    train_rows, valid_rows: documents of a split.
+    train_tokens, valid_tokens: tokens of a split.
+    bad_rows: rows that were left out, because they are damaged.
     control_texts: texts of control tokens in contents, which stayed plain text.
     fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
     compared_rows: rows of the seeded sample, which both encoded.

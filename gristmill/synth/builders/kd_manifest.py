@@ -35,7 +35,10 @@ _SPLITS: Final = ("train", "valid")
 class KDManifestSummary(Summary):
     """Sums over all shards.
 
+    shards: that the manifest lists.
+    train_rows, valid_rows: documents of a split.
     train_tokens, valid_tokens: tokens of a split, with every EOD.
+    bad_rows: rows of the Harmony shards that were left out, because they are damaged.
     control_texts: texts of control tokens in contents.
     """
 

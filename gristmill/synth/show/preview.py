@@ -194,7 +194,22 @@ def of_shard(published: Published) -> dict[str, str]:
 
 def of_manifest(published: Published) -> dict[str, str]:
     """Markdown documents that show a published manifest, by title."""
-    return {"inventory": manifest_table(published.folder)}
+    counts = published.record.counts
+    labels = [(f"{split} tokens", int(counts[f"{split}_tokens"])) for split in ("train", "valid")]
+    shown = markdown.inline_image("Tokens by split", small_shares("Tokens by split", labels))
+    return {"picture": shown, "inventory": manifest_table(published.folder)}
+
+
+def of_harmony_manifest(published: Published) -> dict[str, str]:
+    """The rows of a published manifest, and those that were skipped, as a picture.
+
+    The manifest of a finished conversion is taken as it is, and counts nothing.
+    """
+    counts = published.record.counts
+    if "rows" not in counts:
+        return {}
+    labels = [("rows", int(counts["rows"])), ("skipped", int(counts.get("skipped", 0)))]
+    return {"picture": markdown.inline_image("Rows", small_shares("Rows of all shards", labels))}
 
 
 def svg(conversations: Sequence[tuple[str, list[Line]]]) -> str:

@@ -58,7 +58,12 @@ def document_text(root: Path, number: str, split: str, document: int, vocabulary
 
 
 def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
-    """Return one row of a Harmony shard, rendered, as coloured tokens.
+    """Return one row of a Harmony shard, rendered, as coloured tokens; as `row_lines`."""
+    return _text(*row_lines(folder, number, row, vocabulary))
+
+
+def row_lines(folder: Path, number: str, row: int, vocabulary: Path) -> tuple[str, list[Line]]:
+    """Return the title of a row of a Harmony shard, and its messages as they are rendered.
 
     row: from 0.
 
@@ -81,7 +86,7 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     title = f"{shard.name} row {row + 1} · {values['synth_id']} · {len(span):,} tokens"
     about = [values.get(name) for name in OPTIONAL]
     whole_title = " · ".join([title, *(str(name) for name in about if name)])
-    return _text(printable(whole_title), lines)
+    return printable(whole_title), lines
 
 
 def _row(shard: Path, row: int) -> dict[str, Any]:
@@ -131,16 +136,16 @@ def _text(title: str, lines: Sequence[Line]) -> Text:
 def show_row(request: Request) -> Iterator[Text]:
     """Yield the row of a Harmony shard that a person asks for."""
     shard, _ = shard_and_split(request)
-    yield row_text(request.path, shard, request.number, _vocabulary(request.path))
+    yield row_text(request.path, shard, request.number, vocabulary_of(request.path))
 
 
 def show_document(request: Request) -> Iterator[Text]:
     """Yield the document of a Megatron dataset that a person asks for."""
-    vocabulary = _vocabulary(request.path)
+    vocabulary = vocabulary_of(request.path)
     yield document_text(request.path, *shard_and_split(request), request.number, vocabulary)
 
 
-def _vocabulary(path: Path) -> Path:
+def vocabulary_of(path: Path) -> Path:
     """The vocabulary in the data root above an artifact. Raises what `find` raises."""
     above = path.absolute().parents
     root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])

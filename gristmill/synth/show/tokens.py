@@ -212,6 +212,11 @@ def _label(tokens: Sequence[int]) -> str:
     return roles.get(tokens[1], "message")
 
 
+def shortened_line(line: Line) -> Line:
+    """Return a message with the head and tail of a long body."""
+    return Line(line.label, _shortened(line.tokens, line.tokens[0].span or 0))
+
+
 def _shortened(tokens: list[ShownToken], span: int) -> list[ShownToken]:
     """Return the head and tail of a long message, with a note between them."""
     head, tail = (_HEAD, _TAIL) if span else (_PROMPT_HEAD, _PROMPT_TAIL)

@@ -47,6 +47,8 @@ def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
     def materialize(
         asset: dg.AssetsDefinition, key: str | None = None, rebuild: bool = False, **config: Any
     ) -> dg.ExecuteInProcessResult:
+        if key is not None and "__" in key:
+            instance.add_dynamic_partitions("reasoning_splits", [key])
         return dg.materialize(
             [*tokenizers.ASSETS, *FAMILY.assets, *FAMILY.checks],
             selection=dg.AssetSelection.assets(asset),

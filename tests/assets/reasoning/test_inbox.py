@@ -15,6 +15,7 @@ from assets.reasoning import FAMILY
 from commands.arrivals import register
 from gristmill.inbox import READY
 from gristmill.reasoning.builds import today
+from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.raw.ready import available, keys_of
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
@@ -91,7 +92,7 @@ def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_anoth
     assert requested(tick()) == ["gsm8k__train-gsm8k__test"]
 
 
-def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_known_ones(
+def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_file_that_is_missing(
     tick: Any, lake: Lake
 ) -> None:
     drop(lake, "audits/gsm8k__test.jsonl", "math/train.jsonl")
@@ -99,7 +100,7 @@ def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_known_
     result = tick()
     assert requested(result) == []
     reason = str(result.skip_reason)
-    assert "no known corpus" in reason and "gsm8k, cot_collection" in reason
+    assert "write a file corpus.toml" in reason and "gsm8k, cot_collection" in reason
     assert "drops/reasoning/audits" not in reason
 
 
@@ -162,6 +163,7 @@ def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
     def report(asset: dg.AssetsDefinition, key: str | None = None) -> None:
         instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=key))
 
+    instance.add_dynamic_partitions("reasoning_splits", list(PARTITIONS))
     assert asked() == set()
     report(built("reasoning/normalized"), "gsm8k__test")
     assert asked() == {"reasoning/raw_manifest"}

@@ -17,6 +17,7 @@ import yaml
 
 from commands.serving import services
 from commands.serving.services import Service
+from tests.free_port import free_port
 from tests.paths import CHECKOUT
 
 LOCATIONS = """
@@ -243,3 +244,28 @@ def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path: Path) ->
         assert words[words.index(option) + 1] == str(value)
     assert servers[1][0].words[-1] == str(tmp_path)
     assert servers[1][0].name == "the code server of two"
+
+
+def test_it_says_when_the_port_answers_and_chooses_from_the_logs(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    listening = (
+        "import socket, sys, time\n"
+        "print('2026-11-27 01:44:28 +0000 - dagster.daemon - INFO - a tick', flush=True)\n"
+        "print('2026-11-27 01:44:28 +0000 - dagster.daemon - ERROR - a fault', flush=True)\n"
+        "server = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+        "server.accept(); sys.stdout.write('its last words'); sys.exit(3)"
+    )
+    for is_verbose in (False, True):
+        service = Service("the test", [*python(listening), str(port)])
+        monkeypatch.setattr(services, "_front", lambda *_, service=service: [service])
+        with (
+            pytest.raises(click.ClickException, match=r"the test ended \(status 3\)"),
+            services.instance_lock(checkout / "ui.lock") as lock,
+        ):
+            services.serve(checkout, "127.0.0.1", port, lock, is_verbose=is_verbose)
+        out, err = capfd.readouterr()
+        assert f"open http://127.0.0.1:{port} (Ctrl-C stops it)\n" in out
+        assert ("a tick" in out + err) == is_verbose
+        assert "a fault" in out + err and "its last words" in out + err

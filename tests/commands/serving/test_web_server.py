@@ -9,7 +9,7 @@ import dagster_webserver.app
 import pytest
 
 from assets.history import small_databases
-from commands.serving.local_requests import LocalRequests
+from gristmill.browse.web.local_requests import LocalRequests
 
 
 def test_the_program_serves_docs_refuses_other_sites_and_keeps_databases_small(

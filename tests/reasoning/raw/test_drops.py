@@ -129,7 +129,11 @@ def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(
 @pytest.mark.parametrize(
     ("corpus", "names", "reason"),
     [
-        ("gsm9k", ["train.jsonl"], "name the folder one of gsm8k, cot_collection"),
+        (
+            "gsm9k",
+            ["train.jsonl"],
+            "is no built-in corpus .*: write a file corpus.toml .* schema = 1, name = .gsm9k",
+        ),
         ("gsm8k", ["dev.jsonl"], "names the split validation; gsm8k has train, test"),
         ("gsm8k", ["train_test.jsonl"], "names the splits train and test"),
         ("gsm8k", [], "holds no data file"),
@@ -280,6 +284,11 @@ def test_data_files_in_one_folder_or_in_one_for_each_split_are_read(
             "reasoning_traces",
             ["MetaMathQA-395K.json", "MetaMathQA-40K.json"],
             "MetaMathQA-40K.json: is another configuration",
+        ),
+        (
+            "reasoning_traces",
+            ["MetaMath395k.json", "MetaMath40k.json"],
+            "MetaMath40k.json: is another configuration",
         ),
     ],
 )

@@ -20,7 +20,8 @@ def test_files_in_folders_are_inputs_under_their_paths_in_the_order_in_which_the
         path = lake.inbox("reasoning") / "gsm8k" / name
         path.parent.mkdir(parents=True)
         path.write_text(name)
-    folder, files, account = files_of(lake, CORPORA["gsm8k"], "train")
+    folder, corpus, files, account = files_of(lake, "gsm8k", "train")
+    assert corpus == CORPORA["gsm8k"]
     assert folder == lake.inbox("reasoning") / "gsm8k"
     assert account.taken == {"": ["train/1.jsonl", "train_a/0.jsonl"]}
     inputs = split_inputs(lake, files, "gsm8k__train")

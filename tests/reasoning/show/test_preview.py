@@ -48,7 +48,9 @@ COUNTS = {
 def published(
     folder: Path, partition: str | None = None, counts: Mapping[str, float] | None = None
 ) -> Published:
-    record: Any = SimpleNamespace(partition=partition, counts=counts)
+    record: Any = SimpleNamespace(
+        partition=partition, counts=counts, config={}, asset="reasoning/normalized"
+    )
     return Published(folder, record, rebuilt=True)
 
 

@@ -30,7 +30,14 @@ def drop(place: Path, *names: str) -> Path:
 
 def test_every_file_of_a_raw_drop_has_an_account(tmp_path: Path) -> None:
     others = ["README.md", "data/notes.txt", "synth.csv"]
-    hidden = [".done", ".parquet", "._00.parquet", ".cache/huggingface/a.parquet", ".source.json", "gristmill.toml"]
+    hidden = [
+        ".done",
+        ".parquet",
+        "._00.parquet",
+        ".cache/huggingface/a.parquet",
+        ".source.json",
+        "gristmill.toml",
+    ]
     found = account(drop(tmp_path / "synth/a", *RAW_NAMES, *others, *hidden))
     assert found.taken == RAW_TAKEN
     assert found.left_out == dict.fromkeys(others, "no Parquet file")

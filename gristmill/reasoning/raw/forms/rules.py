@@ -1,4 +1,4 @@
-"""Which records of a corpus stay: `keep`, `split`, `dedup`, `sample`.
+"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`.
 
 What is drawn is drawn by hashes of texts, so that it is the same on every machine.
 Source: `docs/formats/reasoning.md#corpus-files`.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from heapq import heappush, heappushpop
+from typing import Any, Final, NamedTuple
 
 from gristmill.reasoning.format.corpora import ROLES, Corpus
 from gristmill.reasoning.format.records import Record
@@ -29,18 +30,26 @@ def drawn(key: str, seed: int, salt: str) -> float:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") / 2.0**64
 
 
+class Drawn(NamedTuple):
+    """The last of the numbers that a cap keeps, and how many records with that number it keeps."""
+
+    number: float
+    records: int
+
+
 class Rules:
     """The rules of a corpus for one split.
 
     split: whose records stay where rows are divided; None to know the columns alone.
+    last: of the records that the cap keeps; None (default) keeps all, to find it out.
 
     columns: that the rules read of a row.
 
     Raises ValueError, naming the key, for a rule that is wrong. Memory: 100 bytes a record where
-    `dedup` is set.
+    `dedup` is set, and up to the cap where `sample` has one.
     """
 
-    def __init__(self, corpus: Corpus, split: str | None) -> None:
+    def __init__(self, corpus: Corpus, split: str | None, last: Drawn | None = None) -> None:
         names = Names()
         self._keep = [_Keep(each, names) for each in corpus.keep]
         self._fields = (*ROLES, *corpus.extra_columns)
@@ -51,6 +60,9 @@ class Rules:
         by = (corpus.split or {}).get("by")
         self._by = None if by is None else self._value("split", by, names)
         self.columns = names.columns
+        self._cap: int | None = (corpus.sample or {}).get("cap")
+        self._least: list[float] = []
+        self._wanted_last, self._ties = last, last.records if last else 0
         self.is_empty = not (corpus.dedup or corpus.sample or corpus.split)
 
     def _value(self, rule: str, name: str, names: Names) -> Callable[[Row, Record], Any]:
@@ -87,9 +99,30 @@ class Rules:
                 raise Unfit(f"dedup:{name}", f"its {name} is that of a record before it")
             seen.add(digest)
         if self._sample is not None:
-            seed, share = self._sample.get("seed", SEED), self._sample["share"]
-            if drawn(key, seed, "sample") >= share:
+            number = drawn(key, self._sample.get("seed", SEED), "sample")
+            if number >= (share := self._sample.get("share", 1.0)):
                 raise Unfit("sample", f"is not in the sample of {share:g}")
+            if self._cap is not None:
+                self._check_cap(number, self._cap)
+
+    def _check_cap(self, number: float, cap: int) -> None:
+        """Raise Unfit for a record behind the last that stays; without it, count the number."""
+        if (last := self._wanted_last) is None:
+            push = heappush if len(self._least) < cap else heappushpop
+            push(self._least, -number)
+            return
+        if number == last.number and self._ties:
+            self._ties -= 1
+        elif number >= last.number:
+            raise Unfit("cap", f"is not among the {cap:,} records with the least numbers")
+
+    @property
+    def last(self) -> Drawn | None:
+        """The last record that the cap keeps, of those that were checked; None where all stay."""
+        if not self._least:
+            return None
+        number = -self._least[0]
+        return Drawn(number, self._least.count(-number))
 
     def _key(self, record: Record, row: Row) -> str:
         if self._id is not None and (found := flattened(self._id(row))):

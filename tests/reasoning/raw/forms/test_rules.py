@@ -159,3 +159,39 @@ def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
             assert (place / "out" / name).read_bytes() == (place / "again" / name).read_bytes()
     kinds = {reason.partition(":")[0] for reason in reasons}
     assert kinds == {"keep", "dedup", "sample", "split"}
+
+
+def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    questions = [f"q{number}" for number in range(40)] + ["q1", "q1"]
+    for name, some in (("a.jsonl", questions[:25]), ("b.jsonl", questions[25:])):
+        lines = [json.dumps({"q": each, "a": "a", "c": "c"}) + "\n" for each in some]
+        (folder / name).write_text("".join(lines))
+
+    def kept(name: str, sample: dict[str, Any]) -> tuple[list[str], NormalizeSummary]:
+        table = json.dumps(PLAIN | {"files": {"train": "*"}, "sample": sample})
+        config = CorpusConfig(corpus=table)
+        made = normalize(folder, tmp_path / name, config, corpus="mine", split="train")
+        lines = (tmp_path / name / "mine/train.jsonl").read_text().splitlines()
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) in (
+            ["mine", "origins", "rejected"],
+            ["mine", "origins"],
+        )
+        return [json.loads(line)["question"] for line in lines], made
+
+    def number(question: str) -> float:
+        return drawn("\0".join((question, "a", "c")), 7, "sample")
+
+    for cap in (1, 7, 41):
+        found, made = kept(f"out{cap}", {"cap": cap, "seed": 7})
+        assert sorted(found, key=number) == sorted(questions, key=number)[:cap]
+        assert made.left_out_by == {"cap": 42 - cap}
+    # Of equal records those that come first stay, as many as there is room for.
+    place = sorted(questions, key=number).index("q1") + 2
+    found, _ = kept("ties", {"cap": place, "seed": 7})
+    assert found.count("q1") == 2 and len(found) == place
+    assert kept("all", {"cap": 42})[1].left_out_by == {}
+    shared, made = kept("both", {"cap": 3, "share": 0.5, "seed": 7})
+    assert sorted(shared, key=number) == sorted(questions, key=number)[:3]
+    assert set(made.left_out_by) == {"cap", "sample"}

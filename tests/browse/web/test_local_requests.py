@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.routing import compile_path
 
-from commands.serving.local_requests import LocalRequests
+from gristmill.browse.web.local_requests import LocalRequests
 
 JSON = {"content-type": "application/json"}
 HOST = "127.0.0.1:3000"

@@ -1,0 +1,163 @@
+"""Rows of artifacts in the sample browser: pages, searches, sorting, in milliseconds.
+
+Run from the checkout: python -m bench.browse [--rows N]. The data is generated: N values of 2048
+and N short games (default 10,000,000 each), N / 10 rows of 500 bytes, and rows of 100 kB. Status 1
+where a limit is missed:
+    pages   opening a table, and a page at its start, middle and end: at most 100 ms each. A file of
+            lines is passed once before its middle is known; that time is printed
+    search  N / 10 rows of 500 bytes without a hit: at most 2 s, and its time against a loop of
+            `orjson.loads` over the same rows, at most 1
+    first   rows of 100 kB, a hit in each tenth: an answer with hits in at most 2 s
+    sorted  a column of N numbers: its time against NumPy's stable argsort, at most 4 times
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import orjson
+
+from gristmill.browse import Query, open_table
+from gristmill.browse.table import Table
+from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
+
+T = TypeVar("T")
+PAGE_MS, SEARCH_S, LOOP, SORT = 100.0, 2.0, 1.0, 4.0
+BLOCK = 100_000
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """The result, and the seconds that it took."""
+    begin = time.perf_counter()
+    return work(), time.perf_counter() - begin
+
+
+def write_values(folder: Path, rows: int) -> None:
+    """A value sidecar with other rewards in each row."""
+    folder.mkdir()
+    values = np.lib.format.open_memmap(folder / "values.npy", "w+", VALUE_ROW_DTYPE, (rows,))
+    for first in range(0, rows, 1_000_000):
+        part = values[first : first + 1_000_000]
+        part["run_id"], part["step_index"] = np.arange(len(part)) // 500, np.arange(len(part)) % 500
+        part["reward"] = np.random.default_rng(first).integers(0, 2048, len(part))
+    values.flush()
+    (folder / "values.json").write_text("{}")
+
+
+def write_games(folder: Path, rows: int, size: int, word: str = "") -> Path:
+    """Valid games in lines of `size` bytes; each tenth has the word."""
+    folder.mkdir()
+    lines = []
+    for number in range(min(rows, BLOCK)):
+        row: dict[str, object] = {"game_id": f"{number:010d}", "plies": number % 200, "moves": ""}
+        filler = size - len(orjson.dumps(row)) - 1
+        moves = ("lorem ipsum dolor " * (filler // 18 + 1))[:filler]
+        row["moves"] = word + moves[len(word) :] if word and number % 10 == 9 else moves
+        lines.append(orjson.dumps(row) + b"\n")
+    block = b"".join(lines)
+    path = folder / "valid_games.jsonl"
+    with path.open("wb") as file:
+        for _ in range(rows // len(lines)):
+            file.write(block)
+    return path
+
+
+def pages(place: Path, rows: int) -> bool:
+    """Print how long opening and paging take."""
+    table, opening = timed(lambda: open_table(place))
+    found, first = timed(lambda: table.rows(0, 25))
+    passed = timed(lambda: table.rows(rows - 25, 25, seconds=3600))[1]
+    assert len(found) == 25 and table.count == rows
+    later = [timed(lambda at=at: table.rows(at, 25))[1] for at in (rows // 2, rows - 25)]  # type: ignore[misc]
+    worst = 1000 * max(opening, first, *later)
+    print(
+        f"pages   {table.kind}, {rows:,} rows: opening {1000 * opening:.1f} ms, first page "
+        f"{1000 * first:.1f} ms, middle and end {1000 * max(later):.1f} ms (at most {PAGE_MS:.0f});"
+        f" the first jump to the end {passed:.2f} s"
+    )
+    return worst <= PAGE_MS
+
+
+def whole_search(table: Table, word: str) -> int:
+    """The number of hits, however many answers it takes."""
+    hits, token, begun = 0, "", False
+    while token or not begun:
+        found = table.find(Query(search=word), token, 1000)
+        hits, token, begun = hits + len(found.rows), found.token, True
+    return hits
+
+
+def search(home: Path, rows: int) -> bool:
+    """Print how long a search without a hit takes, and a loop over the same rows."""
+    path = write_games(home / "search", rows, 500)
+    table = open_table(path.parent)
+    hits, took = min((timed(lambda: whole_search(table, "sought")) for _ in range(3)), key=_seconds)
+    assert hits == 0
+
+    def loop() -> int:
+        with path.open("rb") as file:
+            return sum("sought" in orjson.loads(line)["moves"] for line in file)
+
+    _, plain = timed(loop)
+    print(
+        f"search  {rows:,} rows of 500 bytes: {took:.2f} s (at most {SEARCH_S:.0f}), "
+        f"{took / plain:.2f} times a loop of orjson.loads (at most {LOOP})"
+    )
+    return took <= SEARCH_S and took / plain <= LOOP
+
+
+def _seconds(found: tuple[int, float]) -> float:
+    return found[1]
+
+
+def first_hits(home: Path, rows: int) -> bool:
+    """Print how long the first hits in long rows take."""
+    table = open_table(write_games(home / "long", rows, 100_000, "sought").parent)
+    found, took = timed(lambda: table.find(Query(search="sought")))
+    print(
+        f"first   rows of 100 kB: {len(found.rows)} hits in {took:.2f} s (at most {SEARCH_S:.0f})"
+    )
+    return bool(found.rows) and took <= SEARCH_S
+
+
+def sorting(place: Path) -> bool:
+    """Print how long the first page by a column takes."""
+    table = open_table(place)
+    values = np.load(place / "values.npy", mmap_mode="r")["reward"]
+    order, plain = timed(lambda: np.argsort(np.array(values), kind="stable"))
+    found, took = timed(lambda: table.find(Query(sort="reward")))
+    assert [row.number for row in found.rows] == order[:25].tolist()
+    print(f"sorted  {len(values):,} numbers: {took:.2f} s, {took / plain:.2f} times NumPy ({SORT})")
+    return took / plain <= SORT
+
+
+def main() -> int:
+    """Run all comparisons; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    rows = max(BLOCK * 10, parser.parse_args().rows // (BLOCK * 10) * BLOCK * 10)
+    with tempfile.TemporaryDirectory(prefix="gristmill-browse-") as folder:
+        home = Path(folder)
+        write_values(home / "one", 1)
+        open_table(home / "one")  # the imports of a process
+        write_values(home / "values", rows)
+        write_games(home / "games", rows, 80)
+        passed = [
+            pages(home / "values", rows),
+            pages(home / "games", rows),
+            search(home, rows // 10),
+            first_hits(home, 2_000),
+            sorting(home / "values"),
+        ]
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

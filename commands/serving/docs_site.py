@@ -1,0 +1,84 @@
+"""What MkDocs asks while it makes the site of `docs/`: the navigation, and the pages of the API.
+
+`mkdocs.yml` names this module as a hook, `make docs` runs it. The site is served by
+`docs_pages.py`; `docs_arguments.py` reads docstrings.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from commands.serving.docs_pages import INDEX
+from gristmill.families import FAMILIES
+
+Nav = list[dict[str, str | list[dict[str, str]]]]
+
+API: Final = "api"
+PACKAGES: Final = (
+    *(f"gristmill.{family}" for family in FAMILIES),
+    *(f"gristmill.{name}" for name in ("browse", "reading", "provenance", "mirror", "samples")),
+)
+"""What training code imports. Its public names are in `__all__`."""
+_FOUND_LAST: Final = "---\nsearch: {boost: 0.5}\n---"
+"""A search shows names after pages."""
+_SECTION: Final = re.compile(r"## (.+)")
+_PAGE: Final = re.compile(r"- \[(.+?)\]\((\S+?\.md)\)")
+
+
+def navigation(docs: Path) -> Nav:
+    """Returns the navigation: the index, and the sections and pages that it lists, in its order.
+
+    docs: the folder of the pages. A section begins with its page `first-hour/<section>.md`, if it
+        has one that the index does not list.
+    """
+    text = (docs / INDEX).read_text("utf-8")
+    nav: Nav = [{"Gristmill": INDEX}]
+    pages: list[dict[str, str]] = []
+    for line in text.splitlines():
+        if heading := _SECTION.fullmatch(line):
+            first = f"first-hour/{heading[1].lower()}.md"
+            is_new = (docs / first).is_file() and f"({first})" not in text
+            pages = [{"The first hour": first}] if is_new else []
+            nav.append({heading[1]: pages})
+        elif page := _PAGE.match(line):
+            pages.append({page[1]: page[2]})
+    return nav
+
+
+def api_page(package: str) -> str:
+    """Returns the page of a package: what it says of itself, and each of its public names.
+
+    package: one of `PACKAGES`.
+    """
+    module = import_module(package)
+    about = (module.__doc__ or "").partition("\n")[0]
+    names = getattr(module, "__all__", ["write_samples"])
+    fields = "Every field of a config: [configuration](../configuration.md)."
+    parts = [
+        _FOUND_LAST,
+        f"# {package}",
+        about,
+        fields,
+        *(f"::: {package}.{name}" for name in names),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give MkDocs the navigation."""
+    reference = [{package: f"{API}/{package}.md"} for package in PACKAGES]
+    config.nav = [*navigation(Path(config.docs_dir)), {"Python API": reference}]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the API, which are no files."""
+    for package in PACKAGES:
+        files.append(File.generated(config, f"{API}/{package}.md", content=api_page(package)))
+    return files

@@ -1,0 +1,60 @@
+"""Rows of any artifact: by page, searched, filtered, sorted, each with its picture and its origin.
+
+`table.py`: what a table, a row and a query are; `opening.py`: the tables of an artifact. A family
+says in `gristmill/<family>/show/tables.py` which tables an artifact of a kind has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.browse.opening import open_table, tables_of
+    from gristmill.browse.table import (
+        Column,
+        Filter,
+        Found,
+        Picture,
+        Query,
+        Raw,
+        Row,
+        StillCounting,
+        Table,
+        Token,
+    )
+
+__all__ = [
+    "Column",
+    "Filter",
+    "Found",
+    "Picture",
+    "Query",
+    "Raw",
+    "Row",
+    "StillCounting",
+    "Table",
+    "Token",
+    "open_table",
+    "tables_of",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "opening": ("open_table", "tables_of"),
+        "table": (
+            "Column",
+            "Filter",
+            "Found",
+            "StillCounting",
+            "Picture",
+            "Query",
+            "Raw",
+            "Row",
+            "Table",
+            "Token",
+        ),
+    },
+)

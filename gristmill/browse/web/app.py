@@ -1,0 +1,304 @@
+"""The routes of `/browse/`, and the server of `gristmill browse`: only GET, without a network.
+
+Texts of artifacts are escaped by the templates. Pictures are images with their bytes in the
+address: what is in them cannot run.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+import uvicorn
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from gristmill.browse.table import RULES, Row, StillCounting, Token
+from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
+from gristmill.browse.web.local_requests import LocalRequests
+from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown
+from gristmill.contract import GristmillError
+from gristmill.printable import printable
+
+_POLICY: Final = (
+    "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
+_STATIC: Final = {"style.css": "text/css", "keys.js": "text/javascript"}
+_LISTED: Final = 200
+"""Artifacts of a page of the list."""
+_TOKENS: Final = 3_000
+"""Tokens of a page of a row."""
+_FIRST_TOKENS: Final = 40
+_SPANS: Final = 6
+"""Colours of spans in style.css."""
+
+
+def _files() -> Any:
+    return resources.files("gristmill.browse.web")
+
+
+def _templates() -> jinja2.Environment:
+    loader = jinja2.FunctionLoader(lambda name: (_files() / "templates" / name).read_text("utf-8"))
+    made = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+    )
+    made.filters |= {"cell": _cell, "image": _image}
+    made.globals |= {"prefix": PREFIX}
+    return made
+
+
+def _visible(text: object) -> object:
+    """A value in a page, a text without characters that cannot be seen; lines stay."""
+    if not isinstance(text, str) or isinstance(text, Markup):
+        return text
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _cell(value: object, most: int = 160) -> str:
+    """A cell as text of at most `most` characters."""
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return printable(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def _image(svg: str) -> str:
+    """The address of an image that is the SVG itself."""
+    octets = svg.encode("utf-8", "replace")
+    return f"data:image/svg+xml;base64,{base64.b64encode(octets).decode()}"
+
+
+class _Pages:
+    """The pages of a shelf."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._made = _templates()
+
+    def answer(self, page: Callable[[Asked], Response], request: Request) -> Response:
+        """A page, or a page with the reason why there is none."""
+        path = request.path_params.get("path", "")
+        try:
+            return page(asked(path, request.query_params.multi_items()))
+        except StillCounting as error:
+            # The count goes on where it stopped, each time that the page is asked for.
+            page_shown = self._page("wait.html", done=error.done)
+            page_shown.headers["Refresh"] = "1"
+            return page_shown
+        except NoArtifact as error:
+            return self._page("error.html", 404, title="No such artifact", text=str(error))
+        except (GristmillError, OSError, ModuleNotFoundError) as error:
+            return self._page("error.html", 400, title="This cannot be shown", text=str(error))
+
+    def list(self, request: Request) -> Response:
+        """The artifacts, those of a family or an asset, or whose names have a text."""
+        given = request.query_params
+        family, asset, text = (given.get(name, "") for name in ("family", "asset", "q"))
+        found = list(self._shelf.listed())
+        if [each.path for each in found] == [""]:
+            return RedirectResponse(found[0].address, headers=_HEADERS)
+        fitting = [
+            each
+            for each in found
+            if family in ("", each.family)
+            and asset in ("", each.asset)
+            and text.lower() in f"{each.asset} {each.partition} {each.path}".lower()
+        ]
+        start = int(given["start"][:9]) if given.get("start", "").isdecimal() else 0
+        families: dict[str, list[Shown]] = {}
+        for each in islice(fitting, start, start + _LISTED):
+            families.setdefault(each.family, []).append(each)
+        later = start + _LISTED
+        return self._page(
+            "list.html",
+            root=str(self._shelf.root),
+            families=families,
+            names=sorted({each.family for each in found if each.family}),
+            assets=sorted({each.asset for each in found if each.asset}),
+            family=family,
+            asset=asset,
+            text=text,
+            count=len(fitting),
+            start=start,
+            earlier=max(0, start - _LISTED) if start else None,
+            later=later if later < len(fitting) else None,
+        )
+
+    def rows(self, wanted: Asked) -> Response:
+        """A page of rows: in the stored order, or those that a query finds."""
+        table = self._shelf.table(wanted)
+        looked, following = None, None
+        if wanted.is_query:
+            found = table.find(wanted.query, wanted.token, PAGE)
+            rows, looked = found.rows, found.looked
+            if found.token:
+                following = wanted.address("rows", token=found.token)
+        else:
+            rows = table.rows(wanted.start, PAGE)
+            after = wanted.start + len(rows)
+            if len(rows) == PAGE and (table.count is None or after < table.count):
+                following = wanted.address("rows", start=after)
+        before = None
+        if wanted.start and not wanted.is_query:
+            before = wanted.address("rows", start=max(0, wanted.start - PAGE))
+        elif wanted.token:
+            before = wanted.address("rows", token="")
+        return self._page(
+            "rows.html",
+            asked=wanted,
+            table=table,
+            tables=self._shelf.tables(wanted),
+            rows=[self._row(row) for row in rows],
+            looked=looked,
+            before=before,
+            following=following,
+            rules=RULES,
+        )
+
+    def row(self, wanted: Asked) -> Response:
+        """One row: pictures, tokens with mask and span, cells and the raw bytes side by side."""
+        table = self._shelf.table(wanted)
+        row = self._one(wanted)
+        pictures, no_picture = _read(row.pictures)
+        tokens, no_tokens = _read(row.tokens)
+        shown = tokens[wanted.tokens : wanted.tokens + _TOKENS]
+        is_last = table.count is not None and row.number + 1 >= table.count
+        return self._page(
+            "row.html",
+            asked=wanted,
+            table=table,
+            row=row,
+            raw_file=_below(self._shelf.root, row.raw.file),
+            pictures=pictures,
+            errors=[text for text in (row.error, no_picture, no_tokens) if text],
+            tokens=shown,
+            first=wanted.tokens,
+            token_count=len(tokens),
+            step=_TOKENS,
+            spans=_colours(tokens),
+            before=wanted.address("row", number=row.number - 1, tokens=0) if row.number else None,
+            following=None if is_last else wanted.address("row", number=row.number + 1, tokens=0),
+        )
+
+    def trace(self, wanted: Asked) -> Response:
+        """Where one row came from, back to its raw bytes."""
+        row = self._one(wanted)
+        facts, error = _read(row.origin)
+        return self._page(
+            "trace.html",
+            asked=wanted,
+            row=row,
+            facts=facts,
+            error=error,
+            raw_file=_below(self._shelf.root, row.raw.file),
+        )
+
+    def _one(self, wanted: Asked) -> Row:
+        table = self._shelf.table(wanted)
+        found = table.rows(wanted.number, 1)
+        if not found:
+            count = "" if table.count is None else f", it has {table.count:,}"
+            raise NoArtifact(f"{wanted.path or table.place.name} has no row {wanted.number}{count}")
+        return found[0]
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        """A row of a list, with its first picture or else its first tokens."""
+        pictures, error = _read(row.pictures)
+        tokens, no_tokens = ([], "") if pictures else _read(row.tokens)
+        return {
+            "row": row,
+            "picture": pictures[0] if pictures else None,
+            "tokens": tokens[:_FIRST_TOKENS],
+            "spans": _colours(tokens),
+            "error": row.error or error or no_tokens,
+        }
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        text = self._made.get_template(template).render(values)
+        octets = text.encode("utf-8", "replace")
+        return HTMLResponse(octets, status, headers=_HEADERS)
+
+
+def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
+    """A part of a row, and why it cannot be read."""
+    try:
+        return list(part()), ""
+    except (GristmillError, OSError) as error:
+        return [], " ".join(str(error).split())
+
+
+def _colours(tokens: Sequence[Token]) -> dict[str, int]:
+    """The number of the colour of each span, in the order in which spans begin."""
+    names = dict.fromkeys(token.span for token in tokens if token.span)
+    return {name: number % _SPANS for number, name in enumerate(names)}
+
+
+def _below(root: Path, file: Path) -> str:
+    absolute = file.absolute()
+    return str(absolute.relative_to(root) if absolute.is_relative_to(root) else absolute)
+
+
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        return Response("There is no such file.\n", 404, _HEADERS, "text/plain")
+    octets = (_files() / "static" / name).read_bytes()
+    return Response(octets, headers=_HEADERS, media_type=_STATIC[name])
+
+
+def routes(root: Path, keep: Path | None = None) -> list[Route]:
+    """The routes of the pages, which all begin with `/browse/`.
+
+    root: a data root, or the folder of an artifact; nothing outside of it is shown.
+    keep: a folder outside of all artifacts for the places of lines; None (default) for none.
+    """
+    pages = _Pages(Shelf(root, keep))
+    made = [Route(f"{PREFIX}static/{{name}}", _static), Route(PREFIX, pages.list)]
+    for name, page in (("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)):
+        answer = partial(pages.answer, page)
+        made.append(Route(f"{PREFIX}{name}/{{path:path}}", answer))
+    return made
+
+
+def application(root: Path, keep: Path | None = None) -> Starlette:
+    """The pages alone, behind the refusal of other sites. root, keep: as of `routes`."""
+
+    def home(_: Request) -> Response:
+        return RedirectResponse(PREFIX, headers=_HEADERS)
+
+    return Starlette(
+        routes=[Route("/", home), *routes(root, keep)], middleware=[Middleware(LocalRequests)]
+    )
+
+
+def serve(root: Path, keep: Path | None, listening: socket.socket, say: Callable[[], None]) -> None:
+    """Serve the pages until an interrupt. root, keep: as of `routes`.
+
+    listening: a bound socket. say: called once the server answers.
+    """
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                say()
+
+    config = uvicorn.Config(application(root, keep), log_level="warning", lifespan="off")
+    Server(config).run(sockets=[listening])

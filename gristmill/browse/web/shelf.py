@@ -1,0 +1,166 @@
+"""The artifacts that the pages show, and their tables, which stay open between requests."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from gristmill.browse.opening import open_table, tables_of
+from gristmill.browse.table import Table
+from gristmill.browse.web.asked import Asked
+from gristmill.contract import GristmillError
+from gristmill.families import kind_of_asset
+from gristmill.layout import DROPS, WORK
+from gristmill.provenance import find_artifacts, record
+from gristmill.provenance.check_artifact import MALFORMED
+
+_MOST_OPEN: Final = 16
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class NoArtifact(GristmillError):
+    """There is no published artifact at an address."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An artifact in the list.
+
+    path: of its folder below the root. asset, partition: as recorded, "" where there is none.
+    rows: as its family counts them, None where nothing counts them. bytes: of its files.
+    built: ISO 8601 in UTC, to the minute. error: why its record cannot be read.
+    """
+
+    path: str
+    asset: str
+    partition: str = ""
+    rows: int | None = None
+    bytes: int = 0
+    built: str = ""
+    error: str = ""
+
+    @property
+    def family(self) -> str:
+        """The family, or `tokenizers`; "" where the record cannot be read."""
+        return self.asset.partition("/")[0]
+
+    @property
+    def address(self) -> str:
+        """The address of its rows."""
+        return Asked(self.path, self.asset, self.partition).address("rows")
+
+
+class Shelf:
+    """The published artifacts of a data root, or one artifact without a data root.
+
+    root: the data root, or the folder of the artifact. Nothing outside of it is shown.
+    keep: where the places of lines are kept, None for this process alone.
+    """
+
+    def __init__(self, root: Path, keep: Path | None = None) -> None:
+        self.root = root.absolute()
+        self._keep = keep
+        self._open: OrderedDict[tuple[Path, str, str, str], tuple[_Stamp, Table]] = OrderedDict()
+        self._known: dict[Path, tuple[_Stamp, Shown]] = {}
+        self._lock = Lock()
+
+    def listed(self) -> Iterator[Shown]:
+        """The artifacts, sorted by asset and partition, those with damaged records last."""
+        found = [self._shown(each) for each in find_artifacts.artifacts(self.root)]
+        if not found and self.root.is_dir() and not (self.root / DROPS).is_dir():
+            found = [Shown("", "")]
+        yield from sorted(found, key=lambda each: (bool(each.error), each.asset, each.partition))
+
+    def tables(self, asked: Asked) -> list[str]:
+        """The names of the tables of an artifact. Raises GristmillError, as `table`."""
+        place = self.place(asked.path)
+        return tables_of(place, asked.asset or None, _shared(place, asked.partition))
+
+    def table(self, asked: Asked) -> Table:
+        """The table that an address names, opened again where the artifact was published since.
+
+        Raises NoArtifact where the address leads to none, GristmillError where it has no such table
+        or cannot be read.
+        """
+        place = self.place(asked.path)
+        name, shared = asked.table, _shared(place, asked.partition)
+        if not name and shared is not None:
+            name = next(iter(tables_of(place, asked.asset or None, shared)), "")
+        key, stamp = (place, asked.asset, asked.partition, name), _stamp(place)
+        with self._lock:
+            known = self._open.get(key)
+            if known is not None and known[0] == stamp:
+                self._open.move_to_end(key)
+                return known[1]
+        table = open_table(place, asked.asset or None, name or None, self._keep)
+        with self._lock:
+            self._open[key] = stamp, table
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        return table
+
+    def place(self, path: str) -> Path:
+        """The folder of an artifact. path: below the root. Raises NoArtifact for any other."""
+        parts = path.split("/") if path else []
+        hidden = any(part in ("", ".", "..", WORK) or not part.isprintable() for part in parts)
+        place = self.root.joinpath(*parts) if not hidden else self.root
+        if hidden or parts[:1] == [DROPS]:
+            raise NoArtifact("there is no published artifact at this address")
+        try:
+            is_artifact = bool(find_artifacts.artifacts_in(place)) or not parts
+        except (OSError, ValueError):
+            is_artifact = False
+        if not is_artifact or not self._is_inside(place):
+            raise NoArtifact(f"{path or 'this folder'} holds no published artifact")
+        return place
+
+    def _is_inside(self, place: Path) -> bool:
+        """Whether a folder is in the root; a link to an artifact itself may lead elsewhere."""
+        above = place if place == self.root else place.parent
+        return above.resolve().is_relative_to(self.root.resolve())
+
+    def _shown(self, found: find_artifacts.Artifact) -> Shown:
+        stamp = _stamp(found.record_path)
+        known = self._known.get(found.record_path)
+        if known is None or known[0] != stamp:
+            known = self._known[found.record_path] = stamp, self._read(found)
+        return known[1]
+
+    def _read(self, found: find_artifacts.Artifact) -> Shown:
+        path = found.folder.relative_to(self.root).as_posix()
+        path = "" if path == "." else path
+        try:
+            read = record.read_record(found.record_path)
+        except MALFORMED as error:
+            return Shown(path, "", found.partition or "", error=" ".join(str(error).split()))
+        kind = kind_of_asset(read.asset)
+        return Shown(
+            path,
+            read.asset,
+            read.partition or "",
+            None if kind is None else kind.rows_of(read.counts),
+            sum(output.bytes for output in read.outputs),
+            read.created.strftime("%Y-%m-%d %H:%M"),
+        )
+
+
+def _shared(place: Path, partition: str) -> str | None:
+    """A partition in a folder that several share, else None."""
+    return partition if partition and not (place / record.RECORD).exists() else None
+
+
+def _stamp(path: Path) -> _Stamp:
+    """What changes where an artifact or a record is published again."""
+    found: list[tuple[int, int, int] | None] = []
+    for each in (path, path / record.RECORD, path / record.SHARED_RECORDS):
+        try:
+            stat = os.stat(each)  # noqa: PTH116 (a path that may be no folder)
+            found.append((stat.st_dev, stat.st_ino, stat.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return tuple(found)

@@ -1,0 +1,232 @@
+"""`corpus.toml`, by which a person says what the columns of a drop mean.
+
+schema = 1
+name = "my_math"
+licence = { id = "MIT", train = true }
+question = "problem"
+answer = { column = "solution", after_line = "The answer is:" }
+
+Source: `docs/formats/reasoning.md#corpus-files`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.align import LABEL
+from gristmill.reasoning.format.corpora import (
+    CORPORA,
+    FORM_KEYS,
+    NAME,
+    RESERVED,
+    ROLES,
+    SPLIT,
+    TEXTS,
+    Corpus,
+    corpus_of_table,
+)
+from gristmill.reasoning.format.records import KEYS, STEPS
+from gristmill.reasoning.raw.forms.reader import TRANSFORMS, columns_of
+from gristmill.settings.fields import did_you_mean, shown
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.toml import TOML_LIMITS, read_toml
+
+_LIMITS: Final = replace(TOML_LIMITS, bytes=256 << 10)
+_MOST_FORMS: Final = 32
+_MOST_NAMES: Final = 100
+_TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
+_WHOLE, _COUNT = "a whole number", "a whole number from 1"
+_KEYS: Final[Mapping[str, str]] = {
+    "schema": "1",
+    "name": _TEXT,
+    "notes": _TEXT,
+    "licence": _TABLE,
+    "source": _TABLE,
+    "files": _TABLE,
+    "leave": _TEXTS,
+    "extras": _TEXTS,
+    "id": _TEXT,
+    "split": _TABLE,
+    "sample": _TABLE,
+    "keep": "a list of tables",
+    "dedup": _TEXTS,
+    "evidence": _TEXTS,
+    "steps": _TABLE,
+    "headerless": _TABLE,
+    "form": "a list of tables",
+}
+_INLINE: Final = ("when", "unless", "parts", "parse", "group", "python")
+_TABLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "licence": {"id": _TEXT, "url": _TEXT, "share": "b", "train": "b", "read": "b"},
+    "source": {"repo": _TEXT, "subset": _TEXT},
+    "split": {"by": _TEXT, "seed": _WHOLE, "validation": "share", "test": "share"},
+    "sample": {"share": "share", "cap": _COUNT, "seed": _WHOLE},
+    "headerless": {"files": _TEXT, "columns": _TEXTS, "newline": _TEXT, "form": _TEXT},
+    "parse": {"column": _TEXT, "pattern": _TEXT, "end": _TEXT},
+    "group": {"by": _TEXT, "order": _TEXT},
+}
+_NEEDED: Final = {
+    "headerless": ("files", "columns", "form"),
+    "parse": ("column", "pattern"),
+    "group": ("by", "order"),
+}
+_SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
+
+
+def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Corpus:
+    """Read and check the file of a corpus.
+
+    path: the file. name: of the drop, which must be that of the corpus.
+    links: what happens if it is a link; default: it is refused.
+
+    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule.
+    """
+    raw = read_toml(path, root=path.parent, links=links, limits=_LIMITS)
+    try:
+        json.dumps(raw, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        rule = "has a value that is no text, number, truth value, list or table: write it as a text"
+        raise BadInput(path, rule) from error
+    try:
+        _check(raw, name)
+        corpus = corpus_of_table(raw)
+        columns_of(corpus)
+    except ValueError as error:
+        raise BadInput(path, str(error)) from error
+    return corpus
+
+
+def _check(raw: Mapping[str, Any], name: str) -> None:
+    extras = raw.get("extras", [])
+    values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
+    forms = raw.get("form")
+    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "")
+    _check_extras(extras, bool(forms))
+    for key, what in _KEYS.items():
+        if key in raw and not _is(raw[key], what):
+            raise ValueError(f"{key} = {shown(raw[key])}: must be {what}")
+    if raw.get("schema") != 1:
+        raise ValueError("schema = 1 is missing: it is the first line of the file")
+    if raw.get("name") != name:
+        raise ValueError(
+            f'name = {shown(raw.get("name"))}: must be "{name}", as the folder is named'
+        )
+    if name in CORPORA:
+        raise ValueError(f"{name} is the name of a built-in corpus: name file and folder otherwise")
+    if name in RESERVED:
+        raise ValueError(f"{name} is a folder beside those of the corpora: choose another name")
+    if NAME.fullmatch(name) is None:
+        raise ValueError(f"name = {shown(name)}: has lower-case letters, digits and single _ alone")
+    for key, keys in _TABLES.items():
+        _check_table(raw, key, keys)
+    _check_names(raw, extras)
+    _check_rules(raw)
+    for place, form in enumerate(forms if forms else [raw], 1):
+        _check_form(form, values, f"form {place}: " if forms else "", bool(forms))
+
+
+def _check_extras(extras: object, has_forms: bool) -> None:
+    """Raise ValueError for an extra with the name of another key of its table."""
+    for extra in extras if isinstance(extras, list) else ():
+        if extra in (*KEYS, STEPS, TEXTS, *FORM_KEYS):
+            raise ValueError(f"extras: {shown(extra)} has a meaning of its own: name it otherwise")
+        if extra in _KEYS and not has_forms:
+            rule = "is a key of the file, too: put question, answer and the extras below [[form]]"
+            raise ValueError(f"extras: {shown(extra)} {rule}")
+
+
+def _check_names(raw: Mapping[str, Any], extras: Collection[str]) -> None:
+    if len(set(extras)) < len(extras) or len(extras) > _MOST_NAMES:
+        raise ValueError(f"extras: must be up to {_MOST_NAMES} names, each once")
+    if unknown := [each for each in raw.get("evidence", ()) if each not in extras]:
+        raise ValueError(f"evidence: {shown(unknown[0])} is none of `extras`")
+    for split, globs in raw.get("files", {}).items():
+        if SPLIT.fullmatch(split) is None:
+            rule = "must be lower-case letters and digits, as train: the name that the split gets"
+            raise ValueError(f"files.{split}: {rule}")
+        if not (_is(globs, _TEXT) or _is_texts(globs)):
+            raise ValueError(f'files.{split}: must be a glob as "train*", or a list of them')
+    if "files" in raw and "split" in raw:
+        raise ValueError("files names the splits already: leave `split` or `files` out")
+
+
+def _check_rules(raw: Mapping[str, Any]) -> None:
+    shares = raw.get("split", {})
+    if sum(shares.get(each, 0) for each in ("validation", "test")) > 1:
+        raise ValueError("split: validation and test are more than 1 together")
+    if "sample" in raw and not {"share", "cap"} & {*raw["sample"]}:
+        raise ValueError("sample: has neither share nor cap")
+    for mark, label in raw.get("steps", {}).items():
+        if not mark or not isinstance(label, str) or LABEL.fullmatch(label) is None:
+            rule = "must be one capitalised word but Step, as Hypothesis: the label of its steps"
+            raise ValueError(f"steps.{shown(mark)} = {shown(label)}: {rule}")
+
+
+def _check_form(form: object, values: Collection[str], where: str, is_listed: bool) -> None:
+    if not isinstance(form, dict) or len(values) > _MOST_NAMES:
+        raise ValueError(f"{where}must be a table")
+    if is_listed:
+        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where)
+    elif TEXTS in form and any(role in form for role in ROLES):
+        raise ValueError("texts is the whole text of a record: leave question, answer and cot out")
+    if not isinstance(form.get("parts", {}), dict):
+        raise ValueError(f"{where}parts: must be a table")
+    for key in ("when", "unless"):
+        if key in form and not _is_texts(form[key]):
+            raise ValueError(f"{where}{key}: must be {_TEXTS}")
+    for key in ("parse", "group"):
+        _check_table(form, key, _TABLES[key])
+    if (python := form.get("python")) is not None:
+        if python not in TRANSFORMS:
+            raise ValueError(f"{where}python = {shown(python)}: known: {', '.join(TRANSFORMS)}")
+    elif "question" not in form and TEXTS not in form:
+        raise ValueError(f'{where}question is missing: write question = "name of its column"')
+    if "group" in form and not isinstance(form.get("cot"), str):
+        raise ValueError(f"{where}cot is missing: a group has it as the column of its steps")
+
+
+def _check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> None:
+    table = raw.get(key)
+    if table is None:
+        return
+    if not isinstance(table, dict):
+        raise ValueError(f"{key}: must be {_TABLE}")
+    _known(table, keys, f"{key}: ")
+    for name, what in keys.items():
+        if name in table and not _is(table[name], what):
+            said = _SAID.get(what, what)
+            raise ValueError(f"{key}.{name} = {shown(table[name])}: must be {said}")
+    if missing := [name for name in _NEEDED.get(key, ()) if name not in table]:
+        raise ValueError(f"{key}: lacks {missing[0]}")
+
+
+def _known(table: Mapping[str, Any], keys: Collection[str], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            raise ValueError(f"{where}unknown key {shown(key)}{hint}; known: {', '.join(keys)}")
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+
+
+def _is(value: object, what: str) -> bool:
+    if what == _TEXT:
+        return isinstance(value, str) and bool(value)
+    if what == _TEXTS:
+        return _is_texts(value)
+    if what == "b":
+        return isinstance(value, bool)
+    if what == "share":
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    if what == "a list of tables":
+        return isinstance(value, list) and 0 < len(value) <= _MOST_FORMS
+    if what == _TABLE:
+        return isinstance(value, dict)
+    return type(value) is int and (what == _WHOLE or value >= 1)

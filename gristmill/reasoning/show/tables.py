@@ -1,0 +1,147 @@
+"""The tables of rows in normalised splits, token shards and alignments, for the sample browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.browse.lines import Form, json_row
+from gristmill.browse.source import Record, Stored
+from gristmill.browse.table import Picture, Token
+from gristmill.contract import GristmillError
+from gristmill.reasoning.format import align, foreign_pt, names
+from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.show import spans
+from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
+from gristmill.reasoning.show.terminal import data_root
+
+if TYPE_CHECKING:
+    from gristmill.browse.opening import Files
+
+_FILES: Final = {
+    "reasoning/normalized": "{split}.jsonl",
+    "reasoning/gpt2_shards": "{split}/index.jsonl",
+    "reasoning/alignment": "{split}.align.jsonl",
+}
+_SEARCHABLE: Final = (
+    *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
+    *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
+)
+_ENDOFTEXT: Final = 50256
+
+
+def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
+    """Returns a table for each split; none for manifests and reports, which are JSON files.
+
+    asset: its key. folder: its path. files: what the records say of them.
+    """
+    found = []
+    for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
+        corpus, split = partition.rsplit("__", 1)
+        found.append(_table(asset, folder, files, corpus, split))
+    return found
+
+
+def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
+    name = f"{corpus}/{_FILES[asset].format(split=split)}"
+    form = Form(json_row)
+    shown: dict[str, Any] = {}
+    if asset == "reasoning/alignment":
+        shown = {"pictures": _steps(folder), "tokens": _pieces(folder)}
+    if asset == "reasoning/gpt2_shards" and (decode := _decoder(folder)) is not None:
+        held = _Tokens(folder, decode)
+        form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
+
+    def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
+        by_id = str(row.values.get("example_id", ""))
+        return (by_id or str(row.number)), {"corpus": corpus, "split": split}
+
+    return Stored(
+        f"{corpus}__{split}",
+        lambda: files.lines(name, form),
+        _SEARCHABLE,
+        slow=[*form.more],
+        partition=f"{corpus}__{split}",
+        sample=sample,
+        **shown,
+    )
+
+
+def _decoder(folder: Path) -> Callable[[], Any] | None:
+    """Gives the GPT-2 encoding when it is needed; None where its vocabulary is not to be had."""
+    from gristmill.vocabularies.engine import tiktoken_encoding
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import GPT2
+
+    try:
+        path = find(GPT2, data_root(folder))
+    except GristmillError:
+        return None
+    return lru_cache(1)(lambda: tiktoken_encoding(GPT2, path))
+
+
+class _Tokens:
+    """The tokens of the examples of a split, as its shards hold them."""
+
+    def __init__(self, folder: Path, decode: Callable[[], Any]) -> None:
+        self._folder, self._decode = folder, decode
+        self._mapped = lru_cache(64)(foreign_pt.mapped)
+
+    def ids(self, values: Mapping[str, Any]) -> list[int]:
+        """The tokens of a row of the index, the last one apart."""
+        found: list[int] = []
+        for span in values["spans"]:
+            corpus, split = Path(span["shard_path"]).parts[-3:-1]
+            shard = self._mapped(self._folder / corpus / split / Path(span["shard_path"]).name)
+            found += shard[span["sequence_index"], span["start"] : span["end"]].tolist()
+        return [token for token in found if 0 <= token < _ENDOFTEXT]
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """The text of a row of the index."""
+        text: str = self._decode().decode_bytes(self.ids(values)).decode("utf-8", "replace")
+        return text
+
+    def shown(self, row: Record) -> Sequence[Token]:
+        """The tokens of a row, each with its text."""
+        one = self._decode().decode_single_token_bytes
+        return [Token(_visible(one(token)), token) for token in self.ids(row.values)]
+
+
+def _visible(octets: bytes) -> str:
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return f"‹{octets.hex()}›"
+
+
+def _example(folder: Path, row: Record) -> tuple[align.AlignRow, Mapping[str, Any]] | None:
+    """A row of an alignment with its normalised record, None where this is not there."""
+    place = parsed(str(row.values["example_id"]))
+    normalized = normalized_beside(folder)
+    if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
+        return None
+    found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
+    return found, read_record(normalized, place)
+
+
+def _steps(folder: Path) -> Callable[[Record], Sequence[Picture]]:
+    def pictures(row: Record) -> Sequence[Picture]:
+        example = _example(folder, row)
+        return [Picture("steps", spans.svg(*example))] if example is not None else ()
+
+    return pictures
+
+
+def _pieces(folder: Path) -> Callable[[Record], Sequence[Token]]:
+    def tokens(row: Record) -> Sequence[Token]:
+        example = _example(folder, row)
+        lines = spans.fragments(*example, None) if example is not None else []
+        return [
+            Token(each.text + "\n" * (at == len(line) - 1), span=each.label or "")
+            for line in lines
+            for at, each in enumerate(line or [spans.Fragment("", None)])
+        ]
+
+    return tokens

@@ -1,0 +1,174 @@
+"""The tables of rows in Harmony shards and Megatron datasets, for the sample browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gristmill.browse.columns import Columns, of_parquet
+from gristmill.browse.source import Record, Stored
+from gristmill.browse.table import Picture, Token
+from gristmill.contract import BadInput, GristmillError
+from gristmill.synth.builders.harmony_shard import shard_name, shards
+from gristmill.synth.format import harmony_tokens, trace
+from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.show import preview, terminal, tokens
+from gristmill.vocabularies import encode
+
+if TYPE_CHECKING:
+    from gristmill.browse.opening import Files
+
+_SEARCHABLE: Final = ("messages_json", "synth_id", "language", "exercise", "text", "metadata_json")
+_SPLITS: Final = ("train", "valid")
+_HEADER, _INDEX_BYTES = 34, 20
+_STEP: Final = 256
+"""Documents that are decoded together."""
+_TRACED: Final = ("input", "row", "synth_id", "language", "exercise")
+
+
+def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
+    """Yield a table for each shard of Harmony, or for each split of each shard of a dataset.
+
+    asset: its key. folder: its path. files: what the records say of them.
+    """
+    if asset == "synth/harmony":
+        for number in shards(folder):
+            yield _harmony(folder, files, number)
+    elif asset.endswith("/kd_shards"):
+        found = sorted(folder.glob("*/shard_*_tokens.idx"))
+        for path in found:
+            if path.parent.name in _SPLITS:
+                yield _documents(folder, files, path.name[6:-11], path.parent.name)
+
+
+def _harmony(folder: Path, files: Files, number: str) -> Stored:
+    def lines(row: Record) -> tuple[str, list[tokens.Line]]:
+        vocabulary = terminal.vocabulary_of(folder)
+        return terminal.row_lines(folder, number, row.number, vocabulary)
+
+    return Stored(
+        number,
+        lambda: of_parquet(files.checked(shard_name(number))),
+        _SEARCHABLE,
+        partition=number,
+        sample=lambda row: (str(row.number), {"shard": number}),
+        pictures=lambda row: [Picture("tokens", preview.svg([_short(*lines(row))]))],
+        tokens=lambda row: _shown(lines(row)[1]),
+    )
+
+
+def _documents(folder: Path, files: Files, number: str, split: str) -> Stored:
+    def lines(row: Record, whole: bool) -> tuple[str, list[tokens.Line]]:
+        vocabulary = terminal.vocabulary_of(folder)
+        return tokens.conversation(folder, number, split, row.number, vocabulary, whole)
+
+    return Stored(
+        f"{split}/{number}",
+        lambda: _Documents(folder, files, number, split).columns(),
+        _SEARCHABLE,
+        slow=("text",),
+        partition=number,
+        sample=lambda row: (str(row.number), {"shard": number, "split": split}),
+        pictures=lambda row: [Picture("tokens", preview.svg([lines(row, False)]))],
+        tokens=lambda row: _shown(lines(row, True)[1]),
+    )
+
+
+def _short(title: str, lines: list[tokens.Line]) -> tuple[str, list[tokens.Line]]:
+    return title, [tokens.shortened_line(line) for line in lines]
+
+
+def _shown(lines: Sequence[tokens.Line]) -> list[Token]:
+    """The tokens of a document; the last one of each message ends its line."""
+    return [
+        Token(
+            each.marked + "\n" * (at == len(line.tokens) - 1),
+            counts=not each.masked,
+            span="" if each.span is None else harmony_tokens.SPANS[each.span],
+        )
+        for line in lines
+        for at, each in enumerate(line.tokens)
+    ]
+
+
+class _Documents:
+    """The documents of one split of a shard: their sizes are proved, and each as it is read."""
+
+    def __init__(self, folder: Path, files: Files, number: str, split: str) -> None:
+        self._split = split
+        stem = f"{split}/shard_{number}_tokens"
+        index, values = files.checked(f"{stem}.idx"), files.checked(f"{stem}.bin")
+        count, rest = divmod(index.stat().st_size - 42, _INDEX_BYTES)
+        size, odd = divmod(values.stat().st_size, 4)
+        with index.open("rb") as file:
+            magic = file.read(9)
+        if rest or odd or count < 0 or magic != b"MMIDIDX\x00\x00":
+            raise BadInput(index, "is no index of Megatron for these tokens: build the shard again")
+        self._data = Indexed(values, index, np.dtype("<i4"), count, size)
+        self._trace = files.folder / trace.path(number)
+        self._decode = _decoder(folder)
+        self._places = lru_cache(8)(self._traced)
+
+    def columns(self) -> Columns:
+        """Its documents by number."""
+        types: dict[str, Any] = {"tokens": "integer"}
+        if self._trace.is_file():
+            types |= dict.fromkeys(_TRACED, "text") | {"row": "integer"}
+        if self._decode is not None:
+            types["text"] = "text"
+        return Columns(self._data.index, types, self._data.count, self._get, step=_STEP)
+
+    def _get(self, names: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        if "tokens" in names:
+            found["tokens"] = np.array(self._data.lengths[first:stop])
+        if traced := [name for name in names if name in _TRACED]:
+            found |= {name: self._places(first, stop)[name] for name in traced}
+        if "text" in names:
+            found["text"] = self._texts(first, stop)
+        return found
+
+    def _texts(self, first: int, stop: int) -> list[str]:
+        bounds = self._data.bounds(first, stop)
+        if (np.diff(bounds) <= 0).any() or bounds[0] < 0 or bounds[-1] > self._data.size:
+            rule = (
+                f"documents {first:,} to {stop:,} do not follow each other: build the shard again"
+            )
+            raise BadInput(self._data.index, rule)
+        assert self._decode is not None
+        octets = self._decode().decode_bytes
+        texts = []
+        for begin, end in pairwise(bounds.tolist()):
+            ids = np.asarray(self._data.values[begin:end])
+            bodies = ids[(ids >= 0) & (ids < harmony_tokens.BODY_LIMIT)]
+            texts.append(octets(bodies.tolist()).decode("utf-8", "replace"))
+        return texts
+
+    def _traced(self, first: int, stop: int) -> Mapping[str, list[Any]]:
+        """Columns of the trace of some documents, which are in their order in each split."""
+        import polars as pl
+
+        try:
+            own = pl.scan_parquet(self._trace).filter(pl.col("split") == self._split)
+            inside = pl.col("document").is_between(first, stop - 1)
+            found = own.filter(inside).select(*_TRACED).collect()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise BadInput(self._trace, f"is damaged ({error}): build the shard again") from error
+        if len(found) != stop - first:
+            rule = f"does not have the documents {first:,} to {stop - 1:,} of {self._split}"
+            raise BadInput(self._trace, f"{rule}: build the shard again")
+        return {name: found[name].to_list() for name in _TRACED}
+
+
+def _decoder(folder: Path) -> Callable[[], Any] | None:
+    """Gives the encoding when it is needed; None where its vocabulary is not to be had."""
+    try:
+        path = terminal.vocabulary_of(folder)
+    except GristmillError:
+        return None
+    return lambda: encode.encoding(path)

@@ -1,0 +1,83 @@
+"""The tables of docs/numbers.md. `python -m tests.assets.numbers_page` writes them again."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from importlib import import_module
+from typing import get_origin, get_type_hints
+
+from gristmill import families
+from gristmill.contract import Summary
+from gristmill.families import FAMILIES
+from gristmill.vocabularies.pinned import PlacedVocabulary
+from tests.paths import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "numbers.md"
+START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
+SENTENCES = re.compile(r"^((?:\w+, )*\w+): (.+(?:\n +.+)*)", re.MULTILINE)
+
+
+def summaries() -> dict[str, list[type[Summary]]]:
+    """The summaries of the builders of each asset."""
+    found: dict[str, list[type[Summary]]] = {"tokenizers": [PlacedVocabulary]}
+    for asset in (each for family in FAMILIES for each in families.catalog(family).kinds):
+        for entry in asset.code.entries if asset.code else ():
+            module, _, name = entry.rpartition(".")
+            given = get_type_hints(getattr(import_module(module), name)).get("return")
+            if inspect.isclass(given) and issubclass(given, Summary):
+                found.setdefault(asset.asset, []).append(given)
+    return found
+
+
+def numbers(summary: type[Summary]) -> list[str]:
+    """The names of a summary that are numbers of an event."""
+    hints = get_type_hints(summary)
+    return [
+        each.name
+        for each in fields(summary)
+        if each.name != "files"
+        and (hints[each.name] in (int, float) or _is_mapping(hints, each.name))
+    ]
+
+
+def _is_mapping(hints: Mapping[str, object], name: str) -> bool:
+    return get_origin(hints[name]) in (Mapping, dict)
+
+
+def sentences_of(summary: type[Summary]) -> dict[str, str]:
+    """What the docstrings of a summary and its bases say of each of its numbers."""
+    said: dict[str, str] = {}
+    for kind in reversed(summary.__mro__[:-1]):
+        for names, sentence in SENTENCES.findall(
+            inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+        ):
+            said |= dict.fromkeys(names.split(", "), re.sub(r"\s+", " ", sentence))
+    return said
+
+
+def rendered() -> str:
+    """The Markdown of all tables."""
+    return "\n".join(line for asset, kinds in summaries().items() for line in _table(asset, kinds))
+
+
+def on_the_page() -> str:
+    """What the page has between its two marks."""
+    return PAGE.read_text().partition(START)[2].partition(END)[0]
+
+
+def _table(asset: str, kinds: list[type[Summary]]) -> Iterator[str]:
+    yield f"### {asset}\n"
+    yield "| number | meaning |"
+    yield "|---|---|"
+    rows = {name: sentences_of(kind)[name] for kind in kinds for name in numbers(kind)}
+    for name, sentence in rows.items():
+        yield f"| `{name}` | {sentence.replace('|', chr(92) + '|')} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    before, _, rest = PAGE.read_text().partition(START)
+    PAGE.write_text(before + START + rendered() + "\n" + END + rest.partition(END)[2])

@@ -1,0 +1,222 @@
+"""Partitions of corpora: those of the seven, those of a drop's own corpus, and a version before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+import definitions
+from assets.reasoning import FAMILY
+from assets.versions import latest
+from commands.arrivals import register
+from gristmill import provenance
+from gristmill.browse.opening import open_table, tables_of
+from gristmill.families import Request
+from gristmill.reasoning.builds import today
+from gristmill.reasoning.format import align, names, reports
+from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.show.terminal import record_text
+from gristmill.reasoning.show.tracing import traced_token
+from resources import Lake
+from sensors.raw_drops import raw_drop_sensor
+from tests.assets.helpers import not_built
+from tests.assets.reasoning.test_assets import (
+    alignment,
+    builder,
+    failed_checks,
+    gpt2_shards,
+    manifest,
+    metadata,
+    normalized,
+    place_vocabulary,
+    qc_report,
+    raw_manifest,
+)
+
+(INBOX,) = FAMILY.inboxes
+pytestmark = pytest.mark.sampled(0.5)
+KEY, BOOKS = "my_math__heldout", "books__train"
+OWN = """schema = 1
+name = "my_math"
+licence = { id = "MIT" }
+files = { heldout = "test_gen*", train = ["*train*"] }
+leave = ["old/*"]
+extras = ["subject"]
+keep = [{ column = "lang", in = ["en"] }]
+steps = { "H:" = "Hypothesis", "C:" = "Constraint" }
+question = "problem"
+answer = { column = "solution", after_line = "Answer:" }
+cot = { column = "solution", before_line = "Answer:" }
+subject = "type"
+"""
+PLAIN = 'schema = 1\nname = "books"\nlicence = { train = false }\ntexts = "{text}"\n'
+
+
+def own(lake: Lake, rows: int = 6, recipe: str = OWN) -> Path:
+    """Write a drop with a corpus of its own, whose last row is in another language."""
+    lines = [
+        {
+            "problem": f"What is {n} and {n}?",
+            "solution": f"H: it is even.\nso they say\nC: below {n + 99}.\nAnswer: {2 * n}",
+            "type": "sums",
+            "lang": "en" if n < rows - 1 else "fr",
+        }
+        for n in range(rows)
+    ]
+    folder = lake.inbox("reasoning") / "my_math"
+    (folder / "old").mkdir(parents=True, exist_ok=True)
+    (folder / "test_gen-00000.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    (folder / "old/train.jsonl").write_text("not read")
+    (folder / "corpus.toml").write_text(recipe)
+    return folder
+
+
+def books(lake: Lake) -> Path:
+    folder = lake.inbox("reasoning") / "books"
+    folder.mkdir(parents=True)
+    (folder / "corpus.toml").write_text(PLAIN)
+    (folder / "part.jsonl").write_text('{"text": "Once upon a time."}\n{"text": "The end."}\n')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    """Two corpora of their own, one of them of plain text, built by every asset."""
+    root = tmp_path_factory.mktemp("own") / "data"
+    root.mkdir()
+    lake = Lake(data_root=str(root))
+    own(lake)
+    books(lake)
+    (lake.root / "gristmill.toml").write_text('[reasoning.gpt2_shards]\nallow = ["books"]\n')
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert register(instance, lake, INBOX) == []
+        build = builder(lake, instance)
+        place_vocabulary(build, lake, vocabulary_root)
+        for key in (KEY, BOOKS):
+            for asset in (normalized, gpt2_shards, alignment):
+                assert failed_checks(build(asset, key)) == {}
+        for asset in (raw_manifest, manifest):
+            assert failed_checks(build(asset)) == {}
+        failed = failed_checks(build(qc_report, today().isoformat()))
+        # Plain text has no steps, and its coverage warns of it.
+        assert list(failed) == ["coverage"]
+    return lake.root
+
+
+def test_a_corpus_of_its_own_goes_through_every_asset(built_root: Path) -> None:
+    assert provenance.verify(built_root) == []
+    lines = (built_root / names.NORMALIZED / "my_math/heldout.jsonl").read_text().splitlines()
+    assert len(lines) == 5
+    assert json.loads(lines[1]) == {
+        "question": "What is 1 and 1?",
+        "answer": "2",
+        "cot": "H: it is even.\nso they say\nC: below 100.",
+        "source_dataset": "my_math",
+        "subject": "sums",
+    }
+    (first, *_) = align.rows(built_root / names.ALIGNMENT / names.alignment("my_math", "heldout"))
+    assert first.step_labels == ["Hypothesis", "Constraint", "Answer"]
+    assert first.text_offset_ranges[0] == [18, 44] and first.rule == "explicit:marks"
+    entries = json.loads((built_root / names.NORMALIZED / names.MANIFEST).read_bytes())
+    assert list(entries) == ["books", "my_math"]
+    assert entries["my_math"]["splits"] == ["heldout", "train"]
+    assert entries["my_math"]["licence"]["training_allowed"] is None
+    assert entries["my_math"]["files"]["heldout"]["rejected"] == 1
+    (index, *_) = (built_root / names.TOKENIZED / "my_math/heldout/index.jsonl").open()
+    assert json.loads(index)["extras"] == {"subject": "sums"}
+
+
+def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root: Path) -> None:
+    report = reports.read(reports.path(built_root / names.REPORTS, today().isoformat()))
+    assert list(report["splits"]) == [BOOKS, KEY]
+    assert {report["splits"][key]["licence"] for key in (BOOKS, KEY)} == {"unknown", "MIT"}
+    warned = {text.partition(":")[0] for text in report["warnings"] if "terms" in text}
+    assert warned == {BOOKS, KEY}
+
+
+def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: Path) -> None:
+    shown = record_text(Request(built_root / names.NORMALIZED, "my_math_heldout_000003", {}))
+    assert "What is 3 and 3?" in shown.plain
+    traces = traced_token(Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {}))
+    last = list(traces)[-1].facts()
+    assert last["raw_row"] == 4 and str(last["raw_file"]).endswith("my_math/test_gen-00000.jsonl")
+    assert splits_in(built_root / names.TOKENIZED, "{split}/index.jsonl") == [BOOKS, KEY]
+
+
+@pytest.mark.parametrize("folder", [names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT])
+def test_rows_of_an_own_corpus_are_browsed_with_their_origin(built_root: Path, folder: str) -> None:
+    (name,) = tables_of(built_root / folder, partition=KEY)
+    table = open_table(built_root / folder, name=name)
+    (row,) = table.rows(2, 1)
+    assert table.count == 5 and "my_math/test_gen-00000.jsonl" in str(row.origin())
+
+
+def test_terms_of_an_own_corpus_that_forbid_training_need_consent(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    books(lake)
+    register(instance, lake, INBOX)
+    build = builder(lake, instance)
+    assert build(normalized, BOOKS).success
+    assert 'set allow = ["books"]' in not_built(build(gpt2_shards, BOOKS))
+
+
+def test_a_recipe_that_changes_builds_again_and_another_drop_does_not(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    folder = own(lake)
+    register(instance, lake, INBOX)
+    build = builder(lake, instance)
+    assert metadata(build(normalized, KEY))["rows"] == 5
+    books(lake)
+    assert metadata(build(normalized, KEY))["status"] == "unchanged"
+    (folder / "corpus.toml").write_text(OWN.replace('["en"]', '["fr"]'))
+    assert metadata(build(normalized, KEY))["rows"] == 1
+
+
+def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    own(lake)
+    assert register(instance, lake, INBOX) == []
+    assert instance.get_dynamic_partitions("reasoning_splits") == [*PARTITIONS, KEY]
+    assert set(latest(instance, INBOX.raw_drop, [KEY, PARTITIONS[0]])) == {KEY}
+    shutil.rmtree(lake.inbox("reasoning") / "my_math")
+    (gone,) = register(instance, lake, INBOX)
+    assert (gone.key, gone.state) == ("my_math", "gone")
+    assert INBOX.added([KEY, PARTITIONS[0]]) == {"reasoning_splits": [KEY]}
+
+
+BEFORE = dg.StaticPartitionsDefinition(list(PARTITIONS))
+
+
+@dg.asset(key=["reasoning", "normalized"], partitions_def=BEFORE)
+def normalized_before() -> None:
+    """The asset with the partitions of the version before."""
+
+
+def test_partitions_of_the_version_before_stay_materialized(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    for key in PARTITIONS:
+        dg.materialize([normalized_before], instance=instance, partition_key=key)
+    before = latest(instance, normalized.key, PARTITIONS)
+    assert len(before) == 15
+    own(lake)
+    register(instance, lake, INBOX)
+    assert instance.get_materialized_partitions(normalized.key) == set(PARTITIONS)
+    assert latest(instance, normalized.key, PARTITIONS) == before
+    defs = definitions.build_defs({"lake": lake})
+    context = dg.build_sensor_context(
+        instance=instance,
+        resources={"lake": lake},
+        definitions=defs,
+    )
+    result = raw_drop_sensor(INBOX)(context)
+    asked = getattr(result, "run_requests", None) or []
+    assert not {request.partition_key for request in asked} & set(PARTITIONS)

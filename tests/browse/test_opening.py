@@ -1,0 +1,237 @@
+"""The tables of artifacts of every kind: rows, pictures, tokens, origins, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.browse import Filter, Query, open_table, stored, tables_of
+from gristmill.contract import GristmillError
+from gristmill.families import catalogs
+from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
+from gristmill.provenance.find_artifacts import artifacts
+from tests.sample_root import SampleRoot
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> Path:
+    folder = tmp_path / "values"
+    folder.mkdir()
+    for shard, count in enumerate((40, 60)):
+        rows = np.zeros(count, VALUE_ROW_DTYPE)
+        rows["step_index"] = np.arange(count) + 40 * shard
+        rows["reward"] = rows["step_index"] % 7
+        np.save(folder / f"values-{shard:05d}.npy", rows)
+    (folder / "values.json").write_text("{}")
+    return folder
+
+
+def numbers(folder: Path, query: Query, most: int = 7) -> list[int]:
+    table, token, found = open_table(folder), "", list[int]()
+    while True:
+        page = table.find(query, token, most)
+        assert len(page.rows) <= most
+        found += [row.number for row in page.rows]
+        token = page.token
+        if not token:
+            return found
+
+
+def test_pages_go_over_the_files_of_a_table(values: Path) -> None:
+    table = open_table(values)
+    assert (table.count, tables_of(values), table.kind) == (100, ["values"], "macroxue/values")
+    assert [row.cells["step_index"] for row in table.rows(38, 4)] == [38, 39, 40, 41]
+    assert table.rows(100, 5) == []
+    assert table.rows(41, 1)[0].raw.place == "row 1 of 60"
+
+
+def test_filters_hold_together_and_pages_of_hits_go_on(values: Path) -> None:
+    both = Query(filters=(Filter("reward", "is", "3"), Filter("step_index", "to", "60")))
+    assert numbers(values, both, 2) == [n for n in range(61) if n % 7 == 3]
+    assert numbers(values, Query(filters=(Filter("reward", "is not", "3.0"),))) == [
+        n for n in range(100) if n % 7 != 3
+    ]
+    assert numbers(values, Query(filters=(Filter("step_index", "contains", "9"),)))[:3] == [
+        9,
+        19,
+        29,
+    ]
+
+
+def test_sorted_rows_with_equal_cells_keep_their_order(values: Path) -> None:
+    every = range(100)
+    assert numbers(values, Query(sort="reward")) == sorted(every, key=lambda n: n % 7)
+    down = Query(sort="reward", descending=True, filters=(Filter("step_index", "from", "50"),))
+    assert numbers(values, down) == sorted(range(50, 100), key=lambda n: -(n % 7))
+
+
+def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "games"
+    folder.mkdir()
+    row = json.dumps({"game_id": "x", "moves": "e2e4 " * 1000})
+    (folder / "valid_games.jsonl").write_text(f"{row}\n" * 4000)
+    page = open_table(folder).find(Query("sought"), seconds=0)
+    assert page.rows == []
+    assert page.token
+    assert 0 < page.looked < 4000
+    rest = open_table(folder).find(Query("sought"), page.token)
+    assert (rest.looked, rest.token) == (4000, "")
+
+
+def test_a_column_that_is_too_large_is_not_sorted(
+    values: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "SORTED_BYTES", 1000)
+    with pytest.raises(GristmillError, match=r"column reward takes more than .* narrow the rows"):
+        numbers(values, Query(sort="reward"))
+    few = Query(sort="reward", filters=(Filter("step_index", "to", "3"),))
+    assert numbers(values, few) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("query", "token", "rule"),
+    [
+        (Query(filters=(Filter("none", "is", "1"),)), "", "filter none: there is no such column"),
+        (Query(filters=(Filter("reward", "is", "x"),)), "", "'x' is not a number"),
+        (Query(filters=(Filter("reward", "near", "1"),)), "", "near is none of is, is not"),  # type: ignore[arg-type]
+        (Query(sort="none"), "", "sort none: there is no such column"),
+        (Query("x"), "", "no column that a search looks at"),
+        (Query(), "s3", "is no place in this list"),
+        (Query(sort="reward"), "r3.0", "is no place in this list"),
+        (Query(), "../x", "is no place in this list"),
+        (
+            Query(filters=(Filter("reward", "contains", "1" * 2000),)),
+            "",
+            "at most 1,000 characters",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(
+    values: Path, query: Query, token: str, rule: str
+) -> None:
+    with pytest.raises(GristmillError, match=rule):
+        open_table(values).find(query, token)
+
+
+def test_unknown_folders_tables_and_sizes_of_pages_are_refused(
+    values: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(GristmillError, match="not an artifact"):
+        tables_of(tmp_path)
+    with pytest.raises(GristmillError, match="has no table x: it has values"):
+        open_table(values, name="x")
+    with pytest.raises(GristmillError, match="nothing/here is no asset"):
+        open_table(values, kind="nothing/here")
+    with pytest.raises(GristmillError, match="a page has"):
+        open_table(values).rows(-1, 5)
+
+
+def test_a_damaged_file_names_itself(values: Path) -> None:
+    path = values / "values-00001.npy"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(GristmillError, match=r"values-00001\.npy"):
+        open_table(values)
+
+
+def test_a_row_that_cannot_be_drawn_says_so_with_its_file(tmp_path: Path) -> None:
+    folder = tmp_path / "games"
+    folder.mkdir()
+    (folder / "valid_games.jsonl").write_text(
+        '{"game_id": "x"}\n{"game_id": "y", "moves": ["aXbY"]}\n'
+    )
+    plain, damaged = open_table(folder).rows(0, 2)
+    assert len(plain.pictures()) == 1
+    with pytest.raises(GristmillError, match=r"valid_games\.jsonl:2: cannot be shown"):
+        damaged.pictures()
+
+
+@pytest.mark.slow
+def test_every_published_artifact_has_rows_with_pictures_and_origins(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    data = sample_root.data
+    shown: dict[str, set[str]] = {}
+    for place in {found.folder for found in artifacts(data)}:
+        for name in tables_of(place):
+            table = open_table(place, name=name, keep=tmp_path / "keep")
+            row = table.rows(0, 1)[0]
+            assert not row.error
+            assert list(row.cells) == [column.name for column in table.columns]
+            assert row.raw.file.is_file()
+            assert row.raw.text
+            has = {"picture"} if row.pictures() else set()
+            has |= {"tokens"} if row.tokens() else set()
+            has |= {"origin"} if row.origin() else set()
+            shown.setdefault(table.kind, set()).update(has)
+            assert table.find(Query(), most=2).rows[0].cells == row.cells
+    pictures = {asset for asset, has in shown.items() if "picture" in has}
+    assert pictures == {
+        *("macroxue/pack", "macroxue/pool", "synth/harmony", "synth/kd_shards"),
+        *("synth_smoke/kd_shards", "chess/valid_games", "chess/game_dataset"),
+        *("chess/splice_cache", "chess/splice_dataset", "reasoning/alignment"),
+        *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+    }
+    assert {asset for asset, has in shown.items() if "tokens" in has} > {
+        *("synth/harmony", "synth/kd_shards", "reasoning/gpt2_shards", "reasoning/alignment"),
+    }
+    assert all("origin" in has for has in shown.values())
+    known = {kind.asset for each in catalogs() for kind in each.kinds}
+    assert set(shown) == {*known, "tokenizers/gpt2", "tokenizers/o200k_harmony"}
+
+
+@pytest.mark.slow
+def test_a_search_finds_players_texts_ids_and_labels(sample_root: SampleRoot) -> None:
+    searches = {
+        ("chess/validated/elite_2024-01", "games", "vienna game"): "headers.Opening",
+        ("chess/raw/elite/2024-01", None, "höhle"): "White",
+        ("chess/dataset/elite_2024-01_game", "val", "e2e4 c7c5"): "moves",
+        ("synth_harmony", "01", "memorization_3_1"): "synth_id",
+        ("megatron/synth_kd_v1", "train/00", "language"): "text",
+        ("reasoning/raw", "gsm8k__train", "TOMÁS"): "question",
+        ("reasoning/tokenized/gpt2", "gsm8k__train", "tickets"): "text",
+        ("reasoning/alignment", "gsm8k__train", "step 2"): "step_labels",
+        ("puzzles/arc-sample", "train/all", "count"): "identifier",
+        ("tokenizer", "gpt2", "hello"): "text",
+    }
+    for (place, name, text), column in searches.items():
+        rows = open_table(sample_root.data / place, name=name).find(Query(text)).rows
+        assert rows, place
+        for row in rows:
+            cells = [str(cell).lower() for cell in row.cells.values()]
+            assert any(text.lower() in cell for cell in cells)
+        assert any(text.lower() in str(row.cells[column]).lower() for row in rows), place
+
+
+@pytest.mark.slow
+def test_opening_and_reading_writes_nothing_beside_the_artifacts(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    place = sample_root.data / "chess/validated/elite_2024-01"
+    before = sorted((path, path.stat().st_mtime_ns) for path in place.rglob("*"))
+    open_table(place, keep=tmp_path / "keep").find(Query("sought"))
+    assert sorted((path, path.stat().st_mtime_ns) for path in place.rglob("*")) == before
+    assert list((tmp_path / "keep").iterdir())
+
+
+@pytest.mark.slow
+def test_a_file_that_differs_from_its_record_is_refused(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    places = {
+        "chess/validated/elite_2024-01": "valid_games.jsonl",
+        "macroxue/packs/sample_d6": "steps.npy",
+        "puzzles/maze-sample": "train/all__inputs.npy",
+        "synth_harmony": "synth_harmony_shard_00.parquet",
+        "megatron/synth_kd_v1": "train/shard_00_tokens.bin",
+    }
+    for place, name in places.items():
+        folder = tmp_path / place
+        shutil.copytree(sample_root.data / place, folder)
+        with (folder / name).open("ab") as file:
+            file.write(b"\n\n\n\n")
+        with pytest.raises(GristmillError, match=f"{Path(name).name}.* were recorded"):
+            open_table(folder, name=tables_of(folder)[0])

@@ -1,0 +1,250 @@
+"""The site of docs/: what its navigation holds, and the site that MkDocs makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from assets.groups import GROUPS
+from bench.servers import plain_environment
+from commands.serving import docs_pages
+from commands.serving.docs_site import PACKAGES, navigation
+from gristmill.browse.web.local_requests import LocalRequests
+from tests.architecture.test_public_names import PUBLIC
+from tests.e2e.browser import opened
+from tests.free_port import free_port
+from tests.paths import CHECKOUT
+
+DOCS = CHECKOUT / "docs"
+ARTICLE = re.compile(r"<article.*?>(.*?)</article>", re.DOTALL)
+SHOWN = re.compile(r"<(li|tr|td|th|pre|h[1-6]|ul|ol|blockquote|img|em|strong|code)\b")
+LINK = re.compile(r'<a\b[^>]* href="([^"]*)"')
+ASKED_FOR = re.compile(r'<(?:link|script|img|source|iframe)\b[^>]* (?:href|src)="([^"]*)"')
+HEADING = re.compile(r'<h[1-6] id="([^"]*)"')
+ANCHOR = re.compile(r' (?:id|name)="?([^"> ]+)')
+
+
+def listed(docs: Path) -> list[str]:
+    """The pages of the navigation."""
+    index, *sections = navigation(docs)
+    pages = [page for section in sections for held in section.values() for page in held]
+    return [*map(str, index.values()), *(place for page in pages for place in page.values())]  # type: ignore[union-attr]
+
+
+def missing(docs: Path) -> list[str]:
+    """The pages that no section of docs/README.md lists, as `- [Title](page.md): sentence`."""
+    found = {str(file.relative_to(docs)) for file in docs.rglob("*.md")}
+    return sorted(found - set(listed(docs)))
+
+
+# --- the navigation ----------------------------------------------------------
+
+
+def test_every_page_is_in_a_section_of_the_index_once() -> None:
+    assert missing(DOCS) == [], "list them in docs/README.md"
+    pages = listed(DOCS)
+    assert len(pages) == len(set(pages)) > 25
+    assert all((DOCS / page).is_file() for page in pages)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    (tmp_path / "first-hour").mkdir()
+    text = "# Docs\n\n- [No](no.md)\n\n## Chess\n\n- [Games](games.md): of chess\n\n## SYNTH\n"
+    (tmp_path / "README.md").write_text(text)
+    for name in ("games.md", "other.md", "first-hour/chess.md"):
+        (tmp_path / name).write_text("# A\n")
+    return tmp_path
+
+
+def test_a_page_that_the_index_does_not_list_is_found(docs: Path) -> None:
+    assert missing(docs) == ["other.md"]
+
+
+def test_a_section_begins_with_its_first_hour(docs: Path) -> None:
+    expected = [
+        {"Gristmill": "README.md"},
+        {"Chess": [{"The first hour": "first-hour/chess.md"}, {"Games": "games.md"}]},
+        {"SYNTH": []},
+    ]
+    assert navigation(docs) == expected
+    index = docs / "README.md"
+    listing = "\n\n- [The first hour](first-hour/chess.md): of chess\n- [Games]"
+    index.write_text(index.read_text().replace("\n\n- [Games]", listing))
+    assert navigation(docs) == expected
+
+
+def test_the_api_has_every_package_with_public_names() -> None:
+    assert set(PUBLIC) <= set(PACKAGES)
+
+
+# --- the site ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", folder],
+        cwd=CHECKOUT,
+        env={**plain_environment(), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return folder
+
+
+def text_of(html: Path) -> str:
+    return html.read_text("utf-8")
+
+
+def html_of(site: Path, page: str) -> Path:
+    return site / page.replace("README", "index").replace(".md", ".html")
+
+
+def shown_in(html: str) -> Counter[str]:
+    """How often each kind of element is in a page, and each anchor of a heading."""
+    return Counter([*SHOWN.findall(html), *HEADING.findall(html)])
+
+
+def dead_links(site: Path) -> list[tuple[str, str]]:
+    """The links between pages that lead to no file, or to no place in it."""
+    anchors: dict[Path, set[str]] = {}
+    dead = []
+    for file in site.rglob("*.html"):
+        for link in LINK.findall(text_of(file)):
+            place, _, anchor = unquote(link).partition("#")
+            if "://" in place or file.name == "404.html":
+                continue
+            target = (file.parent / place).resolve() if place else file
+            target = target / "index.html" if target.is_dir() else target
+            if target.is_file() and target not in anchors:
+                anchors[target] = set(ANCHOR.findall(text_of(target)))
+            if not target.is_file() or (anchor and anchor not in anchors[target]):
+                dead.append((file.name, link))
+    return dead
+
+
+@pytest.mark.slow
+def test_every_link_of_the_site_leads_to_a_place_in_it(site: Path) -> None:
+    assert dead_links(site) == []
+    page = site / "scale.html"
+    page.with_name("copy.html").write_text('<a href="none.html">a</a> <a href="scale.html#none">b')
+    assert dead_links(site) == [("copy.html", "none.html"), ("copy.html", "scale.html#none")]
+    page.with_name("copy.html").unlink()
+
+
+@pytest.mark.slow
+def test_no_page_asks_another_host_for_anything(site: Path) -> None:
+    asked = {link for file in site.rglob("*.html") for link in ASKED_FOR.findall(text_of(file))}
+    assert len(asked) > 20
+    assert [link for link in asked if "//" in link] == []
+    styles = " ".join(text_of(file) for file in site.rglob("*.css"))
+    assert re.findall(r"url\((?!['\"]?data:)|@import", styles) == []
+
+
+@pytest.mark.slow
+def test_the_site_shows_what_a_page_shows_by_itself(site: Path) -> None:
+    """Two readers of Markdown take the same lists, tables, blocks and anchors from it."""
+    other = {}
+    for page in listed(DOCS):
+        alone = shown_in(docs_pages.rendered((DOCS / page).read_text()))
+        found = ARTICLE.search(text_of(html_of(site, page)))
+        assert found is not None, page
+        on_site = shown_in(found[1])
+        if alone != on_site:
+            other[page] = (alone - on_site, on_site - alone)
+    assert other == {}
+
+
+@pytest.mark.slow
+def test_the_api_shows_every_public_name_with_what_it_says(site: Path) -> None:
+    unseen = [
+        f"{package}.{name}"
+        for package, names in PUBLIC.items()
+        for name in names
+        if f'id="{package}.{name}"' not in text_of(site / f"api/{package}.html")
+    ]
+    assert unseen == []
+    text = text_of(site / "api/gristmill.macroxue.html")
+    assert "A memory-mapped pack or pool" in text
+    assert "<b><code>pack</code></b>" in text
+
+
+@pytest.mark.slow
+def test_pages_of_assets_lead_into_the_site(site: Path) -> None:
+    for group in GROUPS.values():
+        scope = {"type": "http", "method": "GET", "headers": []}
+        answer = asyncio.run(docs_pages.answer(DOCS, site, group.page, scope))
+        place = (Path(group.page).parent / answer.headers["location"]).as_posix()
+        assert (answer.status_code, (site / place).is_file()) == (307, True)
+
+
+@pytest.fixture
+def application(site: Path, monkeypatch: pytest.MonkeyPatch) -> Starlette:
+    monkeypatch.setattr(docs_pages, "SITE", site)
+    routes = [Route(path, docs_pages.page) for path in ("/docs", "/docs/{path:path}")]
+    return Starlette(routes=routes, middleware=[Middleware(LocalRequests)])
+
+
+@pytest.mark.slow
+def test_another_host_or_origin_sees_nothing_of_the_site(application: Starlette) -> None:
+    client = TestClient(application, base_url="http://127.0.0.1:3000")
+    assert client.get("/docs/search/search_index.json").status_code == 200
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}):
+        refused = client.get("/docs/search/search_index.json", headers=headers)
+        assert refused.status_code in (400, 403)
+        assert "Gristmill" not in refused.text
+
+
+@pytest.fixture
+def address(application: Starlette) -> Iterator[str]:
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield f"http://127.0.0.1:{port}/docs/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_person_finds_a_name_by_searching_in_a_browser(address: str, width: int) -> None:
+    with opened(width) as context:
+        context.set_default_timeout(30_000)
+        page: Any = context.new_page()
+        asked: list[str] = []
+        complaints: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto(f"{address}macroxue.md#pools")
+        assert page.url == f"{address}macroxue.html#pools"
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        if width < 500:
+            page.locator("label[for=__search]:visible").first.click()
+        else:
+            page.locator("[data-md-component=search-query]").click()
+        page.keyboard.type("StepDataset")
+        page.locator(".md-search-result__link[href*='macroxue.StepDataset']").click()
+        page.get_by_text("A memory-mapped pack or pool").wait_for()
+        assert "/api/gristmill.macroxue.html" in page.url
+    assert complaints == []
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []

@@ -1,0 +1,211 @@
+"""Files of corpora: what is refused, and the recipes of `docs/corpora.md`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.config import CorpusConfig
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.laws.normalized import normalized_laws
+from gristmill.reasoning.raw import drops
+from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+from tests.paths import CHECKOUT
+
+PAGE = (CHECKOUT / "docs/corpora.md").read_text()
+RECIPE = re.compile(
+    r"`(\w+)/corpus\.toml`[^\n]*\n\n```toml\n(.*?)```.*?```json\n(.*?)```.*?```json\n(.*?)```", re.S
+)
+HEAD = 'schema = 1\nname = "mine"\n'
+PLAIN = HEAD + 'question = "q"\nanswer = "a"\n'
+
+
+def test_the_recipes_of_the_page_make_the_records_that_it_shows(tmp_path: Path) -> None:
+    recipes = RECIPE.findall(PAGE)
+    assert len(recipes) == 7
+    for name, recipe, row, record in recipes:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "corpus.toml").write_text(recipe)
+        (folder / "train.jsonl").write_text(row)
+        out = tmp_path / f"{name}_out"
+        table = drops.corpus_of(folder).table
+        made = normalize(folder, out, CorpusConfig(corpus=table), split="train")
+        assert (made.records, made.rejected) == (1, 0)
+        line = (out / name / "train.jsonl").read_text()
+        assert line == json.dumps(json.loads(record), ensure_ascii=False) + "\n", name
+        assert list(normalized_laws(out, f"{name}__train", table=table)) == []
+
+
+def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
+    folder = CHECKOUT / "gristmill/reasoning/corpora"
+    assert (folder / "gsm8k.toml").read_text() in PAGE
+    for name in CORPORA:
+        assert name == "gsm8k" or f"(../gristmill/reasoning/corpora/{name}.toml)" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('name = "mine"\nquestion = "q"\n', "schema = 1 is missing"),
+        ('schema = 1\nname = "other"\nquestion = "q"', 'must be "mine", as the folder is named'),
+        (HEAD, 'question is missing: write question = "name of its column"'),
+        (HEAD + 'qustion = "q"', 'unknown key "qustion".*question'),
+        (PLAIN + "when_made = 2026-01-01", "no text, number, truth value, list or table"),
+        (PLAIN + 'keep = [{ column = "n", at_least = nan }]', "no text, number, truth value"),
+        (PLAIN + "extras = [1]", r"extras = \[1\]: must be a list of texts"),
+        (PLAIN + 'extras = ["answer"]', 'extras: "answer" has a meaning of its own'),
+        (PLAIN + 'extras = ["source"]\nsource = "s"', r"put question, .* below \[\[form\]\]"),
+        (PLAIN + 'extras = ["x", "x"]', "each once"),
+        (PLAIN + 'evidence = ["x"]', 'evidence: "x" is none of `extras`'),
+        (PLAIN + 'files = { test_sft = "*" }', "files.test_sft: must be lower-case letters"),
+        (PLAIN + "files = { train = 1 }", "files.train: must be a glob"),
+        (PLAIN + 'files = { train = "*" }\nsplit = { test = 0.1 }', "leave `split` or `files` out"),
+        (PLAIN + "split = { test = 0.7, validation = 0.7 }", "more than 1 together"),
+        (PLAIN + "split = { test = 1.2 }", "split.test = 1.2: must be a number from 0 to 1"),
+        (PLAIN + "sample = { seed = 3 }", "sample: has neither share nor cap"),
+        (PLAIN + "sample = { cap = 0 }", "sample.cap = 0: must be a whole number from 1"),
+        (PLAIN + "sample = { cap = true }", "sample.cap = true: must be a whole number from 1"),
+        (PLAIN + 'steps = { "H:" = "hypothesis" }', "must be one capitalised word but Step"),
+        (PLAIN + 'steps = { "H:" = "Step" }', "must be one capitalised word but Step"),
+        (PLAIN + "licence = { trian = true }", 'licence: unknown key "trian".*train'),
+        (PLAIN + 'licence = { train = "no" }', 'licence.train = "no": must be true or false'),
+        (PLAIN + 'texts = "{t}"', "leave question, answer and cot out"),
+        (PLAIN + 'python = "os"', 'python = "os": known: trip'),
+        (HEAD + 'question = { template = "{q" }', "question: "),
+        (HEAD + 'question = { colum = "q" }', "question: has none of the keys"),
+        (HEAD + "question = 3", "question: must be the name of a column"),
+        (PLAIN + 'keep = ["x"]', "keep: a rule is a table"),
+        (PLAIN + "form = []", "must be a list of tables"),
+        (HEAD + '[[form]]\ntexts = "{t}"', 'form 1: unknown key "texts"'),
+        (HEAD + '[[form]]\nquestion = "q"\nparts = 1', "form 1: parts: must be a table"),
+        (HEAD + 'question = "q"\ngroup = { by = "k" }\ncot = "s"', "group: lacks order"),
+        (HEAD + 'question = "' + "a." * 20 + 'a"', "more than 16 steps"),
+        (PLAIN + "x = " + "[" * 40 + "]" * 40, "nested|levels"),
+        (PLAIN + "#" * (256 << 10), "bytes"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_key_and_the_rule(
+    tmp_path: Path, text: str, rule: str
+) -> None:
+    path = tmp_path / "corpus.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=rule) as raised:
+        read_corpus_file(path, "mine")
+    assert str(raised.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "origins", "My_Math", "a__b", "_a", "a" * 41])
+def test_a_name_of_another_corpus_or_with_other_letters_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "corpus.toml"
+    path.write_text(f'schema = 1\nname = "{name}"\nquestion = "q"\n')
+    with pytest.raises(
+        BadInput, match=r"is the name of a built-in corpus|a folder beside|lower-case letters"
+    ):
+        read_corpus_file(path, name)
+
+
+def test_an_extra_may_have_the_name_of_a_key_of_the_file_below_a_form(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.toml"
+    path.write_text(HEAD + 'extras = ["source"]\n[[form]]\nquestion = "q"\nsource = "s"\n')
+    corpus = read_corpus_file(path, "mine")
+    assert corpus.extra_columns == ("source",) and corpus.forms[0].values["source"] == "s"
+
+
+def test_a_data_file_is_in_one_split_or_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    for name in ("SFT/math/a.jsonl", "SFT/code/a.jsonl", "Dev-1.jsonl"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}\n" + name)
+    files = 'files = { train = "SFT/math/*", dev = "dev-?.jsonl" }\n'
+    (folder / "corpus.toml").write_text(PLAIN + files)
+    with pytest.raises(BadInput, match=r"code/a\.jsonl: is in no split of `files` in corpus\.toml"):
+        drops.account(folder)
+    (folder / "corpus.toml").write_text(PLAIN + files + 'leave = ["SFT/code/*"]\n')
+    account = drops.account(folder)
+    assert account.taken == {"train": ["SFT/math/a.jsonl"], "dev": ["Dev-1.jsonl"]}
+    assert list(account.left_out) == ["SFT/code/a.jsonl"]
+    (folder / "corpus.toml").write_text(PLAIN + 'files = { train = "*", dev = "dev*" }\n')
+    with pytest.raises(BadInput, match="is in the splits train and dev"):
+        drops.account(folder)
+
+
+VALUES: tuple[Any, ...] = (
+    *("a", "b.c", "d.0", "e"),
+    {"column": "a", "before": "x"},
+    {"column": "a", "after_line": "#"},
+    {"column": "e", "between": ["<", ">"], "which": "last"},
+    {"template": "{a} and {b.c}\n{e}"},
+    {"join": "d", "by": " ", "item": "{letter}) {text}"},
+    {"choice": "n", "of": "d", "as": "both"},
+    {"column": "n", "map": {"1": "one"}, "else": "many"},
+    {"think": "e"},
+    {"first": ["e", "a"]},
+    {"constant": "k"},
+)
+
+
+def _row(chance: Random) -> dict[str, Any]:
+    texts = ("", " ", "x", "one\n# two", "<think>t</think>u", "<v>", "été\r\n", None, 7, True, [])
+    row: dict[str, Any] = {
+        "a": chance.choice(texts),
+        "b": chance.choice(({"c": chance.choice(texts)}, None, "text")),
+        "d": chance.choice((["p", "q"], [], None, ["A) p", 2])),
+        "e": chance.choice(texts),
+        "n": chance.choice((0, 1, "B", "q", None, 9)),
+    }
+    return {name: value for name, value in row.items() if chance.random() < 0.9}
+
+
+def _recipe(chance: Random) -> dict[str, Any]:
+    table: dict[str, Any] = {"schema": 1, "name": "mine", "files": {"train": "*"}}
+    table |= {role: chance.choice(VALUES) for role in ("question", "answer", "cot")}
+    if chance.random() < 0.5:
+        table |= {"extras": ["more"], "more": chance.choice(VALUES)}
+    rules: Mapping[str, Any] = {
+        "keep": [{"column": "n", "not_in": ["B"]}, {"column": "a", "chars": [0, 5]}],
+        "dedup": ["question"],
+        "sample": {"share": 0.7, "cap": 9},
+        "when": ["a"],
+    }
+    return table | {name: rule for name, rule in rules.items() if chance.random() < 0.3}
+
+
+@pytest.mark.slow
+def test_counters_of_random_recipes_add_up_and_bytes_are_those_of_the_first_build(
+    tmp_path: Path,
+) -> None:
+    chance, built = Random(33), 0
+    for number in range(1000):
+        folder = tmp_path / str(number) / "mine"
+        folder.mkdir(parents=True)
+        rows = [_row(chance) for _ in range(chance.randrange(1, 30))]
+        (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        config = CorpusConfig(corpus=json.dumps(_recipe(chance)), bad_rows=1000)
+        made = []
+        for out in (folder.parent / "1", folder.parent / "2"):
+            try:
+                made.append(normalize(folder, out, config, split="train"))
+            except BadInput:
+                break
+        if len(made) < 2:
+            assert not made
+            continue
+        built += 1
+        first, second = made
+        assert first == second
+        left = first.rejected_by | first.left_out_by
+        assert first.records + sum(left.values()) == first.raw_rows == len(rows)
+        laws = normalized_laws(folder.parent / "1", "mine__train", table=config.corpus)
+        assert list(laws) == []
+    assert built > 500
