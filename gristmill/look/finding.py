@@ -124,19 +124,26 @@ def write(found: Look) -> Path:
     are, or the folder has a recipe.
     """
     place = found.reading.root / CORPUS
-    if found.takers:
-        inbox = found.takers[0].inbox
-        raise GristmillError(f"{place}: is not written: {inbox} reads the files as they are")
-    if not found.proposal.text:
-        raise GristmillError(f"{place}: is not written: no recipe reads what was found")
-    if not found.proposal.good:
-        raise GristmillError(f"{place}: is not written: the recipe reads no row that was looked at")
+    taken = GristmillError(f"{place}: is there already: move it away first")
+    if place.exists():
+        raise taken
+    if reason := _unwritten(found):
+        raise GristmillError(f"{place}: is not written: {reason}")
     try:
         with place.open("x", encoding="utf-8") as file:
             file.write(found.proposal.text)
     except FileExistsError as error:
-        raise GristmillError(f"{place}: is there already: move it away first") from error
+        raise taken from error
     return place
+
+
+def _unwritten(found: Look) -> str:
+    """Why no recipe is written, empty where one is."""
+    if found.takers:
+        return f"{found.takers[0].inbox} reads the files as they are"
+    if not found.proposal.text:
+        return "no recipe reads what was found"
+    return "" if found.proposal.good else "the recipe reads no row that was looked at"
 
 
 def _parts(files: Sequence[FileLook]) -> list[Part]:
