@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.markup import escape
@@ -20,9 +21,13 @@ from gristmill.inbox.account import Account
 from gristmill.inbox.copying import Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
 from gristmill.inbox.staging import Tools
+from gristmill.look.finding import OWN, look
+from gristmill.look.report import lines
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import stamp_of
 from gristmill.publish import atomic_fs
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.drops import CORPUS
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
@@ -33,23 +38,31 @@ _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 @click.command(cls=CheckoutCommand)
 @click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
 @click.option(
-    "--family", required=True, type=click.Choice(sorted(_INBOXES)), help="The inbox below drops/."
+    "--family",
+    type=click.Choice(sorted(_INBOXES)),
+    help="The inbox below drops/. Without it PATH is looked at, and nothing is copied.",
 )
 @click.option("--name", help="Key of the drop; the name of PATH by default.")
 @click.option("--replace", is_flag=True, help="Replace a drop that has other contents.")
-def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
+def drop(path: Path, family: str | None, name: str | None, replace: bool) -> None:
     """Copy PATH, a folder or a file, into an inbox, so that the drop is taken whole.
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
     interrupted goes on where it stopped when the command is run again. A drop that is there with
     the same contents is left alone; one with others needs --replace. The last line is the state
-    that the drop is in now; status 1 if it is refused, and the copy stays.
+    that the drop is in now; status 1 if it is refused, and the copy stays. Of a folder that is no
+    known corpus and has no recipe, the command says what `gristmill look` says, with status 1.
     """
-    lake, inbox = Lake(), _INBOXES[family]
+    lake = Lake()
+    if family is None:
+        _look(path, lake.rules(OWN)[0], name, "name the inbox with --family", 2)
+    inbox = _INBOXES[family]
     links, _, wrong = lake.rules(family)
     if wrong:
         raise GristmillError(wrong)
     place = _place(lake, inbox, path, name, links)
+    if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
+        _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
     try:
         copied = _copy(path, place, links, replace)
     except OSError as error:
@@ -63,6 +76,14 @@ def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
     _say_state(lake, inbox, place)
+
+
+def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
+    """Print what is in a folder or a file, and end the command with a status."""
+    for line in lines(look(path, links, name=name)):
+        say(escape(line))
+    say(f"[red]nothing is copied[/]: {reason}")
+    raise SystemExit(status)
 
 
 def _keep_sums(lake: Lake, copied: Copied) -> None:

@@ -26,7 +26,7 @@ FAILURES = {
     "gone": FileNotFoundError(2, "No such file or directory", "drops/x"),
 }
 COMMANDS = {
-    "Begin": ["samples", "tokenizers", "drop", "fetch"],
+    "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
     "Build": ["materialize", "ui", "build", "parts"],
     "Look": ["ls", "show", "browse", "trace", "audit"],
     "Check": ["verify", "doctor", "metrics"],

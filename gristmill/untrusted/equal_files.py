@@ -15,7 +15,8 @@ from gristmill.contract import BadInput, os_reason
 from gristmill.hashing import sha256_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
-_END: Final = 1 << 16
+END: Final = 1 << 16
+"""Bytes of the head and of the tail by which files are compared first."""
 _LEAST: Final = 1 << 14
 _MOST: Final = 1 << 30
 
@@ -42,14 +43,14 @@ def refuse_equal(
         if not size or len(names) < 2:
             continue
         # A file that is opened costs something, however short it is.
-        left -= len(names) * max(min(size, 2 * _END), _LEAST)
+        left -= len(names) * max(min(size, 2 * END), _LEAST)
         if left < 0:
             return
-        for same in _alike(drop, names, links, partial(_ends, size)):
+        for same in alike(drop, names, links, partial(ends, size)):
             pair = same
-            if size > 2 * _END:
+            if size > 2 * END:
                 left -= size * len(same)
-                pair = next(_alike(drop, same, links, _whole), []) if left >= 0 else []
+                pair = next(alike(drop, same, links, _whole), []) if left >= 0 else []
             if pair:
                 raise BadInput(drop / pair[1], equal_rule(pair[0]))
 
@@ -59,10 +60,10 @@ def equal_rule(other: str) -> str:
     return f"has the bytes of {other}: its records would count twice: take one of them out"
 
 
-def _alike(
+def alike(
     drop: Path, names: Sequence[str], links: LinkRule, digest: Callable[[Path, LinkRule, Path], str]
 ) -> Iterator[list[str]]:
-    """The names of files whose digest is equal, two at least."""
+    """Yield the names of files whose digest is equal, two at least. Raises BadInput as above."""
     found: dict[str, list[str]] = {}
     for name in names:
         try:
@@ -74,11 +75,12 @@ def _alike(
     return (same for same in found.values() if len(same) > 1)
 
 
-def _ends(size: int, path: Path, links: LinkRule, root: Path) -> str:
+def ends(size: int, path: Path, links: LinkRule, root: Path) -> str:
+    """The digest of the head and the tail of a file. size: its bytes. Raises as `open_file`."""
     with open_file(path, root=root, links=links, buffering=0) as file:
-        octets = file.read(_END)
-        file.seek(max(size - _END, len(octets)))
-        return hashlib.sha256(octets + file.read(_END)).hexdigest()
+        octets = file.read(END)
+        file.seek(max(size - END, len(octets)))
+        return hashlib.sha256(octets + file.read(END)).hexdigest()
 
 
 def _whole(path: Path, links: LinkRule, root: Path) -> str:

@@ -13,6 +13,7 @@ LIBRARY = CHECKOUT / "gristmill"
 READS_DROPS = [
     *sorted(LIBRARY.glob("*/raw/*.py")),
     *sorted(LIBRARY.glob("inbox/*.py")),
+    *sorted(LIBRARY.glob("look/*.py")),
     LIBRARY / "provenance/raw_inputs.py",
 ]
 """The modules that see files of drops, of every family there is and will be."""
@@ -30,6 +31,7 @@ OWN_FILES = {
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock and the list that this process writes",
     "inbox/staging.py": "the copy that this process writes",
+    "look/finding.py": "the recipe that it writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",
 }
 """Modules that also open files which are not of a drop, and which files these are."""

@@ -82,7 +82,7 @@ def test_the_same_again_changes_nothing_and_other_contents_need_replace(data, ga
         (["--family", "macroxue", "--name", ".d6"], "may hold only ASCII letters"),
         (["--family", "puzzles", "--name", "recipes"], "is a folder of its own in drops/puzzles/"),
         (["--family", "nowhere"], "is not one of"),
-        ([], "Missing option '--family'"),
+        ([], "name the inbox with --family"),
     ],
 )
 def test_a_wrong_command_line_is_refused_at_once(data, games, words, reason):
@@ -267,3 +267,22 @@ def test_the_last_line_is_the_state_of_the_drop(data, games, tmp_path):
     (data / "drops/macroxue/other/SHA256SUMS").unlink()
     result = run(str(games), "--family", "macroxue", "--name", "other")
     assert (result.exit_code, "arriving: " in result.output) == (0, True)
+
+
+def test_an_unknown_folder_is_looked_at_and_not_copied(data, tmp_path):
+    folder = tmp_path / "my_math"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text('{"problem": "How many are there?", "solution": "2"}\n')
+    for status, words in ((1, ("--family", "reasoning")), (2, ())):
+        result = run(str(folder), *words)
+        assert result.exit_code == status
+        assert "guess: qa: question = problem, answer = solution" in result.output
+        assert "gristmill look --write" in result.output
+        assert "nothing is copied" in result.output
+    assert not (data / "drops/reasoning/my_math").exists()
+
+
+def test_without_a_family_the_one_that_reads_the_files_is_named(data, games):
+    result = run(str(games))
+    assert result.exit_code == 2
+    assert f"`gristmill drop --family macroxue {games}`" in " ".join(result.output.split())

@@ -1,0 +1,171 @@
+"""The columns of rows: types, shares of empty values, lengths, examples.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
+TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
+MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
+
+ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
+TEXT_KEYS: Final = ("content", "value", "text", "message")
+_SPEAKERS: Final = {
+    *("user", "human", "prompter", "client", "customer", "system", "developer", "tool"),
+    *("assistant", "gpt", "bot", "model", "chatgpt", "ai", "function", "observation"),
+}
+_MOST_COLUMNS: Final = 500
+_MOST_VALUES: Final = 20
+_EXAMPLE: Final = 60
+_DEPTH: Final = 2
+_CELLS: Final = 16
+_OF_CELLS: Final = "0123456789.# SGo"
+
+
+@dataclass
+class Column:
+    """One column, or one place `a.b` in a column of objects.
+
+    filled: rows in which it is not null, an empty text, list or object.
+    kinds: how often each type was there.
+    chars: of its texts together, of a list those of its items.
+    values: how often each short value was there, at most 20 of them.
+    example: one value, cut.
+    cells: rows whose text has the cells of a board or maze alone.
+    is_written: rows whose text is a list or an object in Python's or JSON's notation.
+    """
+
+    name: str
+    filled: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    chars: int = 0
+    values: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+    cells: int = 0
+    is_written: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The type that most of its values have."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
+
+    @property
+    def mean(self) -> float:
+        """Characters of a value that is not empty."""
+        return self.chars / max(self.filled, 1)
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether its texts hold the cells of boards or mazes."""
+        return bool(self.filled) and self.cells == self.filled
+
+    def add(self, value: Any) -> None:
+        """Count a value."""
+        if (kind := kind_of(value)) == EMPTY:
+            return
+        self.filled += 1
+        self.kinds[kind] += 1
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
+        self.cells += kind == TEXT and len(said) >= _CELLS and not said.strip(_OF_CELLS)
+        self.example = self.example or said[:_EXAMPLE]
+        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
+            self.is_written += 1
+        if len(said) <= _EXAMPLE and (said in self.values or len(self.values) < _MOST_VALUES):
+            self.values[said] += 1
+
+
+@dataclass
+class Columns:
+    """The columns of some rows.
+
+    rows: that were counted. by_name: places in objects included, in the order of the rows.
+    """
+
+    rows: int = 0
+    by_name: dict[str, Column] = field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a row."""
+        self.rows += 1
+        for name, value in _places(row):
+            if name not in self.by_name:
+                if len(self.by_name) >= _MOST_COLUMNS:
+                    continue
+                self.by_name[name] = Column(name)
+            self.by_name[name].add(value)
+
+
+def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        yield begin + name, value
+        if isinstance(value, dict) and depth + 1 < _DEPTH:
+            yield from _places(value, f"{begin}{name}.", depth + 1)
+
+
+def kind_of(value: Any) -> str:
+    """The type of a value, in the words of a table."""
+    if value is None or value in ("", [], {}):
+        return EMPTY
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, int | float):
+        return NUMBER
+    if isinstance(value, dict):
+        return OBJECT
+    return _kind_of_list(value) if isinstance(value, list) else LIST
+
+
+def _kind_of_list(value: Sequence[Any]) -> str:
+    if all(isinstance(each, str) for each in value):
+        return TEXTS
+    if all(isinstance(each, bool) for each in value):
+        return TRUTHS
+    if not all(isinstance(each, dict) for each in value):
+        return LIST
+    keys = message_keys(value)
+    return OBJECTS if keys is None else MESSAGES
+
+
+def message_keys(value: object) -> tuple[str, str] | None:
+    """The keys of the speaker and of the text in a list of messages; None: it is no such list."""
+    if not isinstance(value, list) or not value:
+        return None
+    for role in ROLE_KEYS:
+        for text in TEXT_KEYS:
+            if all(
+                isinstance(each, dict)
+                and text in each
+                and str(each.get(role, "")).lower() in _SPEAKERS
+                for each in value
+            ):
+                return role, text
+    return None
+
+
+def joined(parts: Iterable[Columns]) -> Columns:
+    """The columns of the rows of several files together."""
+    made = Columns()
+    for part in parts:
+        made.rows += part.rows
+        for name, column in part.by_name.items():
+            known = made.by_name.setdefault(name, Column(name))
+            known.filled += column.filled
+            known.chars += column.chars
+            known.cells += column.cells
+            known.is_written += column.is_written
+            known.kinds += column.kinds
+            known.example = known.example or column.example
+            for value, count in column.values.items():
+                if value in known.values or len(known.values) < _MOST_VALUES:
+                    known.values[value] += count
+    return made

@@ -1,0 +1,29 @@
+"""`gristmill look`: what is in files, before anything is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gristmill.printable import plain
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--all", "is_all", is_flag=True, help="Read every row; else heads, tails, footers.")
+@click.option("--write", "is_written", is_flag=True, help="Write the recipe into the folder.")
+def look(path: Path, is_all: bool, is_written: bool) -> None:
+    """Say what is in PATH, a folder or a file, before anything is built.
+
+    Files and splits, columns with types, what the columns mean, damage, licence, and the recipe
+    that it proposes or the family that reads the files as they are. It is a guess: look at it.
+    Nothing is built; --write puts the recipe, `corpus.toml`, beside the files.
+    """
+    from gristmill.look import finding, report
+
+    found = finding.look(path, is_all=is_all)
+    for line in report.lines(found):
+        click.echo(line)
+    if is_written:
+        click.echo(plain(f"written: {finding.write(found)}"))

@@ -1,0 +1,131 @@
+"""Which family reads files as they are, by asking each; what others want to be.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import GristmillError
+from gristmill.families import inboxes
+from gristmill.look.columns import LIST, OBJECTS, Columns
+from gristmill.look.reading import Reading
+from gristmill.printable import command
+from gristmill.synth.raw.files import TEXTS
+from gristmill.untrusted.files import LinkRule
+
+_MOST: Final = 3
+
+
+@dataclass(frozen=True)
+class Taker:
+    """An inbox whose family reads the files as they are. path: the drop; lines: its account."""
+
+    inbox: str
+    path: Path
+    lines: Sequence[str]
+
+    @property
+    def command(self) -> str:
+        """What to type."""
+        return command(f"drop --family {self.inbox}", str(self.path))
+
+
+def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]:
+    """The inboxes that take what was looked at, and why each other one does not.
+
+    A folder is asked for as a whole, and its files by the inboxes of files.
+    """
+    files = [*found.others, *(file.name for file in found.files)]
+    taken: list[Taker] = []
+    refused: dict[str, str] = {}
+    for inbox, drop in inboxes().items():
+        if not drop.shape.endings:
+            paths = [found.path] if found.path.is_dir() else []
+        else:
+            fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
+            paths = [found.root / name for name in fitting[:_MOST]]
+        for path in paths:
+            try:
+                account = drop.account(path, links)
+            except (GristmillError, OSError) as error:
+                refused[inbox] = str(error)
+                continue
+            if account.taken:
+                taken.append(Taker(inbox, path, account.lines))
+    return taken, refused
+
+
+def fits(taker: Taker, columns: Columns) -> bool:
+    """Whether the rows are what an inbox takes, whose account looks at names of files alone.
+
+    columns: of the rows; none where they were not read.
+    """
+    names = {*columns.by_name}
+    if not names or taker.inbox not in ("synth", "puzzles"):
+        return True
+    is_task = {"train", "test"} <= names
+    cells = [column for column in columns.by_name.values() if column.is_grid]
+    return {*TEXTS} <= names if taker.inbox == "synth" else is_task or len(cells) >= 2
+
+
+def hints(found: Reading, columns: Columns) -> Iterator[str]:
+    """Yield what files are that no family reads in this form, and the form that one reads."""
+    for is_form, hint in _FORMS:
+        if is_form(found, columns):
+            yield hint
+
+
+def _is_kaggle(found: Reading, columns: Columns) -> bool:
+    return any(re.search(r"_(challenges|solutions)\.json$", file.name) for file in found.files)
+
+
+def _is_sudoku(found: Reading, columns: Columns) -> bool:
+    cells = [c for c in columns.by_name.values() if c.is_grid and 81 <= c.mean < 82]
+    return len(cells) >= 2 and not {"question", "answer", "rating"} <= {*columns.by_name}
+
+
+def _is_grid(found: Reading, columns: Columns) -> bool:
+    by_name = columns.by_name
+    return {"input", "output"} <= {*by_name} and all(
+        by_name[name].kind in (LIST, OBJECTS) for name in ("input", "output")
+    )
+
+
+def _is_game(found: Reading, columns: Columns) -> bool:
+    names = [*found.others, *(file.name for file in found.files)]
+    return any(
+        re.search(r"\.pgn(?:\.zst|\.bz2|\.gz)?$|\.pgn\.zip$", name.lower()) for name in names
+    )
+
+
+def _is_log(found: Reading, columns: Columns) -> bool:
+    return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
+
+
+Fits = Callable[[Reading, Columns], bool]
+_FORMS: Final[Sequence[tuple[Fits, str]]] = (
+    (
+        _is_kaggle,
+        "tasks of ARC in one file: `puzzles` reads one file a task, with its solution, as "
+        "training/<task>.json and evaluation/<task>.json",
+    ),
+    (
+        _is_sudoku,
+        "Sudokus of 81 cells: `puzzles` reads train.csv and test.csv with the columns source, "
+        "question, answer and rating",
+    ),
+    (_is_grid, "grids as lists: `puzzles` reads tasks of ARC, Sudokus and mazes"),
+    (
+        _is_game,
+        "games of chess: `chess` reads one file a month, with the month in its name, as "
+        "games_2024-01.pgn: `gristmill drop FILE --family chess`",
+    ),
+    (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
+)
+"""What tells a form that no family reads, and what to say of it."""

@@ -1,0 +1,228 @@
+"""A look: what is in a folder or a file, what its columns mean, and the recipe that reads it.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import GristmillError
+from gristmill.look.columns import Columns, joined
+from gristmill.look.families import Taker, asked, fits, hints
+from gristmill.look.licences import licence_of
+from gristmill.look.proposal import Part, Proposal, is_readable, name_of, proposal, tried, value_at
+from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
+from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
+from gristmill.look.splits import globs_of, splits_of
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.drops import CORPUS, corpus_of, kind
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+OWN: Final = "reasoning"
+"""The inbox whose drops a recipe reads."""
+_MOST_PARTS: Final = 8
+_SAME: Final = 0.5
+_PAIRS: Final = 64
+
+
+@dataclass
+class Look:
+    """What was found.
+
+    reading: files, damage. splits: files by split. parts: rows with the same columns, and what
+        these mean. columns: of all rows. licence: identifier, and the file that says so.
+    takers: families that read the files as they are. refused: why others do not, by inbox.
+    hints: what else the files are.
+    notes: what to know before it is built. proposal: the recipe. name: of the corpus.
+    """
+
+    reading: Reading
+    name: str
+    splits: Mapping[str, Sequence[str]]
+    parts: Sequence[Part]
+    columns: Columns
+    licence: tuple[str, str]
+    takers: Sequence[Taker]
+    refused: Mapping[str, str]
+    hints: Sequence[str]
+    notes: list[str] = field(default_factory=list)
+    proposal: Proposal = field(default_factory=Proposal)
+
+
+def look(
+    path: Path, links: LinkRule = REFUSE_LINKS, *, is_all: bool = False, name: str | None = None
+) -> Look:
+    """Look at a folder or a file; nothing is written.
+
+    path: any. links: what happens to links; default: they are refused.
+    is_all: whether every row is read; default False: see `reading.read_rows`.
+    name: of the corpus in the recipe; default None: of the folder.
+
+    Raises GristmillError where the folder cannot be read.
+    """
+    path = path.resolve()
+    reading = listed(path, links)
+    taken, refused = asked(reading, links)
+    if is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken):
+        read_rows(reading, links, is_all=is_all)
+    columns = joined(file.columns for file in reading.files)
+    taken = [taker for taker in taken if fits(taker, columns)]
+    parts = _parts(reading.files)
+    unread = _unread(taken, parts, links)
+    taken = [] if unread else taken
+    found = Look(
+        reading,
+        name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
+        splits_of([file.name for file in reading.files]),
+        parts,
+        columns,
+        licence_of(reading.root, reading.others, links),
+        taken,
+        refused,
+        [] if taken else list(hints(reading, columns)),
+    )
+    found.notes += [*unread, *_notes(found)]
+    left = [name for part in parts if not is_readable(part) for name in part.files]
+    if len(left) < len(reading.files):
+        names = [file.name for file in reading.files if file.name not in left]
+        files = globs_of(splits_of(names), left)
+        found.proposal = proposal(found.name, parts, files, found.licence, left)
+    return found
+
+
+def _is_table(reading: Reading) -> bool:
+    """Whether a file is of a format whose files families take by their names."""
+    endings = {(kind(file.name.rpartition("/")[2]) or ("",))[0] for file in reading.files}
+    return bool(endings & {"csv", "tsv", "parquet"})
+
+
+def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
+    """Notes on rows that the corpus of the folder does not read."""
+    notes = []
+    for taker in taken:
+        if taker.inbox != OWN:
+            continue
+        corpus = corpus_of(taker.path, links)
+        for part in parts:
+            rows, good, refused = tried(corpus, [part])
+            if not good:
+                (rule, _), *_ = refused.most_common(1)
+                first = f"{part.files[0]}: the corpus {corpus.name} reads none of {rows:,} rows"
+                notes.append(f"{first}: {rule}")
+    return notes
+
+
+def write(found: Look) -> Path:
+    """Write the recipe into the folder, and return its path.
+
+    Raises GristmillError where there is none, it reads no row, a family reads the files as they
+    are, or the folder has a recipe.
+    """
+    place = found.reading.root / CORPUS
+    taken = GristmillError(f"{place}: is there already: move it away first")
+    if place.exists():
+        raise taken
+    if reason := _unwritten(found):
+        raise GristmillError(f"{place}: is not written: {reason}")
+    try:
+        with place.open("x", encoding="utf-8") as file:
+            file.write(found.proposal.text)
+    except FileExistsError as error:
+        raise taken from error
+    return place
+
+
+def _unwritten(found: Look) -> str:
+    """Why no recipe is written, empty where one is."""
+    if found.takers:
+        return f"{found.takers[0].inbox} reads the files as they are"
+    if not found.proposal.text:
+        return "no recipe reads what was found"
+    return "" if found.proposal.good else "the recipe reads no row that was looked at"
+
+
+def _parts(files: Sequence[FileLook]) -> list[Part]:
+    """The rows by what their columns mean: files with the same columns are guessed together."""
+    by_columns: dict[tuple[str, ...], list[FileLook]] = {}
+    for file in files:
+        if file.columns.rows:
+            names = tuple(sorted(name for name in file.columns.by_name if "." not in name))
+            by_columns.setdefault(names, []).append(file)
+    by_guess: dict[Guess, list[FileLook]] = {}
+    for alike in by_columns.values():
+        said = guess(joined(file.columns for file in alike))
+        by_guess.setdefault(said, []).extend(alike)
+    return [
+        Part(
+            said,
+            [file.name for file in alike],
+            joined(file.columns for file in alike),
+            [row for file in alike for row in file.sample],
+            next((file.names for file in alike if file.is_headerless), ()),
+        )
+        for said, alike in list(by_guess.items())[:_MOST_PARTS]
+    ]
+
+
+def _notes(found: Look) -> list[str]:
+    notes = list(found.reading.notes)
+    if found.reading.path.name in CORPORA and OWN in found.refused:
+        notes.append(f"not read by {OWN}: {found.refused[OWN]}")
+    if len(found.parts) > 1:
+        rest = [f"{part.files[0]} ({len(part.files):,}): {part.guess}" for part in found.parts]
+        notes.append(f"files have other columns: {'; '.join(rest)}")
+    notes += _same_questions(found)
+    for part in found.parts:
+        notes += _part_notes(part)
+    return notes
+
+
+def _part_notes(part: Part) -> list[str]:
+    notes = []
+    for column in part.columns.by_name.values():
+        if column.is_written > column.filled / 2:
+            notes.append(
+                f"{column.name}: lists or objects written as text, which stay texts: convert them"
+            )
+        if column.name.lower() in ("license", "licence"):
+            said = ", ".join(
+                f"{value} ({count:,})" for value, count in column.values.most_common(5)
+            )
+            notes.append(f"rows have a licence of their own, {column.name}: {said}")
+    if part.guess.form in (TREE, STEPWISE, PYTHON, PREFERENCE):
+        notes.append(_CURES[part.guess.form])
+    return notes
+
+
+_CURES: Final = {
+    TREE: "messages of trees, a row each: no recipe reads them; write one row a conversation",
+    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
+    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
+    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
+}
+
+
+def _same_questions(found: Look) -> list[str]:
+    """Notes on files that share most of their questions, as configurations of one dataset do."""
+    samples = {file.name: file.sample for file in found.reading.files}
+    asked: dict[str, set[str]] = {}
+    for part in found.parts:
+        if (name := part.guess.question) is not None:
+            for file in part.files:
+                texts = (value_at(row, name) for row in samples[file])
+                asked[file] = {text for text in texts if isinstance(text, str)}
+    notes = []
+    names = sorted(name for name in asked if asked[name])[:_PAIRS]
+    for name, other in combinations(names, 2):
+        same, least = len(asked[name] & asked[other]), min(len(asked[name]), len(asked[other]))
+        if same >= _SAME * least:
+            notes.append(
+                f"{name} and {other} have the same questions ({same:,} of {least:,}), which would "
+                "count twice, or be in two splits: put one of them into `leave`"
+            )
+    return shortened(notes)

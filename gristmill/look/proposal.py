@@ -1,0 +1,308 @@
+"""The recipe that a look proposes, and what it reads of the rows that were looked at.
+
+Source: `docs/formats/reasoning.md#a-look`, `docs/formats/reasoning.md#corpus-files`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gristmill.look.columns import NUMBER, TEXT, TEXTS, TRUTH, Columns, message_keys
+from gristmill.look.reading import headerless
+from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
+from gristmill.look.splits import literal
+from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus, corpus_of_table
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.forms.reader import Reader, with_columns
+
+Table = dict[str, Any]
+_MARKS: Final = ("The answer is:", "####")
+_CLOSE: Final = "</think>"
+_MOST: Final = 0.8
+_MOST_LEFT: Final = 100
+_NAMED: Final = 3
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows with the same columns, and what these mean.
+
+    files: their names. columns, sample: of their rows.
+    headerless: names of the columns of tables without a header; none where they have one.
+    """
+
+    guess: Guess
+    files: Sequence[str]
+    columns: Columns
+    sample: Sequence[Mapping[str, Any]]
+    headerless: Sequence[str] = ()
+
+
+@dataclass
+class Proposal:
+    """A recipe.
+
+    text: of `corpus.toml`; empty where no recipe reads the rows.
+    rows, good: that were tried, and that gave a record.
+    refused: of the others, how many broke which rule.
+    """
+
+    text: str = ""
+    rows: int = 0
+    good: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def name_of(folder: str) -> str:
+    """The name of a folder as that of a corpus, which no built-in one has."""
+    words = re.findall(r"[a-z0-9]+", folder.lower())
+    made = "_".join(words)[:36].rstrip("_") or "corpus"
+    return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
+
+
+def proposal(
+    name: str,
+    parts: Sequence[Part],
+    files: Mapping[str, Sequence[str]],
+    licence: tuple[str, str],
+    left: Sequence[str] = (),
+) -> Proposal:
+    """The recipe for the parts of a folder.
+
+    name: of the corpus. files: globs of each split.
+    licence: its SPDX identifier and the file that says so; two empty texts where none does.
+    left: data files that no form reads, which the recipe names in `leave`; default none.
+    """
+    forms: list[Table] = []
+    notes: list[str] = []
+    for part in parts:
+        if form := _form(part, notes):
+            forms.append(form)
+    if not forms:
+        return Proposal()
+    head: Table = {"schema": 1, "name": name}
+    if licence[0]:
+        head["licence"] = {"id": licence[0]}
+        notes.append(f"The licence is what {licence[1]} says: read its terms.")
+    else:
+        notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
+    head["files"] = {
+        split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
+    }
+    if columns := next((part.headerless for part in parts if part.headerless), ()):
+        head["headerless"] = headerless(columns, "*.tsv*")
+    if left:
+        head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
+    if len(forms) > 1:
+        _tell_apart(forms, parts)
+    made = Proposal(_toml(head, forms, notes))
+    _tried(made, parts)
+    return made
+
+
+def is_readable(part: Part) -> bool:
+    """Whether a recipe reads the rows."""
+    return bool(_form(part, []))
+
+
+def _form(part: Part, notes: list[str]) -> Table:
+    """The values of a form; empty where no recipe reads the rows."""
+    guess, columns = part.guess, part.columns.by_name
+    if guess.form == PLAIN and guess.question:
+        return {"texts": f"{{{guess.question}}}"}
+    if guess.form == PREFERENCE and guess.question:
+        chosen = next((name for name in columns if name in ("chosen", "preferred")), None)
+        notes.append("The answers that were not preferred are not read.")
+        kind = columns[chosen].kind if chosen else ""
+        return {"question": guess.question, "answer": chosen} if kind == TEXT else {}
+    if guess.form == CHAT and not (guess.question and guess.answer):
+        return _first_turn(part, notes)
+    if not guess.question or not guess.answer:
+        return {}
+    if guess.form == CHAT:
+        notes.append(f"The conversations of {guess.messages} are not read.")
+    return {"question": _asked(guess), **_answered(part, notes)}
+
+
+def _asked(guess: Guess) -> Any:
+    """The question, with its context before it and its choices behind it."""
+    assert guess.question is not None
+    names = [guess.context, guess.question, guess.choices]
+    lines = [f"{{{name}}}" for name in names if name]
+    if len(lines) == 1 or any("{" in name or "}" in name for name in names if name):
+        return guess.question
+    return {"template": "\n\n".join(lines)}
+
+
+def _answered(part: Part, notes: list[str]) -> Table:
+    """The answer and the thought."""
+    guess, columns = part.guess, part.columns.by_name
+    answer, cot = guess.answer, guess.cot
+    assert answer is not None
+    made: Table = {"answer": answer}
+    column = columns[answer]
+    if guess.choices and column.kind in (TEXT, NUMBER):
+        made["answer"] = {"choice": answer, "of": guess.choices, "as": "text"}
+    elif column.kind == TRUTH:
+        made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
+    elif column.kind == TEXTS:
+        made["answer"] = f"{answer}.0"
+        notes.append(f"The first one of {answer} is read.")
+    if guess.firsts:
+        return made | {"cot": {"first": list(guess.firsts)}}
+    if cot is not None:
+        is_cut = columns[cot].kind == TEXT and _share(part, cot, _CLOSE) >= _MOST
+        return made | {"cot": {"think": cot} if is_cut else cot}
+    return made | _cut(part, answer) if made["answer"] == answer else made
+
+
+def _cut(part: Part, answer: str) -> Table:
+    """The answer divided at a mark that most rows have."""
+    if _share(part, answer, _CLOSE) >= _MOST:
+        cut = {"column": answer, "after": _CLOSE, "which": "last"}
+        return {"answer": cut, "cot": {"think": answer}}
+    for mark in _MARKS:
+        if _share(part, answer, f"\n{mark}") >= _MOST:
+            return {
+                "answer": {"column": answer, "after_line": mark},
+                "cot": {"column": answer, "before_line": mark},
+            }
+    return {}
+
+
+def _share(part: Part, name: str, mark: str) -> float:
+    """The share of rows whose text in a column has a mark."""
+    texts = [text for row in part.sample if isinstance(text := value_at(row, name), str)]
+    return sum(mark in text for text in texts) / max(len(texts), 1)
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value of a row in a column, or at a place `a.b` in one; None where there is none."""
+    if not isinstance(row, Mapping):
+        return None
+    if path in row:
+        return row[path]
+    first, _, rest = path.partition(".")
+    return value_at(row.get(first), rest) if rest else None
+
+
+def _first_turn(part: Part, notes: list[str]) -> Table:
+    """Question and answer of the first turn of conversations."""
+    name = part.guess.messages
+    assert name is not None
+    begins: Counter[tuple[int, str]] = Counter()
+    most, keys = 0, None
+    for row in part.sample:
+        talk = value_at(row, name)
+        if (keys_here := message_keys(talk)) is None:
+            continue
+        keys = keys or keys_here
+        begin = int(str(talk[0][keys_here[0]]).lower() in ("system", "developer"))
+        begins[begin, str(talk[begin : begin + 1] and talk[begin][keys_here[0]])] += 1
+        most = max(most, len(talk))
+    if keys is None:
+        return {}
+    (begin, speaker), _ = begins.most_common(1)[0]
+    made: Table = {"question": f"{name}.{begin}.{keys[1]}"}
+    if len(begins) > 1:
+        made["keep"] = [{"column": f"{name}.{begin}.{keys[0]}", "equals": speaker}]
+        notes.append("Conversations that begin otherwise are left out.")
+    if most > begin + 1:
+        answer = f"{name}.{begin + 1}.{keys[1]}"
+        if most > begin + 2:
+            notes.append(f"The first turn of {name} is read: later ones are not.")
+    else:
+        answer = part.guess.answer or _reply(part, name) or ""
+    return made | {"answer": answer} | _cut(part, answer) if answer else {}
+
+
+def _reply(part: Part, besides: str) -> str | None:
+    """The text of the first message of another column, where the first holds questions alone."""
+    for name in part.columns.by_name:
+        keys = next((k for row in part.sample if (k := message_keys(value_at(row, name)))), None)
+        if keys and name != besides:
+            return f"{name}.0.{keys[1]}"
+    return None
+
+
+def _tell_apart(forms: list[Table], parts: Sequence[Part]) -> None:
+    """Give each form the columns by which its rows differ from those of the other forms."""
+    readable = [part for part in parts if is_readable(part)]
+    for number, (form, part) in enumerate(zip(forms, readable, strict=True), 1):
+        own = [name for name in part.columns.by_name if "." not in name]
+        others = {n for each in readable if each is not part for n in each.columns.by_name}
+        used = {str(role).partition(".")[0] for role in vars(part.guess).values()}
+        own.sort(key=lambda name: (name in others, name not in used))
+        marks: Table = {"name": f"form_{number}", "when": own[:_NAMED]}
+        if {*own} <= others:
+            marks["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_NAMED]
+        values = dict(form)
+        form.clear()
+        form.update(marks | values)
+
+
+def _toml(head: Table, forms: Sequence[Table], notes: Sequence[str]) -> str:
+    lines = [f"# {note}" for note in dict.fromkeys(notes)]
+    keep = [rule for form in forms for rule in form.pop("keep", [])]
+    head = {**head, **({"keep": keep} if keep else {})}
+    lines += [f"{key} = {toml(value)}" for key, value in head.items()]
+    for form in forms:
+        lines += ["", "[[form]]"] if len(forms) > 1 else []
+        lines += [f"{_key(key)} = {toml(value)}" for key, value in form.items()]
+    return "\n".join(lines) + "\n"
+
+
+def toml(value: object) -> str:
+    """A value as TOML in one line."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(key)} = {toml(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    # JSON escapes what TOML does, but for the character of deletion.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else toml(key)
+
+
+def _tried(made: Proposal, parts: Sequence[Part]) -> None:
+    """Read the rows that were looked at by the recipe, and count what comes of them."""
+    try:
+        made.text.encode()  # a column's name may hold what no file can
+        corpus = corpus_of_table(tomllib.loads(made.text))
+        made.rows, made.good, made.refused = tried(corpus, parts)
+    except ValueError as error:
+        made.refused[str(error)] += 1
+
+
+def tried(corpus: Corpus, parts: Sequence[Part]) -> tuple[int, int, Counter[str]]:
+    """How many rows were read, how many gave a record or a part of one, and why the others did not.
+
+    Raises ValueError for a value of the corpus that is wrong.
+    """
+    reader, good, refused = Reader(corpus), 0, Counter[str]()
+    rows = [row for part in parts for row in part.sample]
+    for place, row in enumerate(rows, 1):
+        try:
+            record = reader.read(row, (0, place))
+        except Unfit as unfit:
+            refused[with_columns(unfit, corpus, row).rule] += 1
+            continue
+        if record is None:
+            good += 1
+        elif not record.question.strip():
+            refused["its question is empty"] += 1
+        elif not record.answer.strip() and not record.cot and not corpus.is_text:
+            empty = Unfit("answer", "its answer is empty")
+            refused[with_columns(empty, corpus, row).rule] += 1
+        else:
+            good += 1
+    return len(rows), good, refused

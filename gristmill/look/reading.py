@@ -1,0 +1,333 @@
+"""Reads what a look needs of files: heads, tails, footers; or everything.
+
+Each file is read within the limits of `gristmill.untrusted`; what is wrong with one is a note on
+it, and the others are read. Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from gristmill.contract import BadInput, GristmillError, os_reason
+from gristmill.look.columns import Columns
+from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
+from gristmill.reasoning.raw.drops import kind
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.rows import rows, unpacked
+from gristmill.untrusted import child
+from gristmill.untrusted.equal_files import END, alike, ends
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.lines import lines
+from gristmill.untrusted.parquet import opened
+from gristmill.untrusted.walk import is_hidden, list_files
+
+FILES: Final = 200
+"""Data files that are opened, evenly spaced, where not everything is read."""
+_ROWS: Final = 2000
+_LEAST_ROWS: Final = 10
+_WHOLE_BYTES: Final = 24 << 20
+_SAMPLE_BYTES: Final = 2 << 20
+_KEPT_BYTES: Final = 64 << 20
+_TAIL: Final = 1 << 16
+_MOST_NOTES: Final = 5
+_MOST_KEYS: Final = 5_000_000
+_HEADER_CELL: Final = 64
+
+
+@dataclass
+class FileLook:
+    """What was found in a data file.
+
+    name: POSIX path in the folder. size: bytes.
+    rows: that were read, or that its footer says; estimated where `is_exact` is False.
+    is_read: whether it was opened. columns: of the rows that were read.
+    sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
+    is_broken: whether a build would fail by the file.
+    binary: columns of bytes, which are not read. names: of its columns, of Parquet and of tables
+        without a header; is_headerless: whether it is such a table.
+    """
+
+    name: str
+    size: int
+    rows: int = 0
+    is_exact: bool = False
+    is_read: bool = False
+    columns: Columns = field(default_factory=Columns)
+    sample: list[dict[str, Any]] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    is_broken: bool = False
+    binary: Sequence[str] = ()
+    names: Sequence[str] = ()
+    is_headerless: bool = False
+
+
+@dataclass
+class Reading:
+    """What was found in a folder, or in one file.
+
+    path: that was looked at. root: the folder of the names.
+    files: data files. others: other files, and why nothing reads them; sizes: of all files.
+    refused: entries that no drop may hold, with the reason.
+    notes: files with equal bytes, rows that are there twice.
+    """
+
+    path: Path
+    root: Path
+    files: list[FileLook] = field(default_factory=list)
+    others: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def listed(path: Path, links: LinkRule) -> Reading:
+    """The files of a folder, or one file; none is opened.
+
+    path: absolute. links: what happens to links. Files and folders whose name begins with a dot
+    are left alone. Raises GristmillError where the folder itself cannot be read.
+    """
+    found = Reading(path, path if path.is_dir() else path.parent)
+    try:
+        _list(found, links)
+    except OSError as error:
+        raise BadInput(path, _rule(error)) from error
+    return found
+
+
+def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
+    """Look into the data files of a reading, and put what is found there into it.
+
+    links: as for `listed`. is_all: whether every row is read and counted; default False: of the
+        smallest files, 24 MiB together, all rows are read, of the others head, tail and footer.
+
+    Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
+    """
+    whole = _read_whole(found.files, is_all)
+    chosen = _spaced(found.files, len(found.files) if is_all else FILES)
+    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
+    for file in chosen:
+        try:
+            _read_file(found.root, file, links, file.name in whole, seen)
+        except (GristmillError, OSError) as error:
+            file.damage.append(_rule(error))
+            file.is_broken = True
+    if seen.again:
+        found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
+    _equal_files(found, links)
+
+
+def _list(found: Reading, links: LinkRule) -> None:
+    entries: list[tuple[str, int, str | None]]
+    if not found.path.is_dir():
+        entries = [(found.path.name, found.path.stat().st_size, None)]
+    else:
+        walked = list_files(
+            found.root, root=found.root, links=links, enter=lambda name: not is_hidden(name)
+        )
+        entries = sorted((each.name, each.stat.st_size, each.refusal) for each in walked)
+    for name, size, refusal in entries:
+        last = name.rpartition("/")[2]
+        if is_hidden(name):
+            continue
+        if refusal is not None:
+            found.refused[name] = refusal
+        elif kind(last) is None:
+            found.others[name] = size
+        else:
+            found.files.append(FileLook(name, size))
+
+
+def _read_whole(files: Sequence[FileLook], is_all: bool) -> set[str]:
+    """The files that are read whole: the smallest ones, packed ones for eight times their size."""
+    left, whole = _WHOLE_BYTES, set()
+    for file in sorted(files, key=lambda each: (each.size, each.name)):
+        _, packing = kind(file.name.rpartition("/")[2]) or ("", "")
+        left -= file.size * (8 if packing or file.name.lower().endswith(".parquet") else 1)
+        if is_all or left >= 0:
+            whole.add(file.name)
+    return whole
+
+
+def _spaced(files: Sequence[FileLook], most: int) -> list[FileLook]:
+    if len(files) <= most:
+        return list(files)
+    return [files[place * (len(files) - 1) // (most - 1)] for place in range(most)]
+
+
+class _Seen:
+    """Rows that were read, by a hash of 64 bits. again: how many had been there before.
+
+    count: rows of a file that are kept, and whose columns count. is_all: whether those of all do.
+    kept_bytes: that may still be kept.
+    """
+
+    def __init__(self, count: int, is_all: bool) -> None:
+        self.count, self.is_all = count, is_all
+        self.rows = self.again = 0
+        self._keys: set[bytes] = set()
+        self.kept_bytes = _KEPT_BYTES
+
+    def add(self, octets: bytes) -> None:
+        self.rows += 1
+        key = hashlib.blake2b(octets, digest_size=8).digest()
+        if key in self._keys:
+            self.again += 1
+        elif len(self._keys) < _MOST_KEYS:
+            self._keys.add(key)
+
+
+def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen: _Seen) -> None:
+    path, left, count = root / file.name, _SAMPLE_BYTES, seen.count
+    file.is_read = True
+    ending, packing = kind(path.name) or ("", "")
+    footer = _footer(path, links, file) if ending == "parquet" else None
+    found = _rows_of(path, ending, file, links)
+    for number, row in found if is_whole else islice(found, count):
+        if isinstance(row, Unfit):
+            if len(file.damage) < _MOST_NOTES:
+                file.damage.append(f"row {number}: {row.rule}")
+            continue
+        octets = _octets(row)
+        file.rows += 1
+        if seen.is_all or file.columns.rows < count:
+            file.columns.add(row)
+        seen.add(octets)
+        left -= len(octets)
+        if len(file.sample) < count and left > 0 and seen.kept_bytes > 0:
+            file.sample.append(row)
+            seen.kept_bytes -= len(octets)
+        if left < 0 and not is_whole:
+            break
+    else:
+        file.is_exact = is_whole or file.rows < count
+    if footer is not None:
+        file.rows, file.is_exact = footer, True
+    elif not file.is_exact:
+        read_bytes = _SAMPLE_BYTES - left
+        file.rows = round(file.rows * file.size / max(read_bytes, 1)) * (4 if packing else 1)
+        if ending in ("jsonl", "ndjson") and not packing:
+            _check_tail(path, links, file)
+    if not file.rows and not file.damage:
+        file.damage.append("holds no row")
+    file.is_broken = file.is_broken or not file.rows
+
+
+def _octets(row: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(row)
+    except TypeError:  # numbers of more than 64 bits, lone surrogates
+        return json.dumps(row).encode()
+
+
+def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
+    names = [name for name in file.names if name not in file.binary]
+    if ending == "tsv" and (found := _headless(path, links)):
+        file.names, file.is_headerless = found, True
+        rule = headerless(found, "*")
+        return (
+            (number, _without(row, "table")) for number, row in rows(path, _any([], rule), links)
+        )
+    return rows(path, _any(names), links)
+
+
+def headerless(columns: Sequence[str], files: str) -> dict[str, Any]:
+    """What a recipe says of tables without a header. files: their glob."""
+    return {"files": files, "columns": list(columns), "newline": "\\n", "form": "table"}
+
+
+def _without(row: Any, name: str) -> Any:
+    return {key: value for key, value in row.items() if key != name} if type(row) is dict else row
+
+
+def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
+    """A corpus that reads columns, so that its reader gives them."""
+    form = {"name": "any", "when": list(columns), "question": {"constant": ""}}
+    rule = {} if table is None else {"headerless": table}
+    return corpus_of_table({"name": "any", "files": {"train": "*"}, "form": [form], **rule})
+
+
+def _headless(path: Path, links: LinkRule) -> list[str] | None:
+    """Names for the columns of a TSV whose first line is a row, as its cells show; else None."""
+    with unpacked(path, links) as texts:
+        first = next(lines(texts, path), b"").decode("utf-8", "replace").rstrip("\r\n")
+    cells = first.split("\t")
+    if len(cells) < 2 or all(len(cell) <= _HEADER_CELL and cell.strip() for cell in cells):
+        return None
+    return ["question", "answer", "rationale"][: len(cells)] + [
+        f"column_{number}" for number in range(4, len(cells) + 1)
+    ]
+
+
+def _footer(path: Path, links: LinkRule, file: FileLook) -> int:
+    """The rows that a Parquet file says it has; puts the names of its columns into `file`."""
+    with open_file(path, root=path.parent, links=links) as opened_file:
+        names, binary, count = child.run(
+            footer, path, file=path, descriptors=[opened_file.fileno()], seconds=60
+        )
+    file.names, file.binary = names, binary
+    return int(count)
+
+
+def footer(descriptor: int, path: Path) -> tuple[list[str], list[str], int]:
+    """Names of columns, those that hold bytes, and rows of a Parquet file. A child runs it.
+
+    Raises BadInput for a file that is not readable or breaks a limit.
+    """
+    import pyarrow as pa
+
+    parquet = opened(descriptor, path)
+    schema = parquet.schema_arrow
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    binary = [each.name for each in schema if any(check(each.type) for check in checks)]
+    return schema.names, binary, parquet.metadata.num_rows
+
+
+def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
+    """Note JSON lines that end in the middle of a row."""
+    with open_file(path, root=path.parent, links=links, buffering=0) as opened_file:
+        opened_file.seek(max(file.size - _TAIL, 0))
+        tail = opened_file.read(_TAIL)
+    last = tail.rstrip().rpartition(b"\n")[2]
+    if len(last) < len(tail.rstrip()):  # a row that is longer than the tail says nothing
+        try:
+            json.loads(last)
+        except ValueError:
+            file.damage.append("its last line is no JSON: was it cut? get it again")
+            file.is_broken = True
+
+
+def _equal_files(found: Reading, links: LinkRule) -> None:
+    """Note files with the same bytes, as far as size, head and tail tell."""
+    notes: list[str] = []
+    by_size: dict[int, list[str]] = {}
+    for file in found.files:
+        if file.is_read and file.size:
+            by_size.setdefault(file.size, []).append(file.name)
+    for size, names in by_size.items():
+        if len(names) < 2:
+            continue
+        for first, *others in alike(found.root, names, links, partial(ends, size)):
+            same = "bytes" if size <= 2 * END else "size, the head and the tail"
+            rule = f"has the {same} of {first}: its rows would count twice: take one of them out"
+            notes += [f"{name} {rule}" for name in others]
+    found.notes += shortened(notes)
+
+
+def shortened(notes: Sequence[str]) -> list[str]:
+    """The first notes of one kind, and how many more there are."""
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], *([f"{more:,} more notes like this one"] if more > 0 else [])]
+
+
+def _rule(error: Exception) -> str:
+    if isinstance(error, BadInput):
+        return f"row {error.row}: {error.rule}" if error.row else error.rule
+    return f"cannot be read: {os_reason(error)}" if isinstance(error, OSError) else str(error)

@@ -1,0 +1,120 @@
+"""A look in words, a line each.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gristmill.look.columns import Column
+from gristmill.look.finding import OWN, Look
+from gristmill.printable import command, cut, plain
+from gristmill.reasoning.raw.drops import CORPUS
+
+_MOST: Final = 40
+_NAMED: Final = 3
+_WIDE: Final = 32
+
+
+def lines(found: Look) -> Iterator[str]:
+    """Yield the lines of a look; nothing in them is obeyed by a terminal."""
+    for line in _lines(found):
+        yield plain(line)
+
+
+def _lines(found: Look) -> Iterator[str]:
+    reading = found.reading
+    size = sum(file.size for file in reading.files) + sum(reading.others.values())
+    count = len(reading.files) + len(reading.others) + len(reading.refused)
+    yield f"{reading.path}: {count:,} file{'' if count == 1 else 's'}, {size:,} bytes"
+    yield from _splits(found)
+    if reading.others:
+        yield f"  no data file: {_named(list(reading.others))}"
+    yield from _columns(found)
+    for part in found.parts:
+        yield f"guess: {part.guess}"
+    licence, where = found.licence
+    yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
+    wrong = [*(f"{name}: {rule}" for name, rule in reading.refused.items())]
+    wrong += [f"{file.name}: {rule}" for file in reading.files for rule in file.damage]
+    wrong += [
+        f"{f.name}: {', '.join(f.binary)}: bytes, not read" for f in reading.files if f.binary
+    ]
+    if any(taker.inbox != OWN for taker in found.takers):
+        wrong = []  # as tables they are not what their family reads
+    for line in [*wrong[:_MOST], *found.notes, *found.hints]:
+        yield f"note: {line}"
+    if len(wrong) > _MOST:
+        yield f"note: {len(wrong) - _MOST:,} more files or rows like these"
+    is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
+    for taker in found.takers:
+        state = "read as it is" if is_whole or not wrong else "read once it is mended"
+        yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
+    if not found.takers:
+        yield from _recipe(found)
+
+
+def _splits(found: Look) -> Iterator[str]:
+    by_name = {file.name: file for file in found.reading.files}
+    for split, names in found.splits.items():
+        files = [by_name[name] for name in names]
+        opened = [file for file in files if file.is_read]
+        if not opened:
+            yield f"  {split}: {_named(list(names))}"
+            continue
+        rows = sum(file.rows for file in opened)
+        if not rows:
+            yield f"  {split}: {_named(list(names))}; no row could be read"
+            continue
+        if len(opened) < len(files):
+            rows = (
+                rows * sum(file.size for file in files) // max(sum(file.size for file in opened), 1)
+            )
+        is_exact = len(opened) == len(files) and all(file.is_exact for file in files)
+        about = "" if is_exact else "about "
+        line = f"  {split}: {_named(list(names))}; {about}{rows:,} row{'' if rows == 1 else 's'}"
+        yield line if is_exact else f"{line} (estimated: --all reads every row)"
+
+
+def _columns(found: Look) -> Iterator[str]:
+    if not found.columns.rows:
+        return
+    yield f"columns, of {found.columns.rows:,} rows read"
+    for column in list(found.columns.by_name.values())[:_MOST]:
+        yield f"  {_column(column, found.columns.rows)}"
+    if (more := len(found.columns.by_name) - _MOST) > 0:
+        yield f"  and {more:,} more"
+
+
+def _column(column: Column, rows: int) -> str:
+    kinds = " or ".join(kind for kind, _ in column.kinds.most_common(_NAMED)) or "empty"
+    empty = 1 - column.filled / max(rows, 1)
+    example = " ".join(column.example.split())
+    return f"{cut(column.name, _WIDE):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
+
+
+def _recipe(found: Look) -> Iterator[str]:
+    made, place = found.proposal, found.reading.root
+    if not made.text:
+        if found.columns.rows:
+            yield "no recipe: the columns do not say what is question and answer"
+        is_damaged = any(file.is_broken for file in found.reading.files)
+        for inbox, rule in () if is_damaged else found.refused.items():
+            yield f"not read by {inbox}: {rule}"
+        return
+    yield f"recipe {CORPUS}, a guess: it reads {made.good:,} of {made.rows:,} rows tried"
+    for rule, count in made.refused.most_common(_NAMED):
+        yield f"  {count:,} refused: {rule}"
+    yield ""
+    yield from made.text.splitlines()
+    yield ""
+    yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
+    named = f"drop --family {OWN} --name {found.name}"
+    yield f"then, when it is right: `{command(named, str(place))}`"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

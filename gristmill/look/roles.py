@@ -1,0 +1,334 @@
+"""What the columns of a dataset mean, guessed by the words of their names and by their values.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gristmill.look.columns import (
+    BYTES,
+    EMPTY,
+    MESSAGES,
+    NUMBER,
+    OBJECT,
+    OBJECTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    TRUTHS,
+    Column,
+    Columns,
+)
+
+QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
+STEPWISE, TREE, PYTHON, ASKED, UNKNOWN = (
+    *("stepwise", "message-tree", "needs-python", "question-only", "unknown"),
+)
+
+_QUESTION: Final = {
+    **dict.fromkeys(("question", "q"), 10.0),
+    **dict.fromkeys(("problem", "stem", "puzzle", "exercise"), 9.5),
+    **{"query": 9.0, "instruction": 8.5, "prompt": 8.0, "input": 6.5, "message": 6.0},
+    **dict.fromkeys(("request", "user", "human", "ask", "asked", "task", "statement"), 6.0),
+    **{"source": 3.0, "premise": 3.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
+    **dict.fromkeys(("article", "document", "passage", "story", "dialogue", "en"), 2.5),
+}
+_ANSWER: Final = {
+    **dict.fromkeys(("answer", "a"), 10.0),
+    **{"response": 8.5, "reply": 8.0, "completion": 8.0, "output": 8.0, "target": 7.5},
+    **{"attempt": 7.2, "solution": 7.0, "label": 6.0, "correct": 5.5, "verdict": 5.0},
+    **dict.fromkeys(("assistant", "gpt", "bot"), 6.0),
+    **dict.fromkeys(("result", "generation", "gold", "truth", "summary", "highlight"), 5.0),
+    **dict.fromkeys(("translation", "conclusion", "chosen"), 4.0),
+    **{"content": 3.0, "code": 3.0, "expected": 3.0, "final": 4.0},
+}
+_THOUGHT: Final = {
+    **dict.fromkeys(("reasoning", "rationale", "thought", "thinking", "think", "cot"), 10.0),
+    **dict.fromkeys(("scratchpad", "trajectory", "trajectorie", "reason"), 9.0),
+    **dict.fromkeys(("trace", "explanation", "proof", "justification", "derivation"), 8.0),
+    **{"step": 7.0, "chain": 7.0, "analysi": 6.0, "deduction": 6.0, "reflection": 6.0},
+    **dict.fromkeys(("fact", "decomposition", "working", "monologue"), 6.0),
+    **{"solution": 5.0, "evidence": 3.0, "generation": 2.0},
+}
+_META: Final = {
+    *("id", "idx", "index", "uuid", "uid", "hash", "type", "kind", "name", "url", "link", "path"),
+    *("file", "length", "len", "count", "num", "number", "score", "rating", "is", "has", "date"),
+    *("time", "timestamp", "language", "lang", "category", "level", "difficulty", "tag", "model"),
+    *("version", "token", "tokens", "dataset", "split", "status", "format", "license", "licence"),
+    *(
+        "confidence",
+        "verified",
+        "topic",
+        "subject",
+        "domain",
+        "image",
+        "seed",
+        "metadata",
+        "config",
+    ),
+    *(
+        "start",
+        "end",
+        "offset",
+        "persona",
+        "reward",
+        "template",
+        "style",
+        "quality",
+        "pass",
+        "rate",
+        "correctness",
+        "system",
+    ),
+}
+"""Words that make a column say something about a row, where they stand first or last."""
+_LESS: Final = {
+    *("original", "candidate", "previous", "prev", "wrong", "incorrect", "negative", "old", "bad"),
+    *("extracted", "alternative", "seed", "raw", "other", "rejected", "distractor", "backup"),
+}
+_CONTEXT: Final = ("context", "passage", "hint", "background", "input", "paragraph", "premise")
+_CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
+_PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "code", "passage"}
+_WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
+_LONG: Final = 40
+_CHOICE: Final = 200
+_SHORT: Final = 15
+_LEAST: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the columns of rows mean.
+
+    form: `qa`, `chat`, `instruct`, `text`, `preference`, `stepwise`, `message-tree`,
+        `needs-python`, `question-only` or `unknown`.
+    question, answer, cot, messages, choices, context: columns, None where there is none.
+    firsts: columns of thoughts, of which the first that is not empty counts.
+    """
+
+    form: str
+    question: str | None = None
+    answer: str | None = None
+    cot: str | None = None
+    messages: str | None = None
+    choices: str | None = None
+    context: str | None = None
+    firsts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        said = [
+            *(("question", self.question), ("answer", self.answer), ("thought", self.cot)),
+            *(("messages", self.messages), ("choices", self.choices), ("context", self.context)),
+        ]
+        named = ", ".join(f"{role} = {name}" for role, name in said if name)
+        return f"{self.form}: {named}" if named else self.form
+
+
+def words(name: str) -> list[str]:
+    """The words of a column's name in lower case; of a plural its singular."""
+    found = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
+    return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
+
+
+def guess(columns: Columns) -> Guess:
+    """What the columns mean. Names of datasets count for nothing."""
+    known = {
+        name: column
+        for name, column in columns.by_name.items()
+        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
+    }
+    if found := _odd_form(known):
+        return found
+    question, talk = _question(known), _talk(known)
+    answer, cot = _answer_and_thought(known, question)
+    if question is None and answer is not None and talk is None:
+        question = _labelled(known, (answer, cot))
+    firsts = _numbered(known, cot)
+    if talk is not None:
+        return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
+    if question and answer:
+        context = next((name for name in _CONTEXT if _is_context(known, name)), None)
+        context = None if context in (question, answer, cot) else context
+        is_instruct = context == "input" and "instruction" in known and cot is None
+        choices = _choices(known, answer)
+        form = INSTRUCT if is_instruct else QA
+        return Guess(form, question, answer, cot, None, choices, context, firsts)
+    plain = [n for n in known if {*words(n)[-1:]} & _PLAIN and known[n].kind == TEXT]
+    if plain and answer in (None, *plain):
+        return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
+    if question is not None:
+        return Guess(ASKED, question, None, cot)
+    return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
+
+
+def _is_context(known: Mapping[str, Column], name: str) -> bool:
+    return name in known and known[name].kind == TEXT
+
+
+def _odd_form(known: Mapping[str, Column]) -> Guess | None:
+    """A form that is no question with its answer, by names and types."""
+    firsts = {word for name in known for word in words(name)[:1]}
+    if {"chosen", "rejected"} <= firsts or {"preferred", "dispreferred"} <= firsts:
+        return Guess(PREFERENCE, _question(known))
+    if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
+        return Guess(TREE)
+    verdicts = [n for n in known if known[n].kind == TRUTHS and words(n)[-1:] == ["label"]]
+    texts = [n for n in known if known[n].kind == TEXTS and words(n)[-1] in ("completion", "step")]
+    if verdicts and texts:
+        return Guess(STEPWISE, _question(known))
+    if any(known[n].kind == OBJECTS and "." in n and words(n)[-1] == "step" for n in known):
+        return Guess(PYTHON, _question(known))
+    return None
+
+
+def _score(name: str, weights: Mapping[str, float]) -> float:
+    """How well a name says a role: by its last word, less by another one."""
+    parent, _, last = name.rpartition(".")
+    said = [word for word in words(last) if not word.isdigit()]
+    if not said or (len(said) > 1 and (said[-1] in _META or said[0] in _META)):
+        return 0.0
+    best = 0.0
+    for place, word in enumerate(reversed(said)):
+        best = max(best, weights.get(word, 0.0) - (0.0 if place == 0 else 2.0 + place))
+    if best <= 0:
+        return 0.0
+    best -= 3.0 * len(_LESS.intersection(said[:-1]))
+    best += 1.0 * ("target" in said[:-1] or "final" in said[:-1])
+    best -= 0.1 * (len(said) - 1) + 0.3 * any(char.isdigit() for char in last) + 0.5 * bool(parent)
+    return best - 3.0 * any(word in ("meta", "metadata", "info", "extra") for word in words(parent))
+
+
+def _best(
+    known: Mapping[str, Column],
+    weights: Mapping[str, float],
+    fits: Callable[[Column], float],
+    besides: tuple[str | None, ...] = (),
+) -> str | None:
+    """The column whose name says a role best. fits: what its values add; -inf for no such role."""
+    scores = {
+        name: score + fits(column)
+        for name, column in known.items()
+        if name not in besides and (score := _score(name, weights)) > 0
+    }
+    if not scores:
+        return None
+    name = max(scores, key=lambda each: (scores[each], -list(known).index(each)))
+    return name if scores[name] >= _LEAST else None
+
+
+_NEVER: Final = float("-inf")
+
+
+def _question(known: Mapping[str, Column]) -> str | None:
+    return _best(known, _QUESTION, _asking)
+
+
+def _asking(column: Column) -> float:
+    """What values add: short ones, and few that come again and again, are rarely questions."""
+    if column.kind != TEXT:
+        return _NEVER
+    is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
+    return _NEVER if is_few and column.mean < _LONG else -4.0 * (column.mean < _SHORT)
+
+
+def _answer_and_thought(
+    known: Mapping[str, Column], question: str | None
+) -> tuple[str | None, str | None]:
+    def answers(column: Column) -> float:
+        if column.kind in (TRUTH, TRUTHS):
+            return -3.0
+        if column.kind == TEXTS:
+            return -2.0
+        return _NEVER if column.kind in (OBJECT, OBJECTS, MESSAGES) else 0.0
+
+    def thoughts(column: Column) -> float:
+        is_long = column.mean >= _LONG and column.kind in (TEXT, TEXTS)
+        return 0.0 if is_long else _NEVER
+
+    cot = _best(known, _THOUGHT, thoughts, (question,))
+    if cot is not None and _score(cot, _ANSWER) >= _score(cot, _THOUGHT):
+        cot = None  # as `solution`: an answer, where no other is there
+    besides: tuple[str | None, ...] = (question, cot)
+    begun = words(cot)[:-1] if cot else []
+
+    def close(name: str) -> float:
+        return 2.0 if begun and words(name)[: len(begun)] == begun else 0.0
+
+    found = [
+        (_score(name, _ANSWER) + answers(column) + close(name), -place, name)
+        for place, (name, column) in enumerate(known.items())
+        if name not in besides and _score(name, _ANSWER) > 0
+    ]
+    best = max(found, default=(_NEVER, 0, ""))
+    answer = best[2] if best[0] >= _LEAST else None
+    if cot is None:
+        cot = _best(known, _THOUGHT, thoughts, (question, answer))
+    if cot is None and question is not None and answer is not None:
+        cot = _left_over(known, question, answer)
+    return answer, cot
+
+
+def _left_over(known: Mapping[str, Column], question: str, answer: str) -> str | None:
+    """A column of long texts that no other role explains, longer than question and answer."""
+    least = max(_LONG, 1.5 * known[question].mean, 1.5 * known[answer].mean)
+    found = [
+        name
+        for name, column in known.items()
+        if column.kind in (TEXT, TEXTS)
+        and column.mean >= least
+        and name not in (question, answer)
+        and "." not in name
+        and not {*_META, *_LESS, *_CONTEXT, *_PLAIN, *_CHOICES, "description"} & {*words(name)}
+        and _score(name, _QUESTION) == 0 == _score(name, _ANSWER)
+    ]
+    return max(found, key=lambda name: known[name].mean, default=None)
+
+
+def _talk(known: Mapping[str, Column]) -> str | None:
+    """The column of conversations: messages with that name first, else the longest."""
+    found = [name for name, column in known.items() if column.kind == MESSAGES]
+    order = ("messages", "conversations", "conversation", "prompt", "input")
+    is_first = {name: order.index(name) if name in order else len(order) for name in found}
+    return min(found, key=lambda name: (is_first[name], -known[name].mean), default=None)
+
+
+def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
+    """The list of texts of which the answer is one, by number, letter or text."""
+    if answer is None or (known[answer].kind != NUMBER and known[answer].mean > _CHOICE):
+        return None
+    found = [
+        name
+        for name, column in known.items()
+        if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1] != "label"
+    ]
+    return next(iter(found), None)
+
+
+def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:
+    """The columns that differ from that of the thought by their number alone."""
+    if cot is None or not cot[-1:].isdigit():
+        return ()
+    stem = cot.rstrip("0123456789")
+    found = sorted(name for name in known if name.rstrip("0123456789") == stem and name != stem)
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _labelled(known: Mapping[str, Column], besides: tuple[str | None, ...]) -> str | None:
+    """The plain text that stands beside a label or an answer."""
+    names = ("text", "content", "sentence")
+    return next((n for n in names if _is_context(known, n) and n not in besides), None)
+
+
+def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
+    """Question and answer of a table of two or three columns whose names say nothing."""
+    names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
+    if not 2 <= len(names) == len(known) <= 3 or any(
+        _score(name, weights) for name in names for weights in (_QUESTION, _ANSWER, _THOUGHT)
+    ):
+        return None
+    return names[0], names[1]

@@ -1,0 +1,101 @@
+"""Which split each file belongs to, guessed by names; the globs that say so in a recipe.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from gristmill.reasoning.raw.drops import SPLIT_WORDS, stem, words
+
+_NUMBERS: Final = re.compile(r"(?<![A-Za-z0-9.])\d+(?:-of-\d+)?(?![A-Za-z0-9.])")
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_OTHER: Final = re.compile(r"[^a-z0-9]+")
+_DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
+_MOST: Final = 40
+_MOST_SPLITS: Final = 32
+
+
+def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """The files of a folder by the split that their names and folders say; ours are first.
+
+    names: POSIX paths in the folder.
+
+    A word as train, dev or test says the split. Beside files of other splits, files that differ in
+    other words are splits of their own, as `train_sft` and `train_gen`. Files without such a word
+    are `train` where all have one name but for numbers, else each name is a split. More than 32
+    such names say no split: all files are `train`.
+    """
+    labels = {name: _label(name) for name in names}
+    known: dict[str, set[str]] = {}
+    for label in labels.values():
+        known.setdefault(_word(label) or "", set()).add(label)
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        word = _word(labels[name]) or ""
+        is_alone = len(known[word]) == 1 if word else known == {"": {labels[name]}}
+        split = word or "train" if is_alone or (word and len(known) == 1) else labels[name]
+        found.setdefault(_name(split), []).append(name)
+    if len(found) > _MOST_SPLITS:
+        return {"train": sorted(names)}
+    order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
+    return {split: found[split] for split in dict.fromkeys(order) if split in found}
+
+
+def globs_of(
+    splits: Mapping[str, Sequence[str]], besides: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """For each split the globs that take its files and no other: numbers of a name are `*`.
+
+    besides: files of no split, which no glob may take either.
+    """
+    if len(splits) == 1 and not besides:
+        return {split: ["*"] for split in splits}
+    every = {name: split for split, names in splits.items() for name in names}
+    others = dict.fromkeys(besides, "")
+    made: dict[str, list[str]] = {}
+    taken: dict[str, set[str]] = {}
+    for name, split in every.items():
+        begin = stem(name)
+        glob = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :]
+        if glob not in taken:
+            taken[glob] = {of for other, of in {**every, **others}.items() if _takes(glob, other)}
+        if taken[glob] != {split}:
+            glob = literal(name)
+        if glob not in made.setdefault(split, []):
+            made[split].append(glob)
+    return made
+
+
+def _takes(glob: str, name: str) -> bool:
+    """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
+    path = name if "/" in glob else name.rpartition("/")[2]
+    return fnmatchcase(path.lower(), glob.lower())
+
+
+def literal(name: str) -> str:
+    """The glob that takes a name alone."""
+    return re.sub(r"([\[*?])", r"[\1]", name)
+
+
+def _label(name: str) -> str:
+    """The words of a path without numbers of parts, and without words that say nothing."""
+    parts = [_HUMP.sub("_", _NUMBERS.sub("", part)) for part in stem(name).split("/")]
+    said = [word for part in parts for word in _OTHER.split(part.lower()) if word]
+    kept = [word for word in said if word not in _DULL and not word.isdigit()]
+    return "_".join(kept) or "train"
+
+
+def _word(label: str) -> str | None:
+    """The split that the words of a label say, None where they say none or several."""
+    found = {SPLIT_WORDS[word] for word in words(label) if word in SPLIT_WORDS}
+    return found.pop() if len(found) == 1 else None
+
+
+def _name(label: str) -> str:
+    """A label as the name of a split: lower case, digits, single `_`."""
+    return _OTHER.sub("_", label).strip("_")[:_MOST].strip("_") or "train"

@@ -1,0 +1,204 @@
+"""A look says what is in files, and writes a recipe where that is asked for."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.look.finding import look, write
+from gristmill.look.report import lines
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.drops import account, corpus_of
+from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+from gristmill.reasoning.raw.forms.reader import Reader
+from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.samples import write_drop
+from tests.look.cards import Card, cards
+
+CARDS = list(cards())
+
+
+def gsm(number: int) -> dict[str, str]:
+    return {
+        "question": f"Mia has {number} plums and buys 2 more. How many has she?",
+        "answer": f"She has {number}+2={number + 2} plums.\n#### {number + 2}",
+    }
+
+
+def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def said(folder: Path) -> str:
+    return "\n".join(lines(look(folder)))
+
+
+def two_configurations(d: Path) -> None:
+    jsonl(d / "train.jsonl", [gsm(n) for n in range(3)])
+    jsonl(d / "train_socratic.jsonl", [gsm(n) for n in range(3)])
+
+
+def pointer(d: Path) -> None:
+    jsonl(d / "train-00000-of-00002.jsonl", [gsm(n) for n in range(9)])
+    (d / "train-00001-of-00002.jsonl").write_text("version https://git-lfs.github.com/spec/v1\n")
+
+
+def other_columns(d: Path) -> None:
+    jsonl(d / "train-0.jsonl", [gsm(n) for n in range(3)])
+    jsonl(d / "train-1.jsonl", [{"problem": f"Is it {n}?", "solution": str(n)} for n in range(9)])
+
+
+def missing_column(d: Path) -> None:
+    asked = [{"role": "user", "content": "How many?"}]
+    jsonl(d / "train.jsonl", [{"prompt": asked, "answer": "2", "uuid": "u"}])
+
+
+def splits_in_a_file(d: Path) -> None:
+    (d / "gsm8k.json").write_text(json.dumps({"train": [gsm(1)], "test": [gsm(2)]}))
+
+
+def cut_gzip(d: Path) -> None:
+    octets = gzip.compress((json.dumps(gsm(1)) + "\n").encode() * 99)
+    (d / "train.jsonl.gz").write_bytes(octets[:-12])
+
+
+def folders(d: Path) -> None:
+    for name in ("train.jsonl", "test/data.jsonl", "extended/train-0.jsonl"):
+        jsonl(d / name, [gsm(len(name))])
+
+
+def links(d: Path) -> None:
+    jsonl(d.parent / "blobs/123", [gsm(1)])
+    (d / "train.jsonl").symlink_to(d.parent / "blobs/123")
+
+
+def written_lists(d: Path) -> None:
+    jsonl(d / "train.jsonl", [{"question": "Which one is it?", "options": "['a', 'b']"}])
+
+
+DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
+    "01": ("gsm8k", two_configurations, ("train_socratic.jsonl have the same questions",)),
+    "02": ("gsm8k", pointer, ("train-00001-of-00002.jsonl: is a Git LFS pointer",)),
+    "05": ("gsm8k", other_columns, ("train-1.jsonl: the corpus gsm8k reads none of 9 rows",)),
+    "09": ("openr1_math_220k", missing_column, ("lacks the column response",)),
+    "12": ("gsm8k", splits_in_a_file, ("gsm8k.json: holds the splits train, test",)),
+    "16": (
+        "gsm8k",
+        cut_gzip,
+        ("train.jsonl.gz: ", "gzip", "read once it is mended"),
+    ),
+    "31": ("gsm8k", links, ("train.jsonl: is a link", "follow_links")),
+    "32": (
+        "gsm8k",
+        folders,
+        ("extended/train-0.jsonl", "test/data.jsonl", "not read by reasoning"),
+    ),
+    "texts": ("own", written_lists, ("options: lists or objects written as text",)),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_what_a_build_would_fail_by_is_said(case: str, tmp_path: Path) -> None:
+    name, make, expected = DAMAGE[case]
+    (tmp_path / name).mkdir()
+    make(tmp_path / name)
+    found = said(tmp_path / name)
+    assert [part for part in expected if part not in found] == [], found
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_a_sample_drop_of_a_corpus_is_read_as_it_is(corpus: str, tmp_path: Path) -> None:
+    write_drop(tmp_path / corpus, corpus)
+    assert [taker.inbox for taker in look(tmp_path / corpus).takers] == ["reasoning"]
+
+
+def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path: Path) -> None:
+    folder = tmp_path / "My Math"
+    rows = [{"problem": f"How many are {n}?", "qwq": "so " * 99, "solution": str(n)} for n in "123"]
+    jsonl(folder / "train.jsonl", rows)
+    found = look(folder)
+    assert str(found.parts[0].guess) == "qa: question = problem, answer = solution, thought = qwq"
+    assert not (folder / "corpus.toml").exists()
+    assert write(found).read_text() == found.proposal.text
+    assert 'name = "my_math"' in found.proposal.text
+    with pytest.raises(GristmillError, match="is there already: move it away"):
+        write(found)
+
+
+def test_files_that_hold_no_questions_are_named_in_leave(tmp_path: Path) -> None:
+    jsonl(tmp_path / "data-0.jsonl", [gsm(1)])
+    jsonl(tmp_path / "data-1.jsonl", [{"id": "x", "score": 1}])
+    text = look(tmp_path).proposal.text
+    assert 'leave = ["data-1.jsonl"]' in text
+    assert 'files = { train = "data-0.jsonl" }' in text
+
+
+def records(drop: Path) -> list[Record]:
+    """What the corpus of a drop reads of its files."""
+    corpus = corpus_of(drop)
+    reader = Reader(corpus)
+    files = [name for names in account(drop).taken.values() for name in names]
+    read = [row for file in files for _, row in rows(drop / file, corpus)]
+    found = [reader.read(row, (0, 1)) for row in read if isinstance(row, dict)]
+    return [record for record in found if record is not None]
+
+
+def test_what_was_written_is_the_recipe_of_a_drop(tmp_path: Path) -> None:
+    drop = tmp_path / "sums"
+    drop.mkdir()
+    (drop / "train.tsv").write_text(
+        f"{'How many? ' * 9}\t2\tOne,\\n{'so ' * 20}.\nWhich?\t3\t{'so ' * 20}\n"
+    )
+    jsonl(drop / "test.jsonl", [{"question": "How many are there?", "answer": "2"}])
+    write(look(drop))
+    assert [(each.answer, each.cot) for each in records(drop)] == [
+        ("2", f"One,\n{'so ' * 20}."),
+        ("3", f"{'so ' * 20}"),
+        ("2", None),
+    ]
+    assert [taker.inbox for taker in look(drop).takers] == ["reasoning"]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
+def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: Path) -> None:
+    jsonl(tmp_path / "own/train.jsonl", card.rows)
+    found = look(tmp_path / "own")
+    if found.takers or not found.proposal.good:
+        assert card.right["form"][0] not in ("instruct", "text"), found.proposal
+        return
+    write(found)
+    assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
+
+
+def test_one_file_is_looked_at(tmp_path: Path) -> None:
+    jsonl(tmp_path / "sums.jsonl", [gsm(1)])
+    found = look(tmp_path / "sums.jsonl")
+    assert (found.name, found.proposal.good) == ("sums", 1)
+
+
+def test_nothing_is_written_where_nothing_was_understood_or_a_family_reads_it(
+    tmp_path: Path,
+) -> None:
+    jsonl(tmp_path / "own/a.jsonl", [{"id": "x", "score": 1}])
+    with pytest.raises(GristmillError, match="no recipe reads"):
+        write(look(tmp_path / "own"))
+    jsonl(tmp_path / "gsm8k/train.jsonl", [gsm(1)])
+    with pytest.raises(GristmillError, match="reasoning reads the files as they are"):
+        write(look(tmp_path / "gsm8k"))
+    jsonl(
+        tmp_path / "odd/a.jsonl",
+        [{"question": None, "question\ud83d": "How many are there?", "answer": 2}],
+    )
+    with pytest.raises(GristmillError, match="is not written"):
+        write(look(tmp_path / "odd"))
+
+
+def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
+    assert ": 0 files, 0 bytes" in said(tmp_path)

@@ -1,0 +1,140 @@
+"""The recipe that a look proposes reads the rows that were looked at."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from gristmill.look.columns import Columns
+from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
+from gristmill.look.roles import guess
+from gristmill.reasoning.format.corpora import corpus_of_table
+from tests.look.cards import Card, cards
+
+CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]
+GLOBS = {"train": ["*"]}
+
+
+def part(rows: list[dict[str, Any]]) -> Part:
+    columns = Columns()
+    for row in rows:
+        columns.add(row)
+    return Part(guess(columns), ["a.jsonl"], columns, rows)
+
+
+def proposed(*rows: dict[str, Any]) -> Proposal:
+    return proposal("own", [part(list(rows))], GLOBS, ("", ""))
+
+
+def values(made: Proposal) -> dict[str, Any]:
+    return tomllib.loads(made.text)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
+def test_the_recipe_of_a_public_dataset_reads_its_rows(card: Card) -> None:
+    made = proposal("own", [part(card.rows)], GLOBS, ("MIT", "LICENSE"))
+    if made.text == "":
+        assert card.right["form"][0] in ("stepwise", "needs-python")
+        return
+    assert values(made)["licence"] == {"id": "MIT"}
+    if not any(kind in card.line for kind in ("choices", "options")):  # made-up answers are none
+        assert (made.good, made.refused) == (len(card.rows), {})
+
+
+def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
+    row = {"question": "Which one is an animal?", "options": ["A) oak", "B) dog"], "correct": "B"}
+    made = proposed(row)
+    assert values(made)["answer"] == {"choice": "correct", "of": "options", "as": "text"}
+    assert values(made)["question"] == {"template": "{question}\n\n{options}"}
+    assert (made.rows, made.good) == (1, 1)
+
+
+def test_truth_values_become_words_and_contexts_stand_before_the_question() -> None:
+    made = proposed({"question": "Is it so, as he says?", "answer": True, "context": "He says it."})
+    assert values(made)["answer"]["map"] == {"true": "yes", "false": "no"}
+    assert values(made)["question"] == {"template": "{context}\n\n{question}"}
+    assert made.good == 1
+
+
+@pytest.mark.parametrize("mark", ["The answer is:", "####"])
+def test_an_answer_with_a_mark_in_its_rows_is_cut_there(mark: str) -> None:
+    made = proposed({"question": "How many plums has she?", "answer": f"One, two.\n{mark} 2"})
+    assert values(made)["answer"] == {"column": "answer", "after_line": mark}
+    assert values(made)["cot"] == {"column": "answer", "before_line": mark}
+    assert made.good == 1
+
+
+def test_a_mark_in_few_rows_cuts_nothing() -> None:
+    rows = [{"question": f"How many are {n}?", "answer": f"{n} {'.' * 9}"} for n in range(9)]
+    rows.append({"question": "How many plums?", "answer": "a\n#### 2"})
+    assert values(proposed(*rows))["answer"] == "answer"
+
+
+def test_thoughts_in_tags_are_divided_from_the_answer() -> None:
+    said = "<think>\none and one\n</think>\n\ntwo"
+    made = proposed({"question": "How many plums has she?", "answer": said})
+    assert values(made)["cot"] == {"think": "answer"}
+    assert values(made)["answer"] == {"column": "answer", "after": "</think>", "which": "last"}
+
+
+def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so() -> None:
+    talk = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}] * 2
+    made = proposed({"messages": talk})
+    assert values(made)["question"] == "messages.0.content"
+    assert values(made)["answer"] == "messages.1.content"
+    assert "later ones are not" in made.text
+
+
+def test_conversations_that_begin_otherwise_are_left_out() -> None:
+    first, rest = {"role": "system", "content": "s"}, {"role": "user", "content": "a?"}
+    reply = {"role": "assistant", "content": "b"}
+    made = proposed({"m": [rest, reply]}, {"m": [rest, reply]}, {"m": [first, rest, reply]})
+    assert values(made)["keep"] == [{"column": "m.0.role", "equals": "user"}]
+
+
+def test_files_with_other_columns_have_forms_that_tell_them_apart() -> None:
+    one = part([{"question": "How many are there?", "answer": "2"}])
+    other = part([{"problem": "How many are there?", "solution": "2"}])
+    made = proposal("own", [one, other], GLOBS, ("", ""))
+    assert [form["when"] for form in values(made)["form"]] == [
+        ["question", "answer"],
+        ["problem", "solution"],
+    ]
+    assert made.good == 2
+
+
+def test_columns_that_are_all_in_another_form_are_known_by_what_they_lack() -> None:
+    one = part([{"question": "How many are there?", "answer": "2"}])
+    other = part([{"question": "How many are there?", "answer": "2", "rationale": "so " * 30}])
+    made = proposal("own", [one, other], GLOBS, ("", ""))
+    assert values(made)["form"][0]["unless"] == ["rationale"]
+    assert made.good == 2
+
+
+def test_plain_text_is_a_corpus() -> None:
+    made = proposed({"text": "long " * 90, "url": "u"})
+    assert values(made)["texts"] == "{text}"
+    assert made.good == 1
+
+
+def test_rows_that_a_recipe_refuses_are_counted_by_rule() -> None:
+    corpus = corpus_of_table(
+        {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
+    )
+    rows, good, refused = tried(corpus, [part([{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}])])
+    assert (rows, good, refused.total()) == (3, 1, 2)
+    assert any("lacks the column a" in rule for rule in refused)
+
+
+def test_names_of_folders_become_names_of_corpora() -> None:
+    assert name_of("My Math-v1.1") == "my_math_v1_1"
+    assert name_of("gsm8k") == "gsm8k_own"
+    assert name_of("数学") == "corpus"
+    assert len(name_of("a" * 90)) == 36
+
+
+def test_odd_names_of_columns_are_written_as_toml() -> None:
+    table = {"a b": ['x"\n', True, 0.5], "c": {"d\x7f": "e"}}
+    assert tomllib.loads(f"v = {toml(table)}") == {"v": table}

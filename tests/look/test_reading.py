@@ -1,0 +1,152 @@
+"""Files are read by heads, tails and footers, or whole; what is wrong with one is said of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.look import reading
+from gristmill.look.reading import Reading, listed, read_rows
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+
+def line(number: int) -> str:
+    return json.dumps({"question": f"How many are {number}?", "answer": str(number)}) + "\n"
+
+
+def looked(path: Path, *, is_all: bool = False) -> Reading:
+    found = listed(path, REFUSE_LINKS)
+    read_rows(found, REFUSE_LINKS, is_all=is_all)
+    return found
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is small enough to be read whole, and two rows of each are kept."""
+    monkeypatch.setattr(reading, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(reading, "_ROWS", 2)
+    monkeypatch.setattr(reading, "_LEAST_ROWS", 2)
+
+
+def test_small_files_are_counted_and_others_and_hidden_ones_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(map(line, range(5))))
+    (tmp_path / "README.md").write_text("x")
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache/b.jsonl").write_text("{}")
+    (tmp_path / "._a.jsonl").write_text("{}")
+    found = looked(tmp_path)
+    assert [(file.name, file.rows, file.is_exact) for file in found.files] == [("a.jsonl", 5, True)]
+    assert found.others == {"README.md": 1}
+    assert found.files[0].columns.by_name["answer"].filled == 5
+
+
+@pytest.mark.usefixtures("few")
+def test_rows_of_large_files_are_estimated_by_their_head(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(line(1) for _ in range(1000)))
+    (file,) = looked(tmp_path).files
+    assert not file.is_exact
+    assert 900 < file.rows < 1300
+    assert len(file.sample) == 2
+    (file,) = looked(tmp_path, is_all=True).files
+    assert (file.is_exact, file.rows, file.columns.rows) == (True, 1000, 1000)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_large_file_that_ends_in_a_row_is_cut(tmp_path: Path) -> None:
+    text = "".join(map(line, range(1000)))
+    (tmp_path / "a.jsonl").write_text(text[:-9])
+    (tmp_path / "b.jsonl").write_text(text.replace('"1"', "NaN"))
+    one, other = looked(tmp_path).files
+    assert one.damage == ["its last line is no JSON: was it cut? get it again"]
+    assert other.damage == []
+
+
+@pytest.mark.usefixtures("few")
+def test_of_very_many_files_some_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FILES", 3)
+    for number in range(9):
+        (tmp_path / f"{number}.jsonl").write_text(line(number))
+    assert [file.name for file in looked(tmp_path).files if file.is_read] == [
+        "0.jsonl",
+        "4.jsonl",
+        "8.jsonl",
+    ]
+    assert all(file.is_read for file in looked(tmp_path, is_all=True).files)
+
+
+def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({"q": ["a", "b"], "image": pa.array([b"\xff", b"\xfe"], pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (file,) = looked(tmp_path).files
+    assert (file.rows, file.is_exact, list(file.binary)) == (2, True, ["image"])
+    assert [row["q"] for row in file.sample] == ["a", "b"]
+
+
+def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(f"{'How many? ' * 9}\t2\tOne,\\ntwo.\nb\t3\tc\n")
+    (tmp_path / "b.tsv").write_text("q\ta\nb\t3\n")
+    one, other = looked(tmp_path).files
+    assert (one.rows, one.names) == (2, ["question", "answer", "rationale"])
+    assert one.sample[0]["rationale"] == "One,\ntwo."
+    assert other.sample == [{"q": "b", "a": "3"}]
+
+
+def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    (tmp_path / "a.jsonl").write_text(pointer)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(line(1).encode() * 50)[:-9])
+    (tmp_path / "c.jsonl").write_text("[1]\n" + line(1))
+    (tmp_path / "d.parquet").write_bytes(b"PAR1")
+    (tmp_path / "e.csv").write_text("")
+    (tmp_path / "f.jsonl").write_text(line(1))
+    found = {file.name: " ".join(file.damage) for file in looked(tmp_path).files}
+    assert "Git LFS pointer" in found["a.jsonl"]
+    assert "gzip" in found["b.jsonl.gz"]
+    assert "row 1: is no JSON object" in found["c.jsonl"]
+    assert "Parquet" in found["d.parquet"]
+    assert found["e.csv"] == "holds no row"
+    assert found["f.jsonl"] == ""
+
+
+def test_numbers_and_characters_that_json_libraries_refuse_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"a": 1e999, "b": NaN, "c": "\\ud83d", "d": ' + "9" * 30 + "}"
+    )
+    (file,) = looked(tmp_path).files
+    assert (file.rows, file.damage) == (1, [])
+
+
+def test_rows_and_files_that_are_there_twice_are_noted(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(line(1) + line(2))
+    first, second = looked(tmp_path).notes
+    assert first == "2 of 4 rows read are equal to an earlier one"
+    assert second.startswith("b.jsonl has the bytes of a.jsonl")
+
+
+def test_links_are_refused_by_name_and_followed_where_a_rule_says_so(tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs/x").write_text(line(1))
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/a.jsonl").symlink_to(tmp_path / "blobs/x")
+    assert "follow_links" in listed(tmp_path / "drop", REFUSE_LINKS).refused["a.jsonl"]
+    followed = LinkRule(follow=True, roots=(str(tmp_path / "blobs"),))
+    assert [file.name for file in listed(tmp_path / "drop", followed).files] == ["a.jsonl"]
+
+
+def test_a_folder_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(70):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    with pytest.raises(BadInput, match="nested deeper"):
+        listed(tmp_path, REFUSE_LINKS)

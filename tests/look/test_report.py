@@ -1,0 +1,61 @@
+"""A look is printed a line each, and no terminal obeys what is in the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gristmill.look import reading
+from gristmill.look.finding import look
+from gristmill.look.report import lines
+
+
+def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "README.md").write_text("license: mit")
+    rows = [{"question": f"How many are {n}?", "answer": n, "note": None} for n in range(4)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert list(lines(look(folder))) == [
+        f"{folder}: 2 files, {size} bytes",
+        "  train: train.jsonl; 4 rows",
+        "  no data file: README.md",
+        "columns, of 4 rows read",
+        "  question                 text                0% empty  How many are 0?",
+        "  answer                   number              0% empty  0",
+        "  note                     empty             100% empty",
+        "guess: qa: question = question, answer = answer",
+        "licence: MIT, says README.md",
+        "recipe corpus.toml, a guess: it reads 4 of 4 rows tried",
+        "",
+        "# The licence is what README.md says: read its terms.",
+        "schema = 1",
+        'name = "own"',
+        'licence = { id = "MIT" }',
+        'files = { train = "*" }',
+        'question = "question"',
+        'answer = "answer"',
+        "",
+        f"to write it there: `gristmill look --write {folder}`",
+        f"then, when it is right: `gristmill drop --family reasoning --name own {folder}`",
+    ]
+
+
+def test_numbers_that_are_estimated_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_WHOLE_BYTES", 0)
+    line = json.dumps({"question": "How many are there?", "answer": "2"}) + "\n"
+    (tmp_path / "train.jsonl").write_text(line * 5000)
+    text = "\n".join(lines(look(tmp_path)))
+    assert "; about " in text
+    assert "(estimated: --all reads every row)" in text
+    whole = "\n".join(lines(look(tmp_path, is_all=True)))
+    assert "train: train.jsonl; 5,000 rows\n" in whole
+
+
+def test_control_characters_of_names_and_values_are_not_printed(tmp_path: Path) -> None:
+    row = {"question\x1b[2J": "How many\x07 are there?", "answer": "2"}
+    (tmp_path / "a\x1b.jsonl").write_text(json.dumps(row))
+    assert all(line.isprintable() for line in lines(look(tmp_path)))

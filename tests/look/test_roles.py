@@ -1,0 +1,60 @@
+"""What columns mean is guessed by their names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from gristmill.look.columns import Columns
+from gristmill.look.roles import Guess, guess, words
+from tests.look.cards import Card, cards
+
+CARDS = list(cards())
+
+
+def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
+    columns = Columns()
+    for row in rows:
+        columns.add(row)
+    return guess(columns)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
+def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
+    found = guessed(card.rows)
+    wrong = {
+        role: str(getattr(found, role))
+        for role, right in card.right.items()
+        if "*" not in right and str(getattr(found, role)) not in right
+    }
+    assert wrong == {}, found
+
+
+def test_no_form_is_guessed_of_no_rows() -> None:
+    assert guessed([]) == Guess("unknown")
+
+
+def test_a_column_that_says_something_about_a_row_has_no_role() -> None:
+    row = {"question_type": "long words of a type", "answer_id": "x", "is_correct": True}
+    assert guessed([row]).form == "unknown"
+
+
+def test_choices_are_the_list_of_which_a_short_answer_is_one() -> None:
+    row = {"question": "Which one is an animal of these?", "answer": 1, "choices": ["oak", "dog"]}
+    assert guessed([row]).choices == "choices"
+    longer = row | {"answer": "because " * 40}
+    assert guessed([longer]).choices is None
+
+
+def test_words_of_names_are_divided_at_capitals_and_marks() -> None:
+    assert words("Final Answers") == ["final", "answer"]
+    assert words("finalAnswer_2") == ["final", "answer", "2"]
+    assert words("CoT") == ["cot"]
+
+
+def test_texts_of_few_values_are_no_question() -> None:
+    rows = [
+        {"source": ("math", "web")[place % 2], "target": f"{place} plums"} for place in range(9)
+    ]
+    assert guessed(rows).question is None

@@ -1,0 +1,46 @@
+"""Files belong to the splits that their names say."""
+
+from __future__ import annotations
+
+import pytest
+
+from gristmill.look.splits import globs_of, splits_of
+from gristmill.reasoning.format.corpora import corpus_of_table
+from gristmill.reasoning.raw.drops import assigned
+
+FOLDERS = {
+    "one name": (["a-00000-of-00002.parquet", "a-00001-of-00002.parquet"], ["train"]),
+    "words": (["train.jsonl", "dev.jsonl", "Test.csv"], ["train", "validation", "test"]),
+    "capitals": (["ClozeTrain.json", "OrderDev.json"], ["train", "validation"]),
+    "two of a word": (
+        [f"{split}_{of}-0.parquet" for split in ("train", "test") for of in ("sft", "gen")],
+        ["test_gen", "test_sft", "train_gen", "train_sft"],
+    ),
+    "no word": (["cot-0.parquet", "tir-0.parquet", "tir-1.parquet"], ["cot", "tir"]),
+    "one word": (["aqua_train.tsv", "ecqa_train.tsv"], ["train"]),
+    "folders": (["main/train-0.parquet", "main/test-0.parquet"], ["train", "test"]),
+    "dots": (["SFT/math/v1.1.jsonl", "SFT/code/v1.jsonl"], ["sft_code_v1", "sft_math_v1"]),
+    "signs": (["a[1].jsonl", "b?.jsonl"], ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_names_say_splits_and_the_globs_take_the_same_files(case: str) -> None:
+    names, splits = FOLDERS[case]
+    found = splits_of(names)
+    assert list(found) == splits
+    assert sorted(name for taken in found.values() for name in taken) == sorted(names)
+    files = globs_of(found)
+    corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
+    taken = assigned(sorted(names), corpus)
+    assert taken == {split: sorted(found[split]) for split in found}
+
+
+def test_numbers_of_parts_are_a_star() -> None:
+    names = ["train-00000-of-00002.jsonl", "train-00001-of-00002.jsonl", "test.jsonl"]
+    assert globs_of(splits_of(names)) == {"train": ["train-*.jsonl"], "test": ["test.jsonl"]}
+
+
+def test_files_of_very_many_names_are_one_split() -> None:
+    names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
+    assert list(splits_of(names)) == ["train"]
