@@ -12,6 +12,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import chdir
+from pathlib import Path
 
 from gristmill.cli import main
 from tests.pages import Block
@@ -34,7 +36,8 @@ def run(blocks: Sequence[Block]) -> None:
         elif all(words[0] == "gristmill" for words in commands(block.code)):
             for words in commands(block.code):
                 given = [os.path.expanduser(word) for word in words[1:]]  # noqa: PTH111
-                main(given, standalone_mode=False)
+                with chdir(Path.cwd()):  # those that need Dagster go to the checkout
+                    main(given, standalone_mode=False)
         else:
             subprocess.run(["bash", "-e", "-c", block.code], check=True)
 
