@@ -18,6 +18,10 @@ SHORTER = (
     ("a finite number", "number"),
     ("one of ", ""),
     ("true or false", ""),
+    ("whole number, ", ""),
+    ("whole number ", ""),
+    ("number, ", ""),
+    ("number ", ""),
 )
 """What the head of the page says of all fields, or what a table need not repeat."""
 START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
@@ -84,6 +88,8 @@ def _allowed(rule: FieldRule) -> str:
     words = rule.words
     for long, short in SHORTER:
         words = words.replace(long, short)
+    if words == "text" and rule.default is not None:
+        words = ""
     unit = "" if rule.unit in ("", "none, any number") else f", {rule.unit}"
     return _line(words + unit)
 
