@@ -32,7 +32,7 @@ def rendered() -> str:
     alike: dict[tuple[str, ...], list[Table]] = {}
     for table in families.tables().values():
         alike.setdefault((*_places(table), *_rows(table).values()), []).append(table)
-    known: dict[tuple[str, ...], str] = {}
+    known: dict[tuple[str, ...], tuple[str, str]] = {}
     return "\n".join(line for tables in alike.values() for line in _section(tables, known))
 
 
@@ -41,8 +41,11 @@ def on_the_page() -> str:
     return PAGE.read_text().partition(START)[2].partition(END)[0]
 
 
-def _section(tables: list[Table], known: dict[tuple[str, ...], str]) -> Iterator[str]:
-    """The lines of equal tables. known: of each key, its default apart, the first table with it."""
+def _section(tables: list[Table], known: dict[tuple[str, ...], tuple[str, str]]) -> Iterator[str]:
+    """The lines of equal tables.
+
+    known: of each key, its default apart, the first table with it, and the default there.
+    """
     first = tables[0]
     yield f"### {', '.join(table.name.replace('/', '.') for table in tables)}\n"
     if files := _places(first):
@@ -54,14 +57,16 @@ def _section(tables: list[Table], known: dict[tuple[str, ...], str]) -> Iterator
         row = (name, _allowed(rules[name]), rules[name].help)
         if row in known:
             default = _default(rules[name])
-            above.setdefault(known[row], []).append(f"`{name}` ({default})")
+            first_header, its = known[row]
+            changed = "" if default == its else f" ({default})"
+            above.setdefault(first_header, []).append(f"`{name}`{changed}")
         else:
-            known[row] = first.header
+            known[row] = (first.header, _default(rules[name]))
             shown.setdefault(said, []).append(f"`{name}`")
     for said, names in shown.items():
         yield f"- {', '.join(names)}: {said}"
     for header, names in above.items():
-        yield f"- as in `{header}`, with these defaults: {', '.join(names)}"
+        yield f"- as in `{header}`: {', '.join(names)}"
     yield ""
 
 
