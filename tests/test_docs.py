@@ -112,12 +112,19 @@ def test_every_command_of_the_pages_is_there_with_its_options() -> None:
 
 
 def test_a_command_that_is_not_there_is_a_fault() -> None:
-    wrong = "gristmill lss\ngristmill ls --assets x\nexec gristmill push one two three four\n"
-    faults = list(_faults(Block("p.md", 1, "sh", wrong, "")))
-    assert [fault.partition(": ")[2].partition(":")[0] for fault in faults] == [
-        "gristmill lss",
-        "gristmill ls --assets x",
+    wrong = """gristmill lss
+gristmill ls --assets x   # a comment
+exec gristmill ls one two
+gristmill push one two \\
+    three --parallel
+gristmill push one two three
+"""
+    faults = [fault.partition(": ")[2] for fault in _faults(Block("p.md", 1, "sh", wrong, ""))]
+    assert [fault.partition(":")[0] for fault in faults] == [
+        *("gristmill lss", "gristmill ls --assets x", "exec gristmill ls one two"),
+        "gristmill push one two three --parallel",
     ]
+    assert faults[2].endswith(": ['two'] is too much")
 
 
 def test_a_fragment_of_a_page_says_why_it_does_not_run() -> None:
@@ -128,4 +135,5 @@ def test_a_fragment_of_a_page_says_why_it_does_not_run() -> None:
 
 def test_every_page_that_is_typed_elsewhere_has_its_test() -> None:
     for page, test in ELSEWHERE.items():
-        assert page in (CHECKOUT / test).read_text() or "PAGE" in (CHECKOUT / test).read_text()
+        assert page in PAGES
+        assert "PAGE" in (CHECKOUT / test).read_text(), test
