@@ -46,6 +46,8 @@ def _home(root: SampleRoot) -> None:
         (home / folder / ".sample").unlink()
     own = shutil.ignore_patterns("provenance*")
     shutil.copytree(data / "synth_harmony", home / "my_harmony", ignore=own)
+    # Of so few rows the default holds out none, and Megatron blends no empty shard.
+    shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
     shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
     (home / "my_math").mkdir()
     rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
