@@ -164,7 +164,10 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
     if shape.key_in is not None:
         found = shape.key_in(file)
         if found is None:
-            raise click.UsageError(f"{file}: does not say which partition it is: use --name")
+            raise click.UsageError(
+                f"{file}: its name does not say which partition it is: put that into the name, or "
+                "give one by --name, as --name 2024-05 for a month"
+            )
         key = found
     if reason := keys.refusal(key) or keys.refusal(file.removesuffix(ending)):
         raise click.UsageError(f"{reason}: choose another with --name")
