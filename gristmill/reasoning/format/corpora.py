@@ -238,10 +238,8 @@ _KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 
 def is_key(partition: str) -> bool:
-    """Whether a text is the key of a split: of any split of a free name, of those of the seven."""
-    if _KEY.fullmatch(partition) is None:
-        return False
-    return partition in PARTITIONS or partition.split("__")[0] not in CORPORA
+    """Whether a text is the key of a split of a corpus."""
+    return _KEY.fullmatch(partition) is not None
 
 
 def corpus_and_split(partition: str, table: str = "") -> tuple[Corpus, str]:
@@ -252,7 +250,7 @@ def corpus_and_split(partition: str, table: str = "") -> tuple[Corpus, str]:
 
     Raises ValueError for a text that is no key.
     """
-    if not is_key(partition) and not (table and _KEY.fullmatch(partition)):
+    if not is_key(partition):
         raise ValueError(
             f"{partition!r} is no <corpus>__<split>: the built-in ones are {', '.join(PARTITIONS)}"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -145,7 +145,18 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    return Account(taken, left_out)
+    return Account(taken, left_out, list(_notes(corpus)))
+
+
+def _notes(corpus: Corpus) -> Iterator[str]:
+    """What a person should know of a drop with a file of its own."""
+    if corpus.is_built_in:
+        return
+    if corpus.name in CORPORA:
+        yield f"{CORPUS} is read in place of the built-in corpus {corpus.name}"
+    if corpus.licence.training_allowed is None:
+        rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
+        yield f"the terms are unknown, {rule}true }} into {CORPUS}"
 
 
 def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[str, list[Path]]:

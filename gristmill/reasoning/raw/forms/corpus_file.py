@@ -20,7 +20,6 @@ from typing import Any, Final
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.align import LABEL
 from gristmill.reasoning.format.corpora import (
-    CORPORA,
     FORM_KEYS,
     NAME,
     RESERVED,
@@ -116,8 +115,6 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
         raise ValueError(
             f'name = {shown(raw.get("name"))}: must be "{name}", as the folder is named'
         )
-    if name in CORPORA:
-        raise ValueError(f"{name} is the name of a built-in corpus: name file and folder otherwise")
     if name in RESERVED:
         raise ValueError(f"{name} is a folder beside those of the corpora: choose another name")
     if NAME.fullmatch(name) is None:

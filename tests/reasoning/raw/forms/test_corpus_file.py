@@ -103,15 +103,11 @@ def test_a_wrong_file_is_refused_with_the_key_and_the_rule(
     assert str(raised.value).startswith(f"{path}:")
 
 
-@pytest.mark.parametrize("name", ["gsm8k", "origins", "My_Math", "a__b", "_a", "a" * 41])
-def test_a_name_of_another_corpus_or_with_other_letters_is_refused(
-    tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["origins", "My_Math", "a__b", "_a", "a" * 41])
+def test_a_reserved_name_or_one_with_other_letters_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "corpus.toml"
     path.write_text(f'schema = 1\nname = "{name}"\nquestion = "q"\n')
-    with pytest.raises(
-        BadInput, match=r"is the name of a built-in corpus|a folder beside|lower-case letters"
-    ):
+    with pytest.raises(BadInput, match=r"a folder beside|lower-case letters"):
         read_corpus_file(path, name)
 
 
