@@ -70,7 +70,7 @@ class CorpusConfig(NormalizeConfig):
     """The config of a corpus that has a file of its own, or of a built-in one that changed.
 
     corpus: the file as JSON, whole, so that the record says how rows were read.
-    version: of a built-in corpus.
+    version: of a built-in corpus, and of the installed transforms that read its rows.
     """
 
     CODE_VERSION: ClassVar = NormalizeConfig.CODE_VERSION

@@ -30,7 +30,7 @@ from gristmill.reasoning.format.corpora import (
     corpus_of_table,
 )
 from gristmill.reasoning.format.records import KEYS, STEPS
-from gristmill.reasoning.raw.forms.reader import TRANSFORMS, columns_of
+from gristmill.reasoning.raw.forms.reader import columns_of
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import TOML_LIMITS, read_toml
@@ -179,8 +179,8 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
     for key in ("parse", "group"):
         _check_table(form, key, _TABLES[key])
     if (python := form.get("python")) is not None:
-        if python not in TRANSFORMS:
-            raise ValueError(f"{where}python = {shown(python)}: known: {', '.join(TRANSFORMS)}")
+        if not _is(python, _TEXT):
+            raise ValueError(f"{where}python = {shown(python)}: must be the name of a transform")
     elif "question" not in form and TEXTS not in form:
         raise ValueError(f'{where}question is missing: write question = "name of its column"')
     if "group" in form and not isinstance(form.get("cot"), str):

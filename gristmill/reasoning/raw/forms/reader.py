@@ -12,9 +12,9 @@ from typing import Any, Final
 from gristmill.reasoning.format.corpora import Corpus, Form
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw.flatten import Unfit, chain, extra, text
-from gristmill.reasoning.raw.forms import trip
 from gristmill.reasoning.raw.forms.groups import Group, Place
 from gristmill.reasoning.raw.forms.templates import Get, Pattern, Row
+from gristmill.reasoning.raw.forms.transforms import transform
 from gristmill.reasoning.raw.forms.values import Names, column, read_of, text_of
 
 _SHOWN: Final = 20
@@ -23,10 +23,6 @@ _MARK: Final = "\ufeff"
 
 Read = Callable[[Row], Record]
 """Takes a raw row, gives the record. Raises Unfit."""
-TRANSFORMS: Final[Mapping[str, tuple[Callable[[Row, str], Record], Sequence[str]]]] = {
-    "trip": (trip.record, trip.COLUMNS),
-}
-"""What reads a row in Python, and the columns that it reads, by the name in `python`."""
 
 
 class Compiled:
@@ -46,9 +42,9 @@ class Compiled:
         own = Names(form.parts)
         values = _Values(corpus, form, own, names)
         if form.python is not None:
-            made, read = TRANSFORMS[form.python]
-            own.columns |= set(read)
-            self.read = lambda row: made(row, form.name)
+            made = transform(form.python, len(corpus.extra_columns))
+            own.columns |= set(made.columns)
+            self.read = lambda row: made.read(row, form.name)
         elif form.group is not None:
             self.group = Group(corpus, form, own)
         else:

@@ -79,7 +79,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
         (PLAIN + "licence = { trian = true }", 'licence: unknown key "trian".*train'),
         (PLAIN + 'licence = { train = "no" }', 'licence.train = "no": must be true or false'),
         (PLAIN + 'texts = "{t}"', "leave question, answer and cot out"),
-        (PLAIN + 'python = "os"', 'python = "os": known: trip'),
+        (PLAIN + 'python = "os"', "python = 'os': no such transform; known: trip"),
         (HEAD + 'question = { template = "{q" }', "question: "),
         (HEAD + 'question = { colum = "q" }', "question: has none of the keys"),
         (HEAD + "question = 3", "question: must be the name of a column"),
