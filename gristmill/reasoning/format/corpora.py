@@ -73,6 +73,7 @@ class Corpus:
     extra_columns: kept under the same key.
     notes: one sentence.
     public_path, public_subset: the public release, None where there is none.
+    revision: branch, tag or commit of it. paths: globs of its files; none for all.
     licence: the terms.
     version: of what a built-in corpus makes of its rows; raised when that changes.
     is_text: whether records are plain text, which `question` holds.
@@ -92,6 +93,8 @@ class Corpus:
     public_path: str | None
     public_subset: str | None
     licence: Licence
+    revision: str = "main"
+    paths: tuple[str, ...] = ()
     version: str = "1"
     is_text: bool = False
     forms: tuple[Form, ...] = ()
@@ -141,6 +144,8 @@ def corpus_of_table(raw: Mapping[str, Any], *, is_built_in: bool = False) -> Cor
         notes=raw.get("notes", ""),
         public_path=source.get("repo"),
         public_subset=source.get("subset"),
+        revision=source.get("revision", "main"),
+        paths=tuple(source.get("paths", ())),
         licence=Licence(
             terms.get("id", "unknown"),
             terms.get("url", ""),
@@ -234,6 +239,8 @@ RESERVED: Final = ("audits", "origins", "rejected", "provenance")
 """Folders beside those of the corpora."""
 SPLIT: Final = re.compile(_SPLIT)
 """The name of a split: without `_`, so that the id of an example says which part is the split."""
+REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+"""A repository of a hub: owner and name."""
 _KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 

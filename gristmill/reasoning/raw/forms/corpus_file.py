@@ -22,6 +22,7 @@ from gristmill.reasoning.format.align import LABEL
 from gristmill.reasoning.format.corpora import (
     FORM_KEYS,
     NAME,
+    REPOSITORY,
     RESERVED,
     ROLES,
     SPLIT,
@@ -62,7 +63,7 @@ _KEYS: Final[Mapping[str, str]] = {
 _INLINE: Final = ("when", "unless", "parts", "parse", "group", "python")
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "licence": {"id": _TEXT, "url": _TEXT, "share": "b", "train": "b", "read": "b"},
-    "source": {"repo": _TEXT, "subset": _TEXT},
+    "source": {"repo": _TEXT, "subset": _TEXT, "revision": _TEXT, "paths": _TEXTS},
     "split": {"by": _TEXT, "seed": _WHOLE, "validation": "share", "test": "share"},
     "sample": {"share": "share", "cap": _COUNT, "seed": _WHOLE},
     "headerless": {"files": _TEXT, "columns": _TEXTS, "newline": _TEXT, "form": _TEXT},
@@ -148,6 +149,9 @@ def _check_names(raw: Mapping[str, Any], extras: Collection[str]) -> None:
             raise ValueError(f"files.{split}: {rule}")
         if not (_is(globs, _TEXT) or _is_texts(globs)):
             raise ValueError(f'files.{split}: must be a glob as "train*", or a list of them')
+    repo = raw.get("source", {}).get("repo")
+    if repo is not None and REPOSITORY.fullmatch(repo) is None:
+        raise ValueError(f'source.repo = {shown(repo)}: must be owner/name, as "openai/gsm8k"')
     if "files" in raw and "split" in raw:
         raise ValueError("files names the splits already: leave `split` or `files` out")
 
