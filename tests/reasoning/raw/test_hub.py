@@ -423,7 +423,8 @@ def test_the_paths_of_a_corpus_of_a_drop_keep_their_folders_and_lead_nowhere_els
     corpora_server: Hub,
 ) -> None:
     rows = b'{"question": "q", "answer": "a"}\n'
-    corpora_server.repositories["o/r"] = dict.fromkeys(("a/x.jsonl", "b/y.jsonl", "data/z.jsonl", "a/x.csv"), rows)
+    paths = ("a/x.jsonl", "b/y.jsonl", "data/z.jsonl", "a/x.csv")
+    corpora_server.repositories["o/r"] = dict.fromkeys(paths, rows)
     table = {"schema": 1, "name": "mine", "question": "question", "answer": "answer"}
 
     def names(**more: object) -> list[str]:

@@ -6,6 +6,7 @@ records stay. Source: `docs/formats/reasoning.md#forms`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from gristmill.reasoning.raw.forms.values import Names, column, read_of, text_of
 
 _SHOWN: Final = 20
 _LONGEST: Final = 500
+_MOST_KEYS: Final = 1000
 _MARK: Final = "\ufeff"
 
 Read = Callable[[Row], Record]
@@ -188,6 +190,36 @@ def columns_of(corpus: Corpus) -> frozenset[str]:
     forms = [Compiled(corpus, form, names) for form in corpus.forms]
     rules = Rules(corpus, None)
     return frozenset(rules.columns.union(*(form.columns for form in forms)))
+
+
+class UnknownKeys:
+    """The keys of rows that no form or rule of a corpus reads.
+
+    is_refused: whether a row with one is Unfit; default False: they are counted.
+
+    counts: rows by key, of at most 1,000 keys.
+    """
+
+    def __init__(self, corpus: Corpus, is_refused: bool = False) -> None:
+        self._known, self._is_refused = columns_of(corpus), is_refused
+        self._seen: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.counts: Counter[str] = Counter()
+
+    def check(self, row: Row) -> None:
+        """Count the keys of a row. Raises Unfit where they are refused."""
+        names = tuple(row)
+        if (unknown := self._seen.get(names)) is None:
+            unknown = tuple(name for name in names if name not in self._known)
+            if len(self._seen) < _MOST_KEYS:
+                self._seen[names] = unknown
+        if not unknown:
+            return
+        for name in unknown:
+            if name in self.counts or len(self.counts) < _MOST_KEYS:
+                self.counts[name] += 1
+        if self._is_refused:
+            rule = f"has the keys {', '.join(unknown[:_SHOWN])[:_LONGEST]}, which nothing reads"
+            raise Unfit("unknown_keys", f'{rule}: read them, or set unknown_keys to "count"')
 
 
 class Reader:
