@@ -71,7 +71,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "group": {"by": _TEXT, "order": _TEXT},
 }
 _NEEDED: Final = {
-    "headerless": ("files", "columns", "form"),
+    "headerless": ("files", "columns"),
     "parse": ("column", "pattern"),
     "group": ("by", "order"),
 }
