@@ -6,6 +6,7 @@ records stay. Source: `docs/formats/reasoning.md#forms`.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -25,6 +26,12 @@ _MARK: Final = "\ufeff"
 
 Read = Callable[[Row], Record]
 """Takes a raw row, gives the record. Raises Unfit."""
+
+
+_CURE: Final = (
+    ': write question = "column" with one of these, or another [[form]], or for a table without '
+    "names of columns `headerless`"
+)
 
 
 class Compiled:
@@ -52,12 +59,18 @@ class Compiled:
         else:
             self.read = values.reader()
         self.when = form.when or values.needed()
+        # A name with dots may be a place in a column, and of a question the column says enough.
+        self._places = {
+            name: column(name if form.when else name.partition(".")[0], own)
+            for name in self.when
+            if "." in name
+        }
         self.columns = own.columns | {*self.when, *form.unless}
 
     def fits(self, row: Row) -> bool:
         """Whether a row has this form."""
         for name in self.when:
-            if name not in row:
+            if name not in row and (name not in self._places or self._places[name](row) is None):
                 return False
         return all(name not in row for name in self.form.unless)
 
@@ -77,11 +90,12 @@ class _Values:
         names = Names(self._form.parts)
         if value is not None:
             read_of(value, names)
-        return (
-            ()
-            if "template" in (value or ()) and len(names.columns) > 1
-            else tuple(sorted({name.split(".")[0] for name in names.columns}))
-        )
+        if "template" in (value or ()) and len(names.columns) > 1:
+            return ()
+        # Of a path its first column is there, too.
+        paths = {name for name in names.columns if "." in name}
+        first = {name.partition(".")[0] for name in paths}
+        return tuple(sorted(paths | (names.columns - first)))
 
     def _get(self, name: str) -> Get | None:
         value = self._form.values.get(name)
@@ -143,7 +157,9 @@ class _Values:
         def nested(row: Row) -> str:
             if value not in row:
                 held = outer(row)
-                if not isinstance(held, dict) or last not in held:
+                if not isinstance(held, dict | list) or (
+                    isinstance(held, dict) and last not in held
+                ):
                     raise Unfit("shape", f"its {path} is no object with a {last}")
             return text(get(row))
 
@@ -256,7 +272,8 @@ class Reader:
                 return None
         known = ", ".join(map(str, self.forms))
         rule = f"{columns_in(row)}; the known forms of {self.corpus.name} are {known}"
-        raise Unfit("shape", rule + _nearly(self.forms, row))
+        cure = "" if self.corpus.is_built_in else _CURE
+        raise Unfit("shape", rule + _nearly(self.forms, row) + cure)
 
     @property
     def grouped(self) -> int:
@@ -289,8 +306,13 @@ def _nearly(forms: Sequence[Compiled], row: Row) -> str:
 def with_columns(unfit: Unfit, corpus: Corpus, row: object) -> Unfit:
     """Why a row is refused; of an answer that is empty, whether its column is missing."""
     answer, cot = corpus.answer_column, corpus.cot_column
-    if unfit.reason != "answer" or not isinstance(row, dict) or not answer or answer in row:
+    if unfit.reason != "answer" or not isinstance(row, dict) or not answer:
         return unfit
+    if answer in row:
+        cure = (
+            f": keep = [{{ column = {json.dumps(answer)}, present = true }}] leaves such rows out"
+        )
+        return unfit if corpus.is_built_in else Unfit("answer", unfit.rule + cure)
     missing = answer if cot is None or cot in row else f"{answer}, and {cot} too"
     return Unfit("answer", f"lacks the column {missing}; {columns_in(row)}")
 
