@@ -189,6 +189,8 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
 def _score(name: str, weights: Mapping[str, float]) -> float:
     """How well a name says a role: by its last word, less by another one."""
     parent, _, last = name.rpartition(".")
+    if parent and last in ("text", "value"):  # as `answers.text`
+        parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
     if not said or (len(said) > 1 and (said[-1] in _META or said[0] in _META)):
         return 0.0

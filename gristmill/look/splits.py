@@ -26,7 +26,7 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     names: POSIX paths in the folder.
 
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
-    other words are splits of their own, as `train_sft` and `train_gen`. Files without such a word
+    other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
     are `train` where all have one name but for numbers, else each name is a split. More than 32
     such names say no split: all files are `train`.
     """
@@ -97,5 +97,5 @@ def _word(label: str) -> str | None:
 
 
 def _name(label: str) -> str:
-    """A label as the name of a split: lower case, digits, single `_`."""
-    return _OTHER.sub("_", label).strip("_")[:_MOST].strip("_") or "train"
+    """A label as the name of a split: lower case and digits, as a recipe takes it."""
+    return _OTHER.sub("", label)[:_MOST] or "train"

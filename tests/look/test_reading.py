@@ -84,10 +84,12 @@ def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path: Pat
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    table = pa.table({"q": ["a", "b"], "image": pa.array([b"\xff", b"\xfe"], pa.binary())})
+    images = pa.array([b"\xff", b"\xfe"], pa.binary())
+    nested = pa.array([{"bytes": b"\xff"}] * 2)
+    table = pa.table({"q": ["a", "b"], "image": images, "nested": nested})
     pq.write_table(table, tmp_path / "a.parquet")
     (file,) = looked(tmp_path).files
-    assert (file.rows, file.is_exact, list(file.binary)) == (2, True, ["image"])
+    assert (file.rows, file.is_exact, list(file.binary)) == (2, True, ["image", "nested"])
     assert [row["q"] for row in file.sample] == ["a", "b"]
 
 

@@ -93,11 +93,16 @@ def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> C
         rule = "has a value that is no text, number, truth value, list or table: write it as a text"
         raise BadInput(path, rule) from error
     try:
-        _check(raw, name)
-        corpus = corpus_of_table(raw)
-        columns_of(corpus)
+        return checked(raw, name)
     except ValueError as error:
         raise BadInput(path, str(error)) from error
+
+
+def checked(raw: Mapping[str, Any], name: str) -> Corpus:
+    """The corpus of a table of JSON values. Raises ValueError, naming the key, for a wrong one."""
+    _check(raw, name)
+    corpus = corpus_of_table(raw)
+    columns_of(corpus)
     return corpus
 
 
