@@ -75,6 +75,17 @@ _NEEDED: Final = {
     "parse": ("column", "pattern"),
     "group": ("by", "order"),
 }
+_EXAMPLES: Final = {
+    "licence": '{ id = "MIT", train = true }',
+    "source": '{ repo = "owner/name" }',
+    "files": '{ train = "train*" }',
+    "split": "{ validation = 0.01 }",
+    "sample": "{ share = 0.1 }",
+    "keep": '[{ column = "language", in = ["en"] }]',
+    "steps": '{ "H:" = "Hypothesis" }',
+    "headerless": '{ files = "*.csv", columns = ["question", "answer"] }',
+}
+_EXTRA: Final = "; a key of your records stands in extras = [{}], too"
 _SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
 
 
@@ -110,11 +121,12 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     extras = raw.get("extras", [])
     values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
     forms = raw.get("form")
-    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "")
+    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "", _EXTRA)
     _check_extras(extras, bool(forms))
     for key, what in _KEYS.items():
         if key in raw and not _is(raw[key], what):
-            raise ValueError(f"{key} = {shown(raw[key])}: must be {what}")
+            example = f", as {key} = {_EXAMPLES[key]}" if key in _EXAMPLES else ""
+            raise ValueError(f"{key} = {shown(raw[key])}: must be {what}{example}")
     if raw.get("schema") != 1:
         raise ValueError("schema = 1 is missing: it is the first line of the file")
     if raw.get("name") != name:
@@ -131,6 +143,10 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     _check_rules(raw)
     for place, form in enumerate(forms if forms else [raw], 1):
         _check_form(form, values, f"form {place}: " if forms else "", bool(forms))
+    for extra in extras:
+        if not any(extra in form or "parse" in form or "python" in form for form in forms or [raw]):
+            column = shown(extra)
+            raise ValueError(f"extras: {column} has no value: write {extra} = {column}, its column")
 
 
 def _check_extras(extras: object, has_forms: bool) -> None:
@@ -177,7 +193,7 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
     if not isinstance(form, dict) or len(values) > _MOST_NAMES:
         raise ValueError(f"{where}must be a table")
     if is_listed:
-        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where)
+        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where, _EXTRA)
     elif TEXTS in form and any(role in form for role in ROLES):
         raise ValueError("texts is the whole text of a record: leave question, answer and cot out")
     if not isinstance(form.get("parts", {}), dict):
@@ -211,11 +227,12 @@ def _check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> N
         raise ValueError(f"{key}: lacks {missing[0]}")
 
 
-def _known(table: Mapping[str, Any], keys: Collection[str], where: str) -> None:
+def _known(table: Mapping[str, Any], keys: Collection[str], where: str, more: str = "") -> None:
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys)
-            raise ValueError(f"{where}unknown key {shown(key)}{hint}; known: {', '.join(keys)}")
+            known = f"known: {', '.join(keys)}{more.format(shown(key))}"
+            raise ValueError(f"{where}unknown key {shown(key)}{hint}; {known}")
 
 
 def _is_texts(value: object) -> bool:

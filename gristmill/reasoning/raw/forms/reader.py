@@ -306,8 +306,11 @@ def _nearly(forms: Sequence[Compiled], row: Row) -> str:
 def with_columns(unfit: Unfit, corpus: Corpus, row: object) -> Unfit:
     """Why a row is refused; of an answer that is empty, whether its column is missing."""
     answer, cot = corpus.answer_column, corpus.cot_column
-    if unfit.reason != "answer" or not isinstance(row, dict) or not answer:
+    if unfit.reason != "answer" or not isinstance(row, dict):
         return unfit
+    if not answer:
+        cure = ': write answer = "name of its column", or texts = "{column}" for plain text'
+        return unfit if corpus.forms[-1].python else Unfit("answer", unfit.rule + cure)
     if answer in row:
         cure = (
             f": keep = [{{ column = {json.dumps(answer)}, present = true }}] leaves such rows out"

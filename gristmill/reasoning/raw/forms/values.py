@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Value
 from gristmill.reasoning.raw.flatten import Unfit, chain, flattened, items, text
-from gristmill.reasoning.raw.forms.templates import Get, Row, filled, letter
+from gristmill.reasoning.raw.forms.templates import Get, Row, filled, letter, pieces
 from gristmill.settings.fields import did_you_mean
 
 _OPEN: Final = "<think>"
@@ -84,6 +84,8 @@ def read_of(value: Value, names: Names) -> Get:
         return make(value, names)
     known = ", ".join(_KINDS)
     first = str(next(iter(value), ""))
+    if first in _CUTS:
+        raise ValueError(f'`{first}` needs a column: write {{ column = "name", {first} = .. }}')
     raise ValueError(f"has none of the keys {known}{did_you_mean(first, _KINDS)}")
 
 
@@ -123,7 +125,10 @@ def _named(name: str, names: Names) -> Callable[[Row], str]:
 
 
 def _template(value: Mapping[str, Any], names: Names) -> Get:
-    fill = filled(_text(value["template"], "template"), lambda name: _named(name, names))
+    template = _text(value["template"], "template")
+    if not any(is_name for _, is_name in pieces(template)):
+        raise ValueError('the template names no column: write "{column}", or { constant = "text" }')
+    fill = filled(template, lambda name: _named(name, names))
     return lambda row: fill(row) or None
 
 
@@ -279,7 +284,9 @@ def _join(value: Mapping[str, Any], names: Names) -> Get:
 
 def _choice(value: Mapping[str, Any], names: Names) -> Get:
     """One of a list: by number from 0, by letter, or by its text."""
-    read, of = column(value["choice"], names), column(_text(value.get("of"), "of"), names)
+    if not isinstance(value.get("of"), str):
+        raise ValueError('`of` is missing: write of = "column", that of the choices')
+    read, of = column(value["choice"], names), column(value["of"], names)
     shown = value.get("as", "text")
     if shown not in ("letter", "text", "both"):
         raise ValueError("`as` must be letter, text or both")
