@@ -97,7 +97,7 @@ def look(
     )
     found.notes += [*unread, *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]
-    if len(left) < len(reading.files):
+    if any(map(is_readable, parts)):
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
         found.proposal = proposal(found.name, parts, files, found.licence, left)

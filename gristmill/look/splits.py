@@ -57,18 +57,16 @@ def globs_of(
         return {split: ["*"] for split in splits}
     every = {name: split for split, names in splits.items() for name in names}
     others = dict.fromkeys(besides, "")
-    made: dict[str, list[str]] = {}
+    made: dict[str, dict[str, None]] = {}
     taken: dict[str, set[str]] = {}
     for name, split in every.items():
         begin = stem(name)
-        glob = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :]
-        if glob not in taken:
+        glob, own = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :], literal(name)
+        # What stands for one name alone is not compared with all others.
+        if glob != own and glob not in taken:
             taken[glob] = {of for other, of in {**every, **others}.items() if _takes(glob, other)}
-        if taken[glob] != {split}:
-            glob = literal(name)
-        if glob not in made.setdefault(split, []):
-            made[split].append(glob)
-    return made
+        made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
+    return {split: list(globs) for split, globs in made.items()}
 
 
 def _takes(glob: str, name: str) -> bool:

@@ -39,6 +39,7 @@ from gristmill.untrusted.toml import TOML_LIMITS, read_toml
 _LIMITS: Final = replace(TOML_LIMITS, bytes=256 << 10)
 _MOST_FORMS: Final = 32
 _MOST_NAMES: Final = 100
+_MOST_GLOB: Final = 500
 _TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
 _WHOLE, _COUNT = "a whole number", "a whole number from 1"
 _KEYS: Final[Mapping[str, str]] = {
@@ -170,6 +171,14 @@ def _check_names(raw: Mapping[str, Any], extras: Collection[str]) -> None:
             raise ValueError(f"files.{split}: {rule}")
         if not (_is(globs, _TEXT) or _is_texts(globs)):
             raise ValueError(f'files.{split}: must be a glob as "train*", or a list of them')
+    for key, globs in (
+        *((f"files.{split}", globs) for split, globs in raw.get("files", {}).items()),
+        ("leave", raw.get("leave", [])),
+        ("source.paths", raw.get("source", {}).get("paths", [])),
+        ("headerless.files", raw.get("headerless", {}).get("files", [])),
+    ):
+        if any(len(glob) > _MOST_GLOB for glob in ([globs] if isinstance(globs, str) else globs)):
+            raise ValueError(f"{key}: a glob has at most {_MOST_GLOB} characters")
     repo = raw.get("source", {}).get("repo")
     if repo is not None and REPOSITORY.fullmatch(repo) is None:
         raise ValueError(f'source.repo = {shown(repo)}: must be owner/name, as "openai/gsm8k"')

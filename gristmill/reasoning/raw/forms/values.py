@@ -18,6 +18,7 @@ _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
 _MOST_PATH: Final = 16
 _SHOWN: Final = 40
+_MOST_PARTS: Final = 200
 
 
 @dataclass
@@ -27,12 +28,14 @@ class Names:
     parts: texts that a template may name beside columns, as in the file.
     file: of the row that is read.
     columns: that compiled values read, the first part of a path beside the whole.
+    busy: parts that are being compiled. parts_read: how often a template names one.
     """
 
     parts: Mapping[str, Value] = field(default_factory=dict)
     file: str = ""
     columns: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
+    parts_read: int = 0
 
 
 def column(path: str, names: Names) -> Get:
@@ -116,6 +119,10 @@ def _named(name: str, names: Names) -> Callable[[Row], str]:
     """What reads the text of a name in a template: a part of the form, else a column."""
     if name not in names.parts:
         return text_of(name, names)
+    # Parts that name parts twice would double the text, and the work, with each of them.
+    names.parts_read += 1
+    if names.parts_read > _MOST_PARTS:
+        raise ValueError(f"templates name parts more than {_MOST_PARTS} times, one in another")
     if name in names.busy:
         raise ValueError(f"the part {name!r} names itself")
     names.busy.add(name)

@@ -79,6 +79,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
         (PLAIN + "licence = { trian = true }", 'licence: unknown key "trian".*train'),
         (PLAIN + 'licence = { train = "no" }', 'licence.train = "no": must be true or false'),
         (PLAIN + 'texts = "{t}"', "leave question, answer and cot out"),
+        (PLAIN + f'leave = ["{"*a" * 300}"]', "leave: a glob has at most 500 characters"),
         (HEAD + 'texts = "text"', r'the template names no column: write "\{column\}"'),
         (PLAIN + 'subject = "type"', r'a key of your records stands in extras = \["subject"\]'),
         (PLAIN + 'extras = ["subject"]', 'has no value: write subject = "subject", its column'),
