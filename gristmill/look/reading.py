@@ -284,9 +284,12 @@ def _headless(path: Path, links: LinkRule) -> list[str] | None:
         first = next(lines(texts, path), b"").removeprefix(BOM_UTF8)
     delimiter, is_marked = delimiter_of(first, path)
     text = first.decode("utf-8", "replace").rstrip("\r\n")
-    cells = (
-        next(csv.reader([text], delimiter=delimiter), []) if delimiter != "\t" else text.split("\t")
-    )
+    try:
+        cells = (
+            text.split("\t") if delimiter == "\t" else next(csv.reader([text], delimiter=delimiter))
+        )
+    except (csv.Error, StopIteration):
+        return None  # as a table with a header it says what is wrong
     is_numbered = cells == [str(place) for place in range(len(cells))]
     if len(cells) < 2 or is_marked or is_numbered or not any(map(_is_value, cells)):
         return None

@@ -102,6 +102,13 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     assert other.sample == [{"q": "b", "a": "3"}]
 
 
+def test_a_first_line_that_is_no_table_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"question,is it\0?\ra\0\r,b\r\0\n")
+    (tmp_path / "b.csv").write_text("\n")
+    found = {file.name: file for file in looked(tmp_path).files}
+    assert found["a.csv"].is_broken and found["b.csv"].damage == ["holds no row"]
+
+
 def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
     (tmp_path / "a.jsonl").write_text(pointer)
