@@ -3,10 +3,10 @@
 Run from the checkout: python -m bench.corpora [--gigabytes N] [--cold]. Needs the real drops
 (GRISTMILL_REAL_DATA, default ../shared/data).
 
-Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain Python that give the same
-records, which is checked; us a row, medians of rounds by turns. A look: hard links to one file of JSON
-lines and one of Parquet, against reading all bytes of the folder once; --cold drops the page cache
-before each, where root may. Exit status 1 where a floor is missed.
+Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain Python that give
+the same records, which is checked; us a row, medians of rounds by turns. A look: hard links to one
+file of JSON lines and one of Parquet, against reading all bytes of the folder once; --cold drops
+the page cache before each, where root may. Exit status 1 where a ceiling is missed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gristmill.reasoning.raw.rows import rows
 
 HERE: Final = Path(__file__).resolve().parent.parent
 REAL: Final = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data"))
-MOST_RATIO: Final = 1.5
+MOST_RATIO: Final = 2.5
 MOST_SECONDS: Final = 5.0
 ROUNDS: Final = 7
 _MARK: Final = "The answer is:"
@@ -92,8 +92,8 @@ def read_rows() -> Iterator[str]:
             theirs.append(_taken(lambda row, read=by_hand: read(row), repeated))
         ratio = median(ours) / median(theirs)
         print(
-            f"{corpus}: {median(ours):.2f} us a row by the corpus file, {median(theirs):.2f} by hand, "
-            f"{ratio:.2f} times, over {len(found):,} rows"
+            f"{corpus}: {median(ours):.2f} us a row by the corpus file, {median(theirs):.2f} by "
+            f"hand, {ratio:.2f} times, over {len(found):,} rows"
         )
         if ratio > MOST_RATIO:
             yield f"{corpus}: {ratio:.2f} times a function by hand"

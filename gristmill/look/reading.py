@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,19 +23,16 @@ import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.look.columns import Columns, message_keys
+from gristmill.look.footers import Footer, footer_of, footers_of
 from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.json_files import held_under
-from gristmill.reasoning.raw.parquet import check_begin
 from gristmill.reasoning.raw.rows import rows, unpacked
 from gristmill.reasoning.raw.tables import delimiter_of
-from gristmill.untrusted import child
 from gristmill.untrusted.equal_files import END, alike, ends
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.lines import lines
-from gristmill.untrusted.parquet import opened
-from gristmill.untrusted.pointer import HEAD_BYTES
 from gristmill.untrusted.walk import is_hidden, list_files
 
 FILES: Final = 200
@@ -46,6 +43,8 @@ _WHOLE_BYTES: Final = 24 << 20
 _SAMPLE_BYTES: Final = 2 << 20
 _KEPT_BYTES: Final = 64 << 20
 _TAIL: Final = 1 << 16
+_MOST_ALIKE: Final = 4
+"""Parquet files with the same columns, of which rows are read where not everything is."""
 _MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
@@ -122,6 +121,8 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     whole = _read_whole(found.files, is_all)
     chosen = _spaced(found.files, len(found.files) if is_all else FILES)
     seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
+    paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
+    seen.footers = footers_of(paths, links)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
@@ -175,7 +176,8 @@ class _Seen:
     """Rows that were read, by a hash of 64 bits. again: how many had been there before.
 
     count: rows of a file that are kept, and whose columns count. is_all: whether those of all do.
-    kept_bytes: that may still be kept.
+    kept_bytes: that may still be kept. footers: of Parquet files that have one.
+    alike: Parquet files whose rows were read, by their columns.
     """
 
     def __init__(self, count: int, is_all: bool) -> None:
@@ -183,6 +185,8 @@ class _Seen:
         self.rows = self.again = 0
         self._keys: set[bytes] = set()
         self.kept_bytes = _KEPT_BYTES
+        self.footers: Mapping[Path, Footer] = {}
+        self.alike: Counter[tuple[str, ...]] = Counter()
 
     def add(self, octets: bytes) -> None:
         self.rows += 1
@@ -197,7 +201,14 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     path, left, count = root / file.name, _SAMPLE_BYTES, seen.count
     file.is_read = True
     ending, _ = kind(path.name) or ("", "")
-    footer = _footer(path, links, file) if ending == "parquet" else None
+    rows_said: int | None = None
+    if ending == "parquet":
+        footer = seen.footers.get(path) or footer_of(path, links)
+        file.names, file.binary, rows_said = footer
+        if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
+            _count(path, links, file, rows_said, 0)
+            return
+        seen.alike[tuple(file.names)] += 1
     found = _rows_of(path, ending, file, links)
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
@@ -218,7 +229,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             break
     else:
         file.is_exact = is_whole or file.rows < count
-    _count(path, links, file, footer, _SAMPLE_BYTES - left)
+    _count(path, links, file, rows_said, _SAMPLE_BYTES - left)
 
 
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
@@ -303,36 +314,6 @@ def _is_value(cell: str) -> bool:
     said = cell.strip()
     is_sentence = " " in said and said.endswith((".", "?", "!"))
     return len(cell) > _HEADER_CELL or is_sentence or _NUMBER.fullmatch(said) is not None
-
-
-def _footer(path: Path, links: LinkRule, file: FileLook) -> int:
-    """The rows that a Parquet file says it has; puts the names of its columns into `file`."""
-    with open_file(path, root=path.parent, links=links) as opened_file:
-        check_begin(os.pread(opened_file.fileno(), HEAD_BYTES, 0), path)
-        names, binary, count = child.run(
-            footer, path, file=path, descriptors=[opened_file.fileno()], seconds=60
-        )
-    file.names, file.binary = names, binary
-    return int(count)
-
-
-def footer(descriptor: int, path: Path) -> tuple[list[str], list[str], int]:
-    """Names of columns, those that hold bytes, and rows of a Parquet file. A child runs it.
-
-    Raises BadInput for a file that is not readable or breaks a limit.
-    """
-    import pyarrow as pa
-
-    parquet = opened(descriptor, path)
-    schema = parquet.schema_arrow
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-
-    def holds_bytes(kind: pa.DataType) -> bool:
-        inner = [kind.field(place).type for place in range(kind.num_fields)]
-        return any(check(kind) for check in checks) or any(map(holds_bytes, inner))
-
-    binary = [each.name for each in schema if holds_bytes(each.type)]
-    return schema.names, binary, parquet.metadata.num_rows
 
 
 def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:
