@@ -104,6 +104,26 @@ def _is_game(found: Reading, columns: Columns) -> bool:
     )
 
 
+def _is_packed(found: Reading, columns: Columns) -> bool:
+    return any(
+        re.search(r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)$", name.lower()) for name in found.others
+    )
+
+
+def _is_arrow(found: Reading, columns: Columns) -> bool:
+    return any(name.lower().endswith((".arrow", ".feather")) for name in found.others)
+
+
+def _is_sheet(found: Reading, columns: Columns) -> bool:
+    return any(
+        re.search(r"\.(?:xlsx?|ods|pkl|pickle|npy|npz|pt)$", n.lower()) for n in found.others
+    )
+
+
+def _is_prose(found: Reading, columns: Columns) -> bool:
+    return not found.files and any(re.search(r"\.(?:txt|md|rst|tex)$", n) for n in found.others)
+
+
 def _is_log(found: Reading, columns: Columns) -> bool:
     return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
 
@@ -125,6 +145,17 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         _is_game,
         "games of chess: `chess` reads one file a month, with the month in its name, as "
         "games_2024-01.pgn: `gristmill drop FILE --family chess`",
+    ),
+    (_is_packed, "archives: unpack them, and look again"),
+    (
+        _is_arrow,
+        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet, with "
+        '`datasets.load_from_disk("folder").to_parquet("train.parquet")`',
+    ),
+    (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
+    (
+        _is_prose,
+        'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"',
     ),
     (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
 )

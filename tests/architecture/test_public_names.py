@@ -34,9 +34,12 @@ PUBLIC = {
     "gristmill.reasoning": [
         "AlignConfig",
         "NormalizeConfig",
+        "Record",
         "ReportConfig",
         "ShardReader",
         "TokenizeConfig",
+        "Transform",
+        "Unfit",
         "align",
         "by_step",
         "check_gate",

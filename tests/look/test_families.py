@@ -61,6 +61,10 @@ FORMS = {
     "Sudoku": ("sudoku.csv", f"quizzes,solutions\n{BOARD},{BOARD}\n", "Sudokus of 81 cells"),
     "grids": ("a.jsonl", json.dumps({"input": [[1, 2]], "output": [[2, 1]]}), "grids as lists"),
     "chess": ("games.pgn", '[Event "x"]\n\n1. e4 e5 *\n', "one file a month"),
+    "archive": ("data.tar.gz", "x", "archives: unpack them"),
+    "arrow": ("data-00000.arrow", "x", "write Parquet"),
+    "sheet": ("Book1.xlsx", "x", "save them as CSV"),
+    "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }
 
