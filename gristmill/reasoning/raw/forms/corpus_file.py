@@ -86,7 +86,7 @@ _EXAMPLES: Final = {
     "steps": '{ "H:" = "Hypothesis" }',
     "headerless": '{ files = "*.csv", columns = ["question", "answer"] }',
 }
-_EXTRA: Final = "; a key of your records stands in extras = [{}], too"
+_EXTRA: Final = "; name a key of your records in extras = [{}], too"
 _SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
 
 

@@ -81,7 +81,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
         (PLAIN + 'texts = "{t}"', "leave question, answer and cot out"),
         (PLAIN + f'leave = ["{"*a" * 300}"]', "leave: a glob has at most 500 characters"),
         (HEAD + 'texts = "text"', r'the template names no column: write "\{column\}"'),
-        (PLAIN + 'subject = "type"', r'a key of your records stands in extras = \["subject"\]'),
+        (PLAIN + 'subject = "type"', r'name a key of your records in extras = \["subject"\]'),
         (PLAIN + 'extras = ["subject"]', 'has no value: write subject = "subject", its column'),
         (PLAIN + 'licence = "MIT"', r'must be a table, as licence = \{ id = "MIT"'),
         (PLAIN + 'cot = { after = "x" }', r'cot: `after` needs a column: write \{ column = "name"'),
