@@ -15,6 +15,9 @@ from gristmill.settings.kinds import IN_EVENT, Count, Ge, Help, Le, Positive, Sh
 
 MOST_SEED: Final = 2**63 - 1
 MOST_AUGMENTATIONS: Final = 1_000_000
+_DIGITS: Final = "123456789"
+MOST_IDENTIFIERS: Final = 1 << 24
+"""Of a dataset: each is a name in `identifiers.json`, and a row of a model's embedding."""
 
 Seed = Annotated[
     kinds.Seed, Le(MOST_SEED), Help("Decides every draw: augmentations, subsamples, games.")
@@ -41,6 +44,25 @@ Subsample = Annotated[
     Help("Training puzzles to take, drawn by the seed; all where it is not set."),
 ]
 Augmentations = Annotated[Count, Le(MOST_AUGMENTATIONS), Unit("augmentations")]
+FirstIdentifier = Annotated[
+    Positive,
+    Le(MOST_IDENTIFIERS - 1),
+    Unit("none, a number"),
+    Help(
+        "Identifier of the first puzzle. Datasets that train together, as in the list of paths of "
+        "TRM, need ranges that do not meet."
+    ),
+]
+NumIdentifiers = Annotated[
+    int | None,
+    Ge(1),
+    Le(MOST_IDENTIFIERS),
+    Unit("identifiers"),
+    Help(
+        "Number of identifiers that the metadata states. Datasets that train together in TRM must "
+        "state one number; not set: one more than the last identifier."
+    ),
+]
 Workers = Annotated[
     kinds.Workers,
     Unit("threads"),
@@ -52,11 +74,24 @@ Workers = Annotated[
 class ArcConfig(Checked):
     """How ARC tasks become a dataset (docs/formats/puzzles.md#arc)."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     num_aug: Annotated[
         Augmentations, Help("Augmentations of every task beside the task itself, at most.")
     ] = 1000
+    evaluation: Annotated[
+        tuple[str, ...],
+        Help(
+            "Folders of a source, or subsets of Kaggle's files, whose test pairs are the test "
+            "split. Those of the others are for training."
+        ),
+    ] = ("evaluation",)
+    subsets: Annotated[
+        tuple[str, ...],
+        Help("Folders of a source, or subsets of Kaggle's files, that are read; empty: all."),
+    ] = ()
+    first_identifier: FirstIdentifier = 1
+    num_puzzle_identifiers: NumIdentifiers = None
     seed: Seed = 42
     dtype: Dtype = "int32"
     leaks: Leaks = "refuse"
@@ -67,7 +102,7 @@ class ArcConfig(Checked):
 class SudokuConfig(Checked):
     """How Sudokus become a dataset (docs/formats/puzzles.md#sudoku)."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     subsample_size: Subsample = None
     min_difficulty: Annotated[
@@ -86,6 +121,25 @@ class SudokuConfig(Checked):
             "own do not use it."
         ),
     ] = 0.2
+    question_column: Annotated[
+        str | None,
+        Help(
+            "Column of the puzzles in CSV files; not set: question, quizzes, quiz, puzzle or "
+            "puzzles."
+        ),
+    ] = None
+    answer_column: Annotated[
+        str | None,
+        Help(
+            "Column of the solutions in CSV files; not set: answer, answers, solution or solutions."
+        ),
+    ] = None
+    blank: Annotated[
+        str | None,
+        Help(
+            "Sign of a blank cell beside . and 0, one character such as _; not set: there is none."
+        ),
+    ] = None
     unique: Annotated[
         Literal["refuse", "drop", "off"],
         Help(
@@ -98,12 +152,18 @@ class SudokuConfig(Checked):
     leaks: Leaks = "refuse"
     workers: Workers = 1
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sign = self.blank
+        if sign is not None and not (len(sign) == 1 and "!" <= sign <= "~" and sign not in _DIGITS):
+            raise ValueError(f"blank = {sign!r:.20}: must be one character of ASCII, and no digit")
+
 
 @dataclass(frozen=True)
 class MazeConfig(Checked):
     """How mazes become a dataset (docs/formats/puzzles.md#maze)."""
 
-    CODE_VERSION: ClassVar = "2"
+    CODE_VERSION: ClassVar = "3"
 
     subsample_size: Subsample = None
     aug: Annotated[
@@ -119,7 +179,7 @@ class MazeConfig(Checked):
 class DominoConfig(Checked):
     """How Domino games become a dataset (docs/formats/puzzles.md#domino)."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     num_games: Annotated[
         Positive, Le(100_000_000), Unit("games"), Help("Games to sample for each split.")

@@ -79,10 +79,12 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.{kind}:{kind}_laws")),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
-    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.trace:trace_laws")))
+    traced = f"{_LAWS}.of_subject:of_trace"
+    trace = Law("trace", call(traced, call(f"{_LAWS}.trace:trace_laws")))
+    trm = [Law("trm", call(traced, call(f"{_LAWS}.arc_trm:trm_laws")))] if kind == "arc" else []
     return Asset(
         f"puzzles/{kind}",
-        laws=[_CONTRACT, trace, rules],
+        laws=[_CONTRACT, trace, rules, *trm],
         show=_SHOW,
         trace=_TRACE,
         rows=("examples/train", "examples/test"),

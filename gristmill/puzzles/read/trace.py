@@ -143,6 +143,8 @@ def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.intege
     task, augmentation = parse_id(found.identifier)
     place = decode(found.inputs)
     first_cell = {"first cell": f"row {place.row}, column {place.column}"}
+    # The id of the source may have `_`.
+    task = str(found.file.facts.get("task", task)) if found.file else task
     if augmentation is None:
         return {"task": task, **first_cell}
     moved = [f"{old} to {new}" for old, new in enumerate(augmentation.colours) if str(old) != new]

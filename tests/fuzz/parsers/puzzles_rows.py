@@ -72,7 +72,6 @@ PARSERS = (
         "puzzles_sudoku_bank",
         sudoku_bank,
         ("gristmill.puzzles.raw.sudoku_bank",),
-        covers=("gristmill.puzzles.raw.texts",),
         inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
     ),
