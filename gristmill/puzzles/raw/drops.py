@@ -26,10 +26,12 @@ MAZE_FILES: Final = frozenset({"train.csv", "test.csv"})
 _ARC_DEPTH: Final = 1
 _ARC: Final = "arc"
 _MAZE: Final = "maze"
+_GRID: Final = "grid"
 _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     _ARC: (".json",),
     "sudoku": (".csv", ".txt"),
     _MAZE: (".csv", ".txt"),
+    _GRID: (".jsonl",),
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
 _LOOKED_AT: Final = 1 << 20
@@ -80,7 +82,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
     """Whether a file that a builder of a kind lists takes the place of a sample."""
     from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
 
-    if kind == _ARC:
+    if kind in (_ARC, _GRID):
         return lambda _: True
     return MAZE_FILES.__contains__ if kind == _MAZE else is_sudoku_file
 
@@ -140,7 +142,7 @@ def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
     from gristmill.puzzles.raw.arc_collections import is_collection
 
     sources: dict[tuple[str, str], None] = {}
-    for kind in (_ARC, "sudoku"):
+    for kind in (_ARC, "sudoku", _GRID):
         for name in sorted(names, key=lambda name: (name.count("/"), name)):
             if name.lower().endswith(_ENDINGS[kind]) and _is_puzzle(name):
                 *folders, last = PurePosixPath(name).parts
@@ -161,6 +163,7 @@ def _is_puzzle(name: str) -> bool:
 def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
     """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table
+    from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.rated_csv import check_header, columns_of
     from gristmill.puzzles.raw.sudoku_bank import read_bank, sudoku_files
 
@@ -168,6 +171,11 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
         raise BadInput(folder, "is missing: a source is a folder of puzzles")
     if recipe.kind == _ARC:
         return _tasks(recipe, folder, links)
+    if recipe.kind == _GRID:
+        grids = [file.path for file in grid_files(folder, links)]
+        for path in grids:
+            next(read_grids(path, None, links))
+        return [path.name for path in grids]
     columns: dict[str, str] = {}
     if recipe.kind == _MAZE:
         listed = [entry.name for entry in list_files(folder, root=folder, links=links, deep=False)]
@@ -224,6 +232,6 @@ def _parts(name: str) -> tuple[str, ...]:
 
 def _no_file(names: Collection[str]) -> str:
     return (
-        "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv"
-        f" or .txt, or Kaggle's files of ARC, into it{unpack_hint(names)}"
+        "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv,"
+        f" .txt or .jsonl, or Kaggle's files of ARC, into it{unpack_hint(names)}"
     )

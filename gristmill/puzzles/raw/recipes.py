@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 
 CONFIGS: Final[Mapping[str, type[Any]]] = {
     "arc": ArcConfig,
     "sudoku": SudokuConfig,
     "maze": MazeConfig,
     "domino": DominoConfig,
+    "grid": GridConfig,
 }
 """The config of each kind."""
 KINDS: Final = tuple(CONFIGS)

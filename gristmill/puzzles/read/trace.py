@@ -174,7 +174,9 @@ def _sudoku(
     }
 
 
-def _maze(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]) -> Parameters:
+def _turned(
+    config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
+) -> Parameters:
     return {"symmetry": _symmetry(found.draw or 0)} if found.draw else {}
 
 
@@ -199,6 +201,7 @@ def _domino(
 _BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
     "arc": _arc,
     "sudoku": _sudoku,
-    "maze": _maze,
+    "maze": _turned,
     "domino": _domino,
+    "grid": _turned,
 }
