@@ -79,15 +79,17 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
     """The datasets of one kind of puzzle."""
     rules = Law(
         kind,
-        call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.{kind}:{kind}_laws")),
+        call(
+            f"{_LAWS}.of_subject:{'of_grids' if kind == 'grid' else 'of_dataset'}",
+            call(f"{_LAWS}.{kind}:{kind}_laws"),
+        ),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
-    traced = f"{_LAWS}.of_subject:of_trace"
-    trace = Law("trace", call(traced, call(f"{_LAWS}.trace:trace_laws")))
-    trm = [Law("trm", call(traced, call(f"{_LAWS}.arc_trm:trm_laws")))] if kind == "arc" else []
+    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.trace:trace_laws")))
+    trm = Law("trm", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.arc_trm:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
-        laws=[_CONTRACT, trace, rules, *trm],
+        laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
         show=_SHOW,
         trace=_TRACE,
         rows=("examples/train", "examples/test"),
@@ -147,7 +149,7 @@ CATALOG = Catalog(
             f"puzzles/{kind}-sample": call(
                 f"gristmill.puzzles.raw.samples.{kind}:write_{kind}_sample"
             )
-            for kind in ("arc", "sudoku", "maze")
+            for kind in ("arc", "sudoku", "maze", "grid")
         },
         "puzzles/recipes/domino-sample.toml": call(
             "gristmill.puzzles.raw.samples.domino:write_domino_sample"

@@ -69,6 +69,7 @@ PUBLIC = {
     "gristmill.puzzles": [
         "ArcConfig",
         "DominoConfig",
+        "GridConfig",
         "MazeConfig",
         "PuzzleDataset",
         "PuzzleDatasetConfig",
@@ -79,6 +80,7 @@ PUBLIC = {
         "aug_id",
         "build_arc",
         "build_domino",
+        "build_grid",
         "build_maze",
         "build_sudoku",
         "inverse",

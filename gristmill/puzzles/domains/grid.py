@@ -1,4 +1,4 @@
-"""Grids of any symbols: their tokens, and where a grid of each size stands in a row of tokens.
+"""Grids of any symbols: their tokens, and which cells of a row each of them takes.
 
 Source: `docs/formats/puzzles.md#grids`.
 """
@@ -72,8 +72,8 @@ def turned_cells(
 ) -> npt.NDArray[np.int64]:
     """Where each cell of a row comes from when its grid is turned, -1 for padding: int64 [cells].
 
-    shape: of the grid before. sides: rows and columns of a row of tokens, in which the grid stands
-    at the upper left, before and after. The same array comes back: do not change it.
+    shape: of the grid before. sides: rows and columns of a row of tokens, whose upper left the grid
+    takes, before and after. The same array comes back: do not change it.
     """
     height, width = shape
     start, down, right = affine(symmetry, height, width)

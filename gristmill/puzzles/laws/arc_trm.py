@@ -8,7 +8,7 @@ from __future__ import annotations
 import filecmp
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from gristmill.puzzles.domains.arc_augment import TRM_MARK, base_of
 from gristmill.puzzles.domains.arc_grid import decode
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import read_identifiers
-from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.read.rows import Dataset
 
 _PUZZLES = f"{names.TRM}/{names.TEST_PUZZLES}"
@@ -46,8 +45,11 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             other = trm / split / path.name
             if not other.is_file() or not filecmp.cmp(path, other, shallow=False):
                 yield Violation("trm", f"{names.TRM}/{split}/{path.name}", "is not that of the set")
-    tasks = {base_of(task): task for task in map(_task, dataset.sources.files)}
     found = read_identifiers(trm / names.IDENTIFIERS)
+    tasks = {base_of(task): task for task in (name.partition(TRM_MARK)[0] for name in found)}
+    if dataset.kind is not None:  # the sources say which of several ids is right
+        noted = (file.facts.get("task") for file in dataset.sources.files)
+        tasks |= {base_of(str(task)): str(task) for task in noted if task is not None}
     expected = [_name(name, tasks) for name in dataset.identifiers]
     few = Few(_NAMES, "{count:,} in all")
     if len(found) != len(expected):
@@ -57,10 +59,6 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             yield from few.at("trm", f"{_NAMES} {number}", f"{one!r:.120}, not {other_name!r:.120}")
     yield from few.rest()
     yield from _puzzles(dataset, trm, tasks)
-
-
-def _task(file: SourceFile) -> str:
-    return str(file.facts.get("task", PurePosixPath(file.path).stem))
 
 
 def _name(name: str, tasks: Mapping[str, str]) -> str:

@@ -40,11 +40,11 @@ def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
 
 def _violations(dataset: Dataset) -> Iterator[Violation]:
-    config = dataset.config
-    if not config.get("identifiers"):
-        yield from unnamed_laws(dataset)
     if dataset.kind is None:
         return
+    config = dataset.config
+    if not config["identifiers"]:
+        yield from unnamed_laws(dataset)
     sides = (int(config["height"]), int(config["width"]))
     symbols = Symbols.of(config["alphabet"], config["values"], config["pad"])
     yield from encoding_laws(dataset, symbols.encoding(*sides))

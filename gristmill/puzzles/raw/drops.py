@@ -119,6 +119,30 @@ def account(
     return Account({"": sorted(taken)}, left_out, notes)
 
 
+def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
+    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
+
+    Raises BadInput and OSError as `account`.
+    """
+    from gristmill.puzzles.raw.arc_collections import subsets_of
+    from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
+
+    names = [entry.name for entry in _visible(drop, links)]
+    sources = _guessed(names)
+    if _named(drop.name, BUILT_IN.values()) or not sources:
+        return ""
+    (recipe, _), *_ = sources
+    listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source in sources)
+    lines = [f'kind = "{recipe.kind}"', f"sources = [{listed}]"]
+    if recipe.kind == _GRID:
+        lines += ["[settings]", cells_of(grid_files(drop / sources[0][1], links)[0].path, links)]
+    elif subsets := [each.name for each in subsets_of(drop / sources[0][1], names)]:
+        tested = [name for name in subsets if name.startswith("evaluation")]
+        if tested and "evaluation" not in tested:
+            lines += ["[settings]", f'evaluation = ["{tested[0]}"]']
+    return "\n".join(lines) + "\n"
+
+
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
     """The entries of a drop without marks, settings and hidden ones."""
     for entry in list_files(drop, root=drop.parent, links=links):

@@ -5,8 +5,10 @@ Source: `docs/formats/puzzles.md#grids`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +38,8 @@ GRID_LIMITS: Final = Limits(
 _KEYS: Final = ("input", "output", "group", "puzzle", "set")
 _MOST_NAME: Final = 100
 _SHOWN: Final = 40
+_LOOKED_AT: Final = 1000
+"""Rows whose cells are looked at where no recipe names them."""
 _SPLITS: Final[dict[str, Split]] = {f"{split}.jsonl": split for split in SPLITS}
 
 
@@ -122,6 +126,18 @@ def read_grids(
                 yield _row(load_json(line, path, GRID_LIMITS, number), symbols, path, number)
     if not has_row:
         raise BadInput(path, "holds no row: get the file again, or remove it")
+
+
+def cells_of(path: Path, links: LinkRule = REFUSE_LINKS) -> str:
+    """The setting that names the cells of a file, as its first rows have them: a line of TOML."""
+    cells: set[Any] = set()
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        for number, line in enumerate(islice(lines(reads(file), path, GRID_LIMITS), _LOOKED_AT), 1):
+            row = load_json(line, path, GRID_LIMITS, number) if line.strip() else {}
+            cells.update(cell for key in _KEYS[:2] for of in row.get(key, ()) for cell in of)
+    if all(type(cell) is int for cell in cells):
+        return f"values = {max(cells, default=0) + 1}"
+    return f"alphabet = {json.dumps(''.join(sorted(map(str, cells))))}"
 
 
 def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:

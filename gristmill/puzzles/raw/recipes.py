@@ -65,6 +65,7 @@ _BUILT_IN = (
     Recipe("sudoku-sample", "sudoku", ("sudoku-sample",), {"num_aug": 3}),
     Recipe("maze-30x30-hard-1k", "maze", ("maze-30x30-hard-1k",)),
     Recipe("maze-sample", "maze", ("maze-sample",), {"aug": True}),
+    Recipe("grid-sample", "grid", ("grid-sample",), {"alphabet": ".#So", "dihedral": True}),
     Recipe("domino-optimal-play", "domino"),
     Recipe("domino-sample", "domino", settings={"num_games": 200, "num_aug": 2}),
 )

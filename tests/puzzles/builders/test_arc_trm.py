@@ -81,7 +81,7 @@ def test_copies_take_the_place_of_links_where_there_are_none(
     assert one.read_bytes() == other.read_bytes() and not one.samefile(other)
 
 
-def test_identifiers_begin_where_they_are_told_and_the_list_is_filled_with_blanks(
+def test_identifiers_begin_at_the_one_that_is_set_and_the_list_is_filled_with_blanks(
     tmp_path: Path,
 ) -> None:
     out = built(tmp_path, first_identifier=10, num_puzzle_identifiers=30)
