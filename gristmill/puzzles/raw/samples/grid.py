@@ -22,7 +22,7 @@ def write_grid_sample(path: Path) -> None:
     random = Random(_SEED)
     path.mkdir()
     for split, count in GRIDS.items():
-        rows = []
+        rows: list[str] = []
         while len(rows) < count:
             given = _question(random)
             filled = _filled(given)
