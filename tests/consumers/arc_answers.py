@@ -35,7 +35,8 @@ def undone(grid: Grid, symmetry: str, colours: str) -> Grid:
         6: grid.T,
         7: np.fliplr(np.rot90(grid)),
     }[_INVERSE[int(symmetry[1:])]]
-    return np.argsort(list(map(int, colours))).astype(np.uint8)[turned]
+    before: Grid = np.argsort(list(map(int, colours))).astype(np.uint8)[turned]
+    return before
 
 
 def hashed(grid: Grid) -> str:

@@ -236,28 +236,32 @@ def grid(inputs: npt.ArrayLike, labels: npt.ArrayLike, config: Mapping[str, Any]
     grids = [tokens(row).reshape(_sides(config)) for row in (inputs, labels)]
     sizes = [tuple(extents(each[None])[0].tolist()) for each in grids]
     rows, columns = (max(1, *of) for of in zip(*sizes, strict=True))
-    marks = [f"{text[:1]} " if len(text) < 2 else text[-2:] for text in texts]
-    looks = [Look()] + [
-        Look(FILLS[token % len(FILLS)], marks[token], f"black on {FILLS[token % len(FILLS)]}")
-        for token in range(1, len(texts))
-    ]
-    looks.append(Look("#ffffff", "? ", f"bold {WRONG}", more=f' stroke="{WRONG}"'))
-    panels = []
-    for name, each, (high, wide) in zip(("input", "output"), grids, sizes, strict=True):
-        cells = each[:rows, :columns]
-        known = (cells >= 0) & (cells < len(texts))
-        panels.append(
-            Panel(
-                f"{name} {high} × {wide}",
-                np.where(known, cells, len(texts)),
-                looks,
-                [Lines(high, wide, "#8a8378")],
-                ' stroke="#d8cfbd" stroke-width="1"',
-            )
+    windows = [each[:rows, :columns] for each in grids]
+    used = np.unique(windows).tolist()
+    looks = [_look_of(token, texts) for token in used]
+    panels = [
+        Panel(
+            f"{name} {high} × {wide}",
+            np.searchsorted(used, cells),
+            looks,
+            [Lines(high, wide, "#8a8378")],
+            ' stroke="#d8cfbd" stroke-width="1"',
         )
+        for name, cells, (high, wide) in zip(("input", "output"), windows, sizes, strict=True)
+    ]
     size = max(5, min(20, 210 // max(rows, columns)))
     note = " → ".join(f"{high} × {wide}" for high, wide in sizes)
     return Drawing("Grids", note, panels, size, gap=26, arrow=True)
+
+
+def _look_of(token: int, texts: Sequence[str]) -> Look:
+    """How a token of grids looks. texts: of the tokens, see `Symbols`."""
+    if not token:
+        return Look()
+    if not 0 <= token < len(texts):
+        return Look("#ffffff", "? ", f"bold {WRONG}", more=f' stroke="{WRONG}" stroke-width="2"')
+    fill = FILLS[token % len(FILLS)]
+    return Look(fill, texts[token][-2:].ljust(2), f"black on {fill}")
 
 
 def _sides(config: Mapping[str, Any]) -> tuple[int, int]:
