@@ -376,9 +376,7 @@ def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path: Path) 
 
 def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("quizzes,solutions\n" + ",".join(PAIRS[0]) + "\n")
-    with pytest.raises(
-        BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"
-    ):
+    with pytest.raises(BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"):
         build_sudoku(tmp_path, tmp_path / "out", SudokuConfig())
     assert not (tmp_path / "out").exists()
 
