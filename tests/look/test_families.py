@@ -12,6 +12,7 @@ from gristmill.look.families import asked, fits, hints
 from gristmill.look.finding import look
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
+from gristmill.puzzles.raw.drops import proposal
 from gristmill.puzzles.raw.recipe_file import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
 
@@ -104,6 +105,14 @@ READ = {
         'kind = "grid"\nsources = ["mine"]\n[settings]\nalphabet = "\\"#."\n',
     ),
 }
+
+
+def test_rows_behind_the_first_one_may_be_anything(tmp_path: Path) -> None:
+    first = json.dumps({"input": [[1]], "output": [[0]]})
+    odd = ["[]", "7", '{"input": 3}', '{"input": [4, null, [null, [9], "ab", -1, 2]]}']
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/a.jsonl").write_text("\n".join([first, "", *odd]) + "\n")
+    assert "values = 3" in proposal(tmp_path / "mine")
 
 
 @pytest.mark.parametrize("form", READ)

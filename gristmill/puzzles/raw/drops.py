@@ -23,7 +23,6 @@ INBOX: Final = "puzzles"
 
 MAZE_FILES: Final = frozenset({"train.csv", "test.csv"})
 """Names of the files of a source of mazes."""
-_ARC_DEPTH: Final = 1
 _ARC: Final = "arc"
 _MAZE: Final = "maze"
 _GRID: Final = "grid"
@@ -55,7 +54,7 @@ def source_files(
     from gristmill.puzzles.raw.arc_collections import subsets_of
 
     found = []
-    depth = _ARC_DEPTH if kind == _ARC else 0
+    depth, endings = int(kind == _ARC), _ENDINGS.get(kind, ())
     entries = list(
         list_files(folder, root=folder, links=links, enter=lambda name: name.count("/") < depth)
     )
@@ -66,7 +65,7 @@ def source_files(
         if entry.name not in collected and (
             entry.name.count("/") != depth
             or name.startswith(".")
-            or not name.lower().endswith(_ENDINGS[kind])
+            or not name.lower().endswith(endings)
             or (subsets and above not in subsets)
         ):
             continue

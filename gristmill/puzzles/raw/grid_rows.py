@@ -133,11 +133,19 @@ def cells_of(path: Path, links: LinkRule = REFUSE_LINKS) -> str:
     cells: set[Any] = set()
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         for number, line in enumerate(islice(lines(reads(file), path, GRID_LIMITS), _LOOKED_AT), 1):
-            row = load_json(line, path, GRID_LIMITS, number) if line.strip() else {}
-            cells.update(cell for key in _KEYS[:2] for of in row.get(key, ()) for cell in of)
+            row = load_json(line, path, GRID_LIMITS, number) if line.strip() else None
+            grids = [row.get(key) for key in _KEYS[:2]] if isinstance(row, dict) else []
+            listed = (of for grid in grids if isinstance(grid, list) for of in grid)
+            cells.update(
+                c for of in listed if isinstance(of, str | list) for c in of if _is_cell(c)
+            )
     if all(type(cell) is int for cell in cells):
         return f"values = {max(cells, default=0) + 1}"
     return f"alphabet = {json.dumps(''.join(sorted(map(str, cells))))}"
+
+
+def _is_cell(cell: Any) -> bool:
+    return (type(cell) is int and cell >= 0) or (isinstance(cell, str) and len(cell) == 1)
 
 
 def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import reads
 
 COLUMNS: Final = ("source", "question", "answer", "rating")
-_NAMES: Final = {
+COLUMN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "question": ("question", "quizzes", "quiz", "puzzle", "puzzles"),
     "answer": ("answer", "answers", "solution", "solutions"),
     "rating": ("rating", "difficulty"),
@@ -241,13 +241,13 @@ class _Reader:
             raise self._wrong(CARRIAGE_RETURN, 1)
         found = self._fields(text, len(BYTE_ORDER_MARK) * text.startswith(BYTE_ORDER_MARK), False)
         self._header = tuple(name.strip().lower() for name in found or ())
-        self._columns[:] = [self._column(role, text) for role in _NAMES]
+        self._columns[:] = [self._column(role, text) for role in COLUMN_NAMES]
         return self._past(text, 0)
 
     def _column(self, role: str, text: bytes) -> int:
         """The number of a column, -1 for ratings that are not there."""
         given = self._given.get(role)
-        named = (given.lower(),) if given else _NAMES[role]
+        named = (given.lower(),) if given else COLUMN_NAMES[role]
         found = [number for number, name in enumerate(self._header) if name in named]
         if len(found) == 1:
             return found[0]
