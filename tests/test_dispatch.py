@@ -248,7 +248,13 @@ OTHERS: dict[
         ("trace",),
         NO_TRACE,
         _set("test/all__labels.npy", (-1, 0), 0),
-        [("border", "test all labels row 35")],
+        [("border", "test all labels row 35"), ("trm", "trm/test/all__labels.npy")],
+    ),
+    "puzzles/grid": (
+        ("trace",),
+        [*NO_TRACE, "rules of grids: there is no trace/sources.json"],
+        _set("train/all__labels.npy", (3, 0), 9),
+        [("tokens", "train/all__labels.npy row 3")],
     ),
     "puzzles/sudoku": (
         ("trace",),

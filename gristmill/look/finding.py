@@ -80,7 +80,7 @@ def look(
     if is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken):
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
-    taken = [taker for taker in taken if fits(taker, columns)]
+    taken = [taker for taker in taken if fits(taker, columns, reading)]
     parts = _parts(reading.files)
     unread = _unread(taken, parts, links)
     taken = [] if unread else taken

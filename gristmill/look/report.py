@@ -54,6 +54,9 @@ def _lines(found: Look) -> Iterator[str]:
     for taker in found.takers:
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
+        if taker.recipe:
+            yield f"recipe, a guess, for drops/{taker.inbox}/recipes/{found.name}.toml:"
+            yield from (f"  {line}" for line in taker.recipe.splitlines())
     if not found.takers:
         yield from _recipe(found)
 

@@ -47,3 +47,4 @@ DOMINO = Code(
         "71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",
     ),
 )
+GRID = Code(entries=("gristmill.puzzles.builders.grid.build_grid", *_DATASET))

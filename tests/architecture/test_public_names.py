@@ -72,6 +72,7 @@ PUBLIC = {
     "gristmill.puzzles": [
         "ArcConfig",
         "DominoConfig",
+        "GridConfig",
         "MazeConfig",
         "PuzzleDataset",
         "PuzzleDatasetConfig",
@@ -82,6 +83,7 @@ PUBLIC = {
         "aug_id",
         "build_arc",
         "build_domino",
+        "build_grid",
         "build_maze",
         "build_sudoku",
         "inverse",

@@ -121,6 +121,9 @@ def _two_puzzles(root: Path, version: int) -> None:
         pairs = [{"input": [[n] * width], "output": [[version + 3, n]]} for n in range(3)]
         task = json.dumps({"train": pairs[:2], "test": pairs[2:]})
         _write(inbox / "arc-sample" / split / f"{split[0]}.json", task)
+    for split, given, filled in (("train", "S.#", "So#"), ("test", "S", "o")):
+        row = json.dumps({"input": [given] * version, "output": [filled] * version})
+        _write(inbox / "grid-sample" / f"{split}.jsonl", row)
     for recipe in ("domino-sample", "domino-optimal-play"):
         text = f'kind = "domino"\n[settings]\nnum_games = {20 + version}\nnum_aug = 1\n'
         _write(inbox / "recipes" / f"{recipe}.toml", text)
