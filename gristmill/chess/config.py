@@ -133,19 +133,30 @@ def _check_ratios(train_ratio: float, val_ratio: float) -> None:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
 
 
-def _settle_games(config: GameConfig | SpliceConfig) -> None:
-    """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
-    stated = None if isinstance(config.games, _Unstated) else str(config.games)
-    older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
-    if stated not in (None, older):
-        draws = str(config.allow_draws).lower()
-        raise ValueError(
-            f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
-            "disagree: leave allow_draws out"
-        )
-    # The configs are frozen.
-    object.__setattr__(config, "games", older)
-    object.__setattr__(config, "allow_draws", _ALLOW_DRAWS[older])
+class _WithGames(Checked):
+    """A config with `games`, whose records also have its older name."""
+
+    games: str
+    allow_draws: bool | None
+
+    def _settle_games(self) -> None:
+        """Let `games` say what `allow_draws` does. Raises ValueError where they disagree."""
+        stated = None if isinstance(self.games, _Unstated) else str(self.games)
+        older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[self.allow_draws]
+        if stated not in (None, older):
+            draws = str(self.allow_draws).lower()
+            raise ValueError(
+                f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
+                "disagree: leave allow_draws out"
+            )
+        # The configs are frozen. What nobody stated may be replaced.
+        is_default = stated is None and self.allow_draws is None
+        object.__setattr__(self, "games", self.games if is_default else older)
+        object.__setattr__(self, "allow_draws", None)
+
+    def recorded(self) -> dict[str, Any]:
+        values = super().recorded()
+        return {**values, "allow_draws": _ALLOW_DRAWS[values["games"]]}
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,7 @@ class ValidateConfig(Checked):
 
 
 @dataclass(frozen=True)
-class GameConfig(Checked):
+class GameConfig(_WithGames):
     """How valid games become a game dataset (docs/formats/chess.md#game-dataset).
 
     The splits: docs/formats/chess.md#split-by-moves, docs/formats/chess.md#split-by-opening and
@@ -198,12 +209,12 @@ class GameConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle_games(self)
+        self._settle_games()
         _check_ratios(self.train_ratio, self.val_ratio)
 
 
 @dataclass(frozen=True)
-class SpliceConfig(Checked):
+class SpliceConfig(_WithGames):
     """How valid games become legacy rows (docs/formats/chess.md#legacy-rows).
 
     Raises ValueError also as GameConfig does, and where k is less than min_target.
@@ -229,7 +240,7 @@ class SpliceConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle_games(self)
+        self._settle_games()
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
@@ -260,7 +271,7 @@ class CacheConfig(Checked):
 
 
 @dataclass(frozen=True)
-class MonthConfig(Checked):
+class MonthConfig(_WithGames):
     """All choices for one month, from which the configs of its builders are made.
 
     Fields that a builder's config has too mean the same there.
@@ -298,9 +309,8 @@ class MonthConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        game = self.game()
-        for name in ("games", "allow_draws"):
-            object.__setattr__(self, name, getattr(game, name))
+        self._settle_games()
+        self.game()
         self.validate()
         self.cache()
         self.splice()
