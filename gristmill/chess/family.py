@@ -16,7 +16,8 @@ from gristmill.chess.config import (
     ValidateConfig,
 )
 from gristmill.chess.raw.archive_config import ArchiveConfig
-from gristmill.chess.raw.months import ENDINGS, month_in
+from gristmill.chess.raw.endings import MONTH_ENDINGS
+from gristmill.chess.raw.months import month_in
 from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
@@ -181,7 +182,8 @@ _DROP = Source(
     asset="chess/raw_drop",
     inbox="chess",
     drop=DropKind(
-        call("gristmill.chess.raw.drops:account"), Shape(ENDINGS, key_in=month_in, any_case=True)
+        call("gristmill.chess.raw.drops:account"),
+        Shape(MONTH_ENDINGS, key_in=month_in, any_case=True),
     ),
     text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
     "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.months import ENDINGS, has_ended, month_in
-from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head
-from gristmill.chess.raw.unpack import check_zstd_signature
+from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_of
+from gristmill.chess.raw.months import has_ended, month_in
+from gristmill.chess.raw.unpack import check_begin
 from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
@@ -21,36 +21,6 @@ from gristmill.inbox import READY
 from gristmill.inbox.account import Account
 from gristmill.inbox.sample_mark import real_paths, samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-
-# Archives of other kinds, and what unpacks them.
-_OTHER = {
-    ".gz": "gunzip",
-    ".bz2": "bunzip2",
-    ".xz": "unxz",
-    ".7z": "7z x",
-    ".rar": "unrar x",
-    ".tar": "tar -xf",
-    ".tgz": "tar -xf",
-    ".zst": "unzstd",
-}
-
-
-def ending_of(drop: Path) -> str:
-    """The ending of a drop, in small letters; one of `ENDINGS`.
-
-    drop: the file. Its ending may have capitals.
-
-    Raises BadInput for another ending, with what to do.
-    """
-    name = drop.name.lower()
-    if ending := next((each for each in ENDINGS if name.endswith(each)), None):
-        return ending
-    if command := next((word for each, word in _OTHER.items() if name.endswith(each)), None):
-        rule = (
-            f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
-        )
-        raise BadInput(drop, rule)
-    raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -70,18 +40,15 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
         )
     ending = ending_of(drop)
     left_out: dict[str, str] = {}
-    with open_file(drop, root=drop.parent, links=links) as file:
-        if ending == ".zip":
-            with opened_zip(file, drop) as archive:
-                size = os.fstat(file.fileno()).st_size
-                members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
-            left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
-        elif ending == ".pgn.zst":
-            check_zstd_signature(file.read(512), drop)
-        elif head := file.read(HEAD_BYTES):
-            check_head(head, drop, whole=True)
-        else:
-            raise BadInput(drop, "holds an empty PGN; download it again")
+    if ending == ".zip":
+        with (
+            open_file(drop, root=drop.parent, links=links) as file,
+            opened_zip(file, drop) as archive,
+        ):
+            size = os.fstat(file.fileno()).st_size
+            members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
+        left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
+    check_begin(drop, links, month)
     return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))
 
 
@@ -123,6 +90,6 @@ def _drops(root: DataRoot) -> list[Path]:
     inbox = root.inbox("chess")
     by_month: dict[str | None, list[Path]] = {}
     for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
-        if path.name.lower().endswith(ENDINGS) and not path.name.startswith("."):
+        if path.name.lower().endswith(MONTH_ENDINGS) and not path.name.startswith("."):
             by_month.setdefault(month_in(path.name), []).append(path)
     return sorted(path for files in by_month.values() for path in real_paths(files))

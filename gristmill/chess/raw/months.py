@@ -15,8 +15,6 @@ from gristmill.contract import BadInput
 
 # The first archive of the database.
 FIRST_MONTH = "2020-06"
-ENDINGS = (".zip", ".pgn", ".pgn.zst")
-"""What the name of a month's drop ends in."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
 _BARE = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _NAMED = re.compile(r"(?<!\d)\d{4}-\d{2}(?!\d)", re.ASCII)

@@ -77,8 +77,8 @@ def drop(lake: Lake, name: str, games: int = 60, seed: int = 3) -> Path:
     return path
 
 
-def archive(tmp_path: Path, games: int = 60, seed: int = 5) -> bytes:
-    write_month(tmp_path / "month.zip", "2024-02", games, seed)
+def archive(tmp_path: Path, month: str = "2024-02", games: int = 60, seed: int = 5) -> bytes:
+    write_month(tmp_path / "month.zip", month, games, seed)
     return (tmp_path / "month.zip").read_bytes()
 
 
@@ -326,7 +326,7 @@ def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
 ):
     drop(lake, "x_2024-01.zip")
     (lake.inbox("chess") / "x_2024-02.zip").write_bytes(b"<html>sign in</html>")
-    server.files["lichess_elite_2024-04.zip"] = archive(tmp_path)
+    server.files["lichess_elite_2024-04.zip"] = archive(tmp_path, "2024-04")
     months = ("2024-01", "2024-02", "2024-03", "2024-04")
     result = build(*months, assets=[elite_pgn])
     assert "1 of 4 partitions failed" in failure(result)
