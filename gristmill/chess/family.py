@@ -15,7 +15,7 @@ from gristmill.chess.config import (
     SpliceConfig,
     ValidateConfig,
 )
-from gristmill.chess.raw.archive_config import ArchiveConfig
+from gristmill.chess.raw.archive_config import COLLECTIONS, ArchiveConfig, CollectionConfig
 from gristmill.chess.raw.endings import MONTH_ENDINGS
 from gristmill.chess.raw.months import month_in
 from gristmill.families import Catalog, Law, Option, Source
@@ -23,8 +23,9 @@ from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
 
-_MONTHS, _GROUP = "chess_months", "chess/monthly"
-_MONTH = Table("chess/month", MonthConfig)
+_GROUP = "chess/monthly"
+_SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
+_MONTH = Table("chess/month", MonthConfig, ["chess"])
 _SHOW = call("gristmill.chess.show.terminal:show")
 _TRACE = call("gristmill.chess.read.origins:game_origins")
 _SETTINGS = call("gristmill.chess.builds:month_settings")
@@ -48,7 +49,7 @@ _ELITE = Asset(
     group=_GROUP,
     labels=["pgn"],
     place="chess/raw/elite",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/raw_drop"],
     version=ArchiveConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:elite_build"),
@@ -87,7 +88,7 @@ _VALID = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/validated",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/elite_pgn"],
     version=ValidateConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:valid_build"),
@@ -112,7 +113,7 @@ _GAMES = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=GameConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:dataset_build"),
@@ -138,7 +139,7 @@ _CACHE = Asset(
     group=_GROUP,
     labels=["numpy"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/game_dataset"],
     version=CacheConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:cache_build"),
@@ -165,7 +166,7 @@ _SPLICES = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=SpliceConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:splice_build"),
@@ -183,14 +184,14 @@ _DROP = Source(
     inbox="chess",
     drop=DropKind(
         call("gristmill.chess.raw.drops:account"),
-        Shape(MONTH_ENDINGS, key_in=month_in, any_case=True),
+        _SHAPE,
     ),
     text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
     "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "
     "the month. A month without a drop is downloaded when someone materializes it.",
     group=_GROUP,
     labels=["pgn"],
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     targets=[each.asset for each in (_ELITE, _VALID, _GAMES, _CACHE, _SPLICES)],
 )
 
@@ -198,6 +199,7 @@ CATALOG = Catalog(
     kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES],
     sources=[_DROP],
     asset_of=call("gristmill.chess.format.kind_of:asset_of"),
+    settings=[Table("chess/collection", CollectionConfig, ["chess"])],
     columns=call("gristmill.chess.show.columns:columns"),
     facts=call("gristmill.chess.show.facts:facts"),
     tables=call("gristmill.chess.show.tables:tables"),
@@ -211,5 +213,5 @@ CATALOG = Catalog(
         "chess/sample_2024-01.zip": call("gristmill.chess.samples:write_sample", "2024-01", 600),
         "chess/sample_2024-02.pgn": call("gristmill.chess.samples:write_sample", "2024-02", 700),
     },
-    place_of=lambda drop: month_in(drop.name) or str(drop),
+    place_of=lambda drop: _SHAPE.key_of(drop.name),
 )

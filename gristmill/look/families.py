@@ -45,8 +45,10 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
     taken: list[Taker] = []
     refused: dict[str, str] = {}
     for inbox, drop in inboxes().items():
-        if not drop.shape.endings:
-            paths = [found.path] if found.path.is_dir() else []
+        if found.path.is_dir() and (drop.shape.folders or not drop.shape.endings):
+            paths = [found.path]
+        elif not drop.shape.endings:
+            paths = []
         else:
             fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
             paths = [found.root / name for name in fitting[:_MOST]]

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.chess.raw import collections
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_of
+from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_in, ending_of
 from gristmill.chess.raw.months import has_ended, month_in
 from gristmill.chess.raw.unpack import check_begin
 from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
-from gristmill.inbox import READY
 from gristmill.inbox.account import Account
 from gristmill.inbox.sample_mark import real_paths, samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -26,17 +26,20 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
 
-    drop: the file.
+    drop: the file of a month, or the folder of a collection.
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that is refused; OSError where it cannot be read.
     """
+    if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
+        return collections.account(drop, links)
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):
         raise BadInput(
             drop,
             f"{month or drop.name} is not a month that has ended, from 2020-06 on: put the month "
-            "into the file's name, as lichess_elite_2024-01.zip",
+            "into the file's name, as lichess_elite_2024-01.zip, or put the games into a folder, "
+            "which is a collection",
         )
     ending = ending_of(drop)
     left_out: dict[str, str] = {}
@@ -48,7 +51,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
             size = os.fstat(file.fileno()).st_size
             members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
         left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
-    check_begin(drop, links, month)
+    check_begin(drop, links, month=month)
     return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))
 
 
@@ -70,20 +73,15 @@ def drop_of(root: DataRoot, month: str) -> Path | None:
 
 
 def available(root: DataRoot) -> list[str]:
-    """The months that need no download, sorted: those with a drop, and those with a built PGN.
+    """The months and collections that need no download, sorted: with a drop, or a built PGN.
 
     root: the data root.
 
     A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
     why of the others.
     """
-    dropped = {
-        str(month_in(path.name))
-        for path in _drops(root)
-        if root.judged("chess", path).state == READY
-    }
-    built = root.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
-    return sorted(dropped | {path.parent.name for path in built})
+    built = root.root.glob(f"chess/raw/*/*/{provenance.RECORD}")
+    return sorted({*root.taken("chess"), *(path.parent.name for path in built)})
 
 
 def _drops(root: DataRoot) -> list[Path]:

@@ -66,19 +66,21 @@ def opened_pgn(
     path: Path,
     limits: Limits = Limits(),
     *,
+    root: Path | None = None,
     links: LinkRule = REFUSE_LINKS,
     ending: str = "",
     read_bytes: int = _READ_BYTES,
 ) -> Iterator[Packed]:
     """The text of a PGN as it is, or packed.
 
-    ending: what it is, of `ENDINGS`; default: by its name. read_bytes: of one read of a ZIP.
+    root, links: as for `open_file`; default: its folder, and links are refused.
+    ending: what it is, of `ENDINGS`; default: by its name. read_bytes: of one read.
 
     Raises BadInput for no regular file, another kind of file than its ending says, and where
     signature, members or limits are not right; GristmillError where zstandard is not installed.
     """
     ending = ending or ending_of(path, ENDINGS)
-    with open_file(path, root=path.parent, links=links) as file:
+    with open_file(path, root=root or path.parent, links=links) as file:
         size = file.seek(0, 2)
         file.seek(0)
         if size > limits.pgn_bytes:
@@ -115,16 +117,18 @@ def check_zstd_signature(head: bytes, path: Path) -> None:
         raise BadInput(path, f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}")
 
 
-def check_begin(path: Path, links: LinkRule = REFUSE_LINKS, month: str = "") -> bytes:
+def check_begin(
+    path: Path, links: LinkRule = REFUSE_LINKS, *, root: Path | None = None, month: str = ""
+) -> bytes:
     """Check that a file begins as a PGN, and return the first bytes of its text, one at least.
 
-    month: that its games are of; default: of none.
+    root, links: see `opened_pgn`. month: that its games are of; default: of none.
 
     Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
     and for the PGN of another month.
     """
     head = b""
-    with opened_pgn(path, links=links, read_bytes=_LOOK_BYTES) as packed:
+    with opened_pgn(path, root=root, links=links, read_bytes=_LOOK_BYTES) as packed:
         _refuse_other_month(packed.name, path, month)
         for data in with_short_lines(packed.reads, path):
             head += data[: HEAD_BYTES - len(head)]
@@ -141,6 +145,7 @@ def unpack_pgn(
     target: Path,
     limits: Limits = Limits(),
     *,
+    root: Path | None = None,
     links: LinkRule = REFUSE_LINKS,
     ending: str = "",
     month: str = "",
@@ -149,7 +154,7 @@ def unpack_pgn(
 ) -> int:
     """Write the text of a PGN, as it is or packed, to a file.
 
-    path, limits, links, ending: see `opened_pgn`.
+    path, limits, root, links, ending: see `opened_pgn`.
     month: that its games are of; default: of none.
     encoding: of its text: `utf-8` (default: its bytes stay), or `latin-1`, written as UTF-8.
 
@@ -157,7 +162,7 @@ def unpack_pgn(
     text, one that is no PGN or too large, the PGN of another month, and damage; OSError for an
     error of the machine.
     """
-    with opened_pgn(path, limits, links=links, ending=ending) as packed:
+    with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
         _refuse_other_month(packed.name, path, month)
         size = _write(packed, path, target, encoding, progress)
     if packed.expected == packed.most != size:  # of a ZIP
@@ -186,7 +191,7 @@ def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: 
                 check_head(head, source, whole=len(head) == HEAD_BYTES)
             total += len(data)
             if total > packed.most:
-                rule = f"unpacks to more than {packed.most} bytes; it is not a month"
+                rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
                 raise BadInput(source, rule)
             view = memoryview(data if encoding == "utf-8" else data.decode(encoding).encode())
             while view:

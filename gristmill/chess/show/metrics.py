@@ -11,7 +11,8 @@ from typing import Any
 
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.names import SOURCE
-from gristmill.chess.raw.months import month_before
+from gristmill.chess.raw.collections import folder_of
+from gristmill.chess.raw.months import is_month, month_before
 from gristmill.chess.show.preview import (
     dataset_preview,
     drift,
@@ -23,6 +24,7 @@ from gristmill.provenance import RECORD
 from gristmill.publish.build import Published
 
 _BIN, _LAST_BIN = 40, 200
+_MOST_FILES = 100
 
 Figures = dict[str, str | int | float]
 
@@ -30,6 +32,17 @@ Figures = dict[str, str | int | float]
 def archive_figures(published: Published) -> Figures:
     """A table that says where a month came from."""
     source = json.loads((published.folder / SOURCE).read_bytes())
+    if files := source.get("files"):
+        cells = [
+            (
+                escape(each["origin"], 200),
+                f"{each['archive']['bytes']:,}",
+                f"{each['pgn']['bytes']:,}",
+            )
+            for each in files[:_MOST_FILES]
+        ]
+        title = f"file, of {len(files):,}"
+        return {"source": table((title, "bytes", "bytes of PGN"), cells, "lrr")}
     rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
         file = source[kind]
@@ -47,9 +60,10 @@ def validated_figures(published: Published) -> Figures:
     Also the drift since the month before, where that one is published.
     """
     path = published.folder
-    before = path.with_name(f"elite_{month_before(str(published.record.partition))}")
-    profile = read_profile(path)
-    earlier = read_profile(before) if (before / RECORD).exists() else None
+    key, profile, earlier = str(published.record.partition), read_profile(path), None
+    if is_month(key):
+        before = path.with_name(folder_of(month_before(key)))
+        earlier = read_profile(before) if (before / RECORD).exists() else None
     games = profile["games"]
     numbers: Figures = {"rows": games, "mean_plies": _ratio(profile["plies"], games)}
     numbers["valid_percent"] = round(

@@ -38,6 +38,13 @@ CACHE = f"{GAMES}/runtime_splice_cache"
 
 
 @pytest.fixture
+def instance(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    for name, months in FAMILY.inboxes[0].additions(instance, []).items():
+        instance.add_dynamic_partitions(name, months)
+    return instance
+
+
+@pytest.fixture
 def server() -> Iterator[ArchiveServer]:
     made = ArchiveServer()
     yield made
