@@ -72,6 +72,16 @@ DropAbandoned = Annotated[
 DropBots = Annotated[
     bool, ADDED_LATER, Help("Reject games in which a player has the title BOT, as bot_player.")
 ]
+Titles = Annotated[
+    tuple[str, ...],
+    ADDED_LATER,
+    Help("Titles that both players must have one of, as GM; other games are other_title."),
+]
+Events = Annotated[
+    tuple[str, ...],
+    ADDED_LATER,
+    Help("Texts one of which is in the tag Event, in any case; other games are other_event."),
+]
 _OfGames = Annotated[Share, Unit("fraction of the games")]
 TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
 ValRatio = Annotated[_OfGames, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
@@ -171,6 +181,8 @@ class ValidateConfig(Checked):
     time_controls: TimeControls = ()
     drop_abandoned: DropAbandoned = False
     drop_bots: DropBots = False
+    titles: Titles = ()
+    events: Events = ()
     source_names: Annotated[
         tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
     ] = ()
@@ -292,6 +304,8 @@ class MonthConfig(_WithGames):
     time_controls: TimeControls = ()
     drop_abandoned: DropAbandoned = False
     drop_bots: DropBots = False
+    titles: Titles = ()
+    events: Events = ()
     source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
         ""
     )
