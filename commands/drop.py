@@ -101,7 +101,7 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path) -> None:
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
     for account in made:
-        for line in account.lines:
+        for line in [*account.lines, *account.notes]:
             say(shown(line))
     if found.state == READY and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")

@@ -12,6 +12,7 @@ ELITE = Code(
     entries=(
         "gristmill.chess.raw.archive.fetch_month",
         "gristmill.chess.raw.archive.take_drop",
+        "gristmill.chess.raw.collections.take_collection",
     ),
     compatible_with=(
         "e659ede3733fa70e1b69565d02010d216b6eebc4e7521c107fb9fac0afb27816",

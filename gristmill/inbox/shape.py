@@ -61,6 +61,26 @@ class Shape:
             return self.key_in(name) or name
         return name[: len(name) - len(self.ending_of(name))]
 
+    def keys_in(self, text: str, name: str) -> list[str]:
+        """The keys in a list: one a line, or the name of a drop or a link to it.
+
+        text: empty lines and lines that begin with `#` are skipped. name: of the list, for errors.
+
+        Raises BadInput for a line that names none, and for a list without keys.
+        """
+        found: dict[str, None] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            entry = line.strip()
+            if not entry or entry.startswith("#"):
+                continue
+            key = self.key_of(entry.partition("?")[0].rpartition("/")[2])
+            if reason := keys.refusal(key):
+                raise BadInput(name, f"{reason}: write one partition a line", number)
+            found[key] = None
+        if not found:
+            raise BadInput(name, "has no partition: write one a line")
+        return list(found)
+
     def ending_of(self, name: str) -> str:
         """The ending of a name as it is written; empty where it is none of `endings`."""
         known = name.lower() if self.any_case else name

@@ -59,7 +59,7 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 refused[inbox] = str(error)
                 continue
             if account.taken:
-                taken.append(Taker(inbox, path, account.lines))
+                taken.append(Taker(inbox, path, [*account.lines, *account.notes]))
     return taken, refused
 
 
@@ -126,7 +126,8 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (
         _is_game,
         "games of chess: `chess` reads one file a month, with the month in its name, as "
-        "games_2024-01.pgn: `gristmill drop FILE --family chess`",
+        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
+        "their own: `gristmill drop FOLDER --family chess`",
     ),
     (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
 )
