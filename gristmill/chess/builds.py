@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, validate
-from gristmill.chess.config import SHARED, MonthConfig
+from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, subset, validate
+from gristmill.chess.config import SHARED, SPLITS, MonthConfig, SubsetConfig
 from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
 from gristmill.chess.raw.archive_config import (
@@ -173,6 +173,46 @@ def splice_build(wanted: Wanted) -> Build:
     name = f"{folder_of(key)}_cap{of_month.legacy_cap}"
     artifact = wanted.root.artifact("chess", "dataset", name)
     return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
+
+
+def subset_build(wanted: Wanted) -> Build:
+    """Returns the build of a subset of a game dataset or of legacy rows.
+
+    Raises NothingToBuild if no row is asked for, NotBuilt if the dataset is not published.
+    """
+    root, key, config = wanted.root, _checked(wanted.partition), wanted.config(SubsetConfig)
+    if not config.train + config.val + config.test:
+        raise NothingToBuild("no subset is asked for: set train, val and test of [chess.subset]")
+    folder, asset = _dataset(root, key), _GAMES
+    if config.of == "rows":
+        cap, asset = wanted_cap(root, key), "chess/splice_dataset"
+        folder = root.artifact("chess", "dataset", f"{folder_of(key)}_cap{cap}")
+    source = root.published(folder, asset, key)
+    ending = "game" if config.of == "games" else "rows"
+    artifact = root.artifact("chess", "subset", f"{folder_of(key)}_subset_{ending}")
+
+    def make(attempt: Attempt) -> Summary:
+        return subset.build_subset(
+            root.root / folder, attempt.out, config, progress=attempt.progress
+        )
+
+    return wanted.build(artifact, config, [source], make, space=_bytes_of(root.root / folder))
+
+
+def wanted_cap(root: DataRoot, key: str) -> int:
+    """Returns the cap that files choose for the legacy rows of a month or a collection."""
+    return int(month_settings(root, key).get("legacy_cap", MonthConfig().legacy_cap))
+
+
+def subset_settings(root: DataRoot, key: str) -> Settings:
+    """Returns `[chess.subset]` of a collection or the data root."""
+    return root.settings("chess/subset", None if is_month(key) else root.inbox("chess") / key)
+
+
+def has_subset(root: DataRoot, key: str) -> bool:
+    """Whether files ask for a subset of a month or a collection."""
+    given = subset_settings(root, key)
+    return any(given.get(split) for split in SPLITS)
 
 
 def month_settings(root: DataRoot, key: str) -> Settings:

@@ -57,6 +57,7 @@ CACHE = Code(
     ),
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
+SUBSET = Code(entries=("gristmill.chess.builders.subset.build_subset",), libraries=("chess",))
 SPLICES = Code(
     entries=("gristmill.chess.builders.splice_dataset.build_splice_dataset",),
     libraries=("chess",),

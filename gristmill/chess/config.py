@@ -113,6 +113,9 @@ AllowDraws = Annotated[
 ]
 KeepHeaders = Annotated[bool, Help("Write the tags of a game into its row.")]
 AllowBots = Annotated[bool, Help("Accept games of a live bot.")]
+SubsetRows = Annotated[
+    Count, Unit("rows"), Help("Rows of the split at most; all where it has fewer.")
+]
 WriteVocabulary = Annotated[bool, Help("Write the vocabulary of the train games into the cache.")]
 DropDuplicates = Annotated[
     bool,
@@ -256,6 +259,40 @@ class SpliceConfig(_WithGames):
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
+
+
+@dataclass(frozen=True)
+class SubsetConfig(Checked):
+    """How a subset is taken of a dataset (docs/formats/chess.md#subset).
+
+    No subset is built while train, val and test are 0.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    of: Annotated[
+        Literal["games", "rows"],
+        Help("'games' takes rows of the game dataset, 'rows' those of the legacy form."),
+    ] = "games"
+    train: SubsetRows = 0
+    val: SubsetRows = 0
+    test: SubsetRows = 0
+    by: Annotated[
+        tuple[Literal["phase", "result", "elo", "ply"], ...],
+        Help(
+            "What makes a stratum: phase (of a game its last), result, mean Elo of the players "
+            "(of games with keep_headers), ply (of a game its length)."
+        ),
+    ] = ("phase", "result")
+    shares: Annotated[
+        Literal["kept", "equal"],
+        Help("'kept' takes each stratum in its proportion, 'equal' as many rows of each."),
+    ] = "kept"
+    elo_step: Annotated[Positive, Unit("points of rating"), Help("Width of a stratum of Elo.")] = (
+        200
+    )
+    ply_step: Annotated[Plies, Help("Width of a stratum of plies.")] = 20
+    seed: Annotated[kinds.Seed, Help("Seed of the draw, 0 to 2**63 - 1.")] = 7
 
 
 @dataclass(frozen=True)

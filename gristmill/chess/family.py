@@ -13,6 +13,7 @@ from gristmill.chess.config import (
     GameConfig,
     MonthConfig,
     SpliceConfig,
+    SubsetConfig,
     ValidateConfig,
 )
 from gristmill.chess.raw.archive_config import COLLECTIONS, ArchiveConfig, CollectionConfig
@@ -179,6 +180,33 @@ _SPLICES = Asset(
     in_parts=True,
 )
 
+_SUBSET = Asset(
+    "chess/subset",
+    laws=[
+        Law("subset", call("gristmill.chess.laws.subset:subset_laws")),
+        Law("copied", call("gristmill.chess.laws.subset:copied_laws"), needs_inputs=True),
+    ],
+    show=_SHOW,
+    trace=call("gristmill.chess.read.origins:subset_origins"),
+    rows=_SAMPLE_COUNTS,
+    code=code.SUBSET,
+    table=Table("chess/subset", SubsetConfig, ["chess"]),
+    text="A part of the games, or of the legacy rows, that keeps the shares of its strata (phase, "
+    "result, Elo, ply) or has as many rows of each, and `vocabulary.csv` with its moves. Built "
+    "only if `[chess.subset]` says how many rows.",
+    group=_GROUP,
+    labels=["json"],
+    place="chess/subset",
+    partitions=COLLECTIONS,
+    inputs=["chess/game_dataset", "chess/splice_dataset"],
+    version=SubsetConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:subset_build"),
+    given=call("gristmill.chess.builds:subset_settings"),
+    is_asked=call("gristmill.chess.builds:has_subset"),
+    preview=call("gristmill.chess.show.metrics:subset_figures"),
+    batch=48,
+)
+
 _DROP = Source(
     asset="chess/raw_drop",
     inbox="chess",
@@ -196,7 +224,7 @@ _DROP = Source(
 )
 
 CATALOG = Catalog(
-    kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES],
+    kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES, _SUBSET],
     sources=[_DROP],
     asset_of=call("gristmill.chess.format.kind_of:asset_of"),
     settings=[Table("chess/collection", CollectionConfig, ["chess"])],

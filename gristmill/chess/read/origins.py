@@ -18,7 +18,7 @@ import numpy as np
 from gristmill import contract
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
-from gristmill.chess.format.names import split_file, valid_file
+from gristmill.chess.format.names import split_file, subset_rows, valid_file
 from gristmill.chess.raw.collections import pgn_of, raw_offset
 from gristmill.chess.raw.zip_member import why_left_out
 from gristmill.chess.read.trace import Trace, trace, traces
@@ -30,6 +30,7 @@ from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, 
 PGN: Final = "chess/elite_pgn"
 GAMES: Final = "chess/valid_games"
 DATASET: Final = "chess/game_dataset"
+SPLICES: Final = "chess/splice_dataset"
 _READ_BYTES: Final = 1 << 20
 
 
@@ -79,6 +80,24 @@ def splice_origins(request: Request) -> Iterator[contract.Trace]:
         found = trace(games, row)
         yield found
         yield from notes(_raw(games, found))
+
+
+def subset_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a row of a subset: its number in the dataset, then its game.
+
+    Raises BadInput where there is no such row, and NotTraced where the dataset is gone or was
+    built again.
+    """
+    split = request.options.get("split") or "train"
+    numbers = np.load(request.path / subset_rows(split))
+    if request.number >= len(numbers):
+        rule = f"has {len(numbers)} rows, no row {request.number}; rows count from 0"
+        raise BadInput(split_file(request.path, split), rule)
+    number = int(numbers[request.number])
+    dataset = source(request.path).made_from(DATASET, SPLICES)
+    yield Origin({"row": f"{request.number} of {split}", "row_of_dataset": number})
+    origins = game_origins if dataset.record.asset == DATASET else splice_origins
+    yield from origins(Request(dataset.folder, str(number), {**request.options, "split": split}))
 
 
 def pgn_origins(request: Request) -> Iterator[contract.Trace]:

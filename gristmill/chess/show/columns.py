@@ -39,6 +39,12 @@ _COLUMNS = {
         _SOURCE,
         Column("headers", "object", "tags of the game, with keep_headers alone"),
     ),
+    "chess/subset": (
+        Column("train_rows.npy", "int64", "number of each row of train in its dataset, from 0"),
+        Column("vocabulary.id", "integer", "id of a move; 0 is <PAD>, 1 is <UNK>"),
+        Column("vocabulary.move", "string", "a move of the train rows, in UCI; sorted"),
+        Column("vocabulary.count", "integer", "how often the train rows have it"),
+    ),
     "chess/splice_cache": (
         Column(PATH_IDS, "uint32", "index into the paths file, always 0"),
         Column(OFFSETS, "uint64", "byte offset of the game's row in the JSONL file"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import SOURCE
+from gristmill.chess.format.names import SOURCE, SUBSET
 from gristmill.chess.raw.collections import folder_of
 from gristmill.chess.raw.months import is_month, month_before
 from gristmill.chess.show.preview import (
@@ -75,6 +75,18 @@ def validated_figures(published: Published) -> Figures:
     if earlier is not None:
         numbers |= {f"drift/{name}": value for name, value in drift(profile, earlier).items()}
     return {**validated_preview(path, earlier), **numbers}
+
+
+def subset_figures(published: Published) -> Figures:
+    """A table of the strata of a subset, and its rows."""
+    report = json.loads((published.folder / SUBSET).read_bytes())
+    cells = [
+        (split, escape(name, 80), f"{taken:,}", f"{size:,}")
+        for split, found in report["splits"].items()
+        for name, (taken, size) in found["strata"].items()
+    ]
+    strata = table(("split", "stratum", "rows", "of"), cells[:_MOST_FILES], "llrr")
+    return {"strata": strata, "rows": sum(each["rows"] for each in report["splits"].values())}
 
 
 def dataset_figures(published: Published) -> Figures:
