@@ -86,7 +86,7 @@ def subset_figures(published: Published) -> Figures:
         for name, (taken, size) in found["strata"].items()
     ]
     strata = table(("split", "stratum", "rows", "of"), cells[:_MOST_FILES], "llrr")
-    return {"strata": strata, "rows": sum(each["rows"] for each in report["splits"].values())}
+    return {"shares": strata, "rows": sum(each["rows"] for each in report["splits"].values())}
 
 
 def dataset_figures(published: Published) -> Figures:
