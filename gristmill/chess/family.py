@@ -1,6 +1,6 @@
 """Chess: its assets, the drops that they are built from, and what it says of their artifacts.
 
-A month is a drop or a download. The legacy splices are built only if the config asks for them.
+A month is a drop or a download, a collection of PGNs a drop. The legacy splices are built only if the config asks for them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _ELITE = Asset(
     laws=[Law("archive", call("gristmill.chess.laws.archive:archive_laws"))],
     trace=call("gristmill.chess.read.origins:pgn_origins"),
     code=code.ELITE,
-    text="A month's PGN and `source.json`: from the drop if there is one, else downloaded from the "
-    "elite database (resumed, checked). A month that the database has not published yet is "
-    "reported as an observation, and the run does not fail.",
+    text="A month's PGN, or those of a collection, and `source.json`: from the drop if there is "
+    "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
+    "database has not published yet is reported as an observation, and the run does not fail.",
     group=_GROUP,
     labels=["pgn"],
     place="chess/raw/elite",
@@ -215,8 +215,9 @@ _DROP = Source(
         _SHAPE,
     ),
     text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
-    "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "
-    "the month. A month without a drop is downloaded when someone materializes it.",
+    "month in its name, as `lichess_elite_2024-01.zip`; or any PGNs as a folder, a collection. "
+    "Copy it there, and the sensor builds it. A month without a drop is downloaded when someone "
+    "materializes it.",
     group=_GROUP,
     labels=["pgn"],
     partitions=COLLECTIONS,

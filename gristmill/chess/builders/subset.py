@@ -48,7 +48,9 @@ _KEPT_STATS = (
 class SubsetSummary(Summary):
     """Counts of a subset.
 
-    samples: rows by split. rows_of: rows of the dataset by split. strata: strata of all splits.
+    samples: rows taken, by split.
+    rows_of: rows of the dataset, by split.
+    strata: strata that occur in it.
     moves: entries of the vocabulary.
     """
 

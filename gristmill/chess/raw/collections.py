@@ -40,7 +40,9 @@ _NOT_UTF8: Final = (
 class CollectionSummary(Summary):
     """The facts of a collection.
 
-    pgns: its files. archive_bytes, pgn_bytes: their size as they came, and as text.
+    pgns: files of the collection.
+    archive_bytes: size of its files as they came.
+    pgn_bytes: size of their text.
     """
 
     pgns: int
