@@ -40,10 +40,9 @@ _COLUMNS = {
         Column("headers", "object", "tags of the game, with keep_headers alone"),
     ),
     "chess/subset": (
-        Column("train_rows.npy", "int64", "number of each row of train in its dataset, from 0"),
-        Column("vocabulary.id", "integer", "id of a move; 0 is <PAD>, 1 is <UNK>"),
-        Column("vocabulary.move", "string", "a move of the train rows, in UCI; sorted"),
-        Column("vocabulary.count", "integer", "how often the train rows have it"),
+        Column("id", "integer", "vocabulary.csv: id of a move; 0 is <PAD>, 1 is <UNK>"),
+        Column("move", "string", "vocabulary.csv: a move of the train rows, in UCI; sorted"),
+        Column("count", "integer", "vocabulary.csv: how often the train rows have it"),
     ),
     "chess/splice_cache": (
         Column(PATH_IDS, "uint32", "index into the paths file, always 0"),
