@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from assets.chess import FAMILY, ChessMonth
+from commands.graph import Graph
 from definitions import build_defs
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
@@ -484,6 +485,8 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
     drop(lake, "x_2024-01.pgn", games=120)
     assert build("2024-01").success
     (subset,) = [each for key, each in built_by("chess").items() if key == "chess/subset"]
+    assert list(Graph(instance, lake).keys(subset.key, ())) == []
+    assert list(Graph(instance, lake).keys(splice_cache.key, ())) == ["2024-01"]
     assert "no subset is asked for: set train, val and test" in not_built(
         build("2024-01", assets=[subset])
     )
@@ -491,6 +494,7 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         text = f'[chess.subset]\nof = "{of}"\ntrain = 30\nval = 3\nby = ["result", "ply"]\n'
         (lake.root / "gristmill.toml").write_text(text)
         assert has_subset(lake, "2024-01")
+        assert list(Graph(instance, lake).keys(subset.key, ())) == ["2024-01"]
         result = build("2024-01", assets=[subset])
         assert metadata(result, subset)["rows"] == 33
         folder = lake.root / f"chess/subset/elite_2024-01_subset_{ending}"
