@@ -52,8 +52,10 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
     taken: list[Taker] = []
     refused: dict[str, str] = {}
     for inbox, drop in inboxes().items():
-        if not drop.shape.endings:
-            paths = [found.path] if found.path.is_dir() else []
+        if found.path.is_dir() and (drop.shape.folders or not drop.shape.endings):
+            paths = [found.path]
+        elif not drop.shape.endings:
+            paths = []
         else:
             fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
             paths = [found.root / name for name in fitting[:_MOST]]
@@ -65,7 +67,8 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 refused[inbox] = str(error)
                 continue
             if account.taken:
-                taken.append(Taker(inbox, path, account.lines, recipe))
+                lines = [*account.lines, *account.notes]
+                taken.append(Taker(inbox, path, lines, recipe))
     return taken, refused
 
 
@@ -165,7 +168,8 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (
         _is_game,
         "games of chess: `chess` reads one file a month, with the month in its name, as "
-        "games_2024-01.pgn: `gristmill drop FILE --family chess`",
+        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
+        "their own: `gristmill drop FOLDER --family chess`",
     ),
     (_is_packed, "archives: unpack them, and look again"),
     (

@@ -67,13 +67,25 @@ FORMS = {
         json.dumps({"id": 1, "input": [[1, 2]], "output": [[2, 1]]}),
         "grids as lists",
     ),
-    "chess": ("games.pgn", '[Event "x"]\n\n1. e4 e5 *\n', "one file a month"),
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
     "sheet": ("Book1.xlsx", "x", "save them as CSV"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }
+
+
+def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_path: Path) -> None:
+    games = tmp_path / "twic.pgn"
+    games.write_text('[Event "x"]\n[White "J\u00f6rg"]\n\n1. e4 e5 *\n', "latin-1")
+    found = look(tmp_path)
+    (taker,) = found.takers
+    assert (taker.inbox, taker.path) == ("chess", tmp_path)
+    assert taker.lines[0] == "1 file taken" and 'encoding = "latin-1"' in taker.lines[1]
+    found = look(games)
+    assert found.takers == []
+    assert any("any PGNs in a folder of their own" in hint for hint in found.hints)
+    assert "not a month that has ended" in found.refused["chess"]
 
 
 @pytest.mark.parametrize("form", FORMS)
