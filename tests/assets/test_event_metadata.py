@@ -202,7 +202,8 @@ def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot
         if isinstance(record, dict) and "data_version" in record:
             groups = {name.split("/")[0] for name in record["counts"] if "/" in name}
             found |= {(record["asset"], group) for group in groups}
-    assert listed and listed <= found
+    # Keys of rows are counted for corpora of drops, which the samples have none of.
+    assert listed - found == {("reasoning/normalized", "unknown_keys")}
 
 
 def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
