@@ -123,7 +123,10 @@ def test_a_damaged_published_input_is_refused(
     # Another test may have built an input again.
     assert _mended(graph, root.record(asset)[1], rebuild=False) in ("built", "unchanged")
     folder, record = root.record(asset)
-    item = _input(record, folder, above)
+    try:
+        item = _input(record, folder, above)
+    except StopIteration:
+        pytest.skip(f"the sample of {asset} is not made from {above}")
     source = root.data / str(item.path)
     source_record = next(
         each

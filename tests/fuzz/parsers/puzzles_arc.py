@@ -48,12 +48,14 @@ def task(data: bytes) -> None:
 def collection(data: bytes) -> None:
     """Challenges and their solutions: each task has the outputs that the standard library reads."""
     from gristmill.puzzles.raw.arc_collections import read_subset, subsets_of
+    from gristmill.puzzles.raw.arc_tasks import read_tasks
     from gristmill.untrusted.files import REFUSE_LINKS
     from gristmill.untrusted.limits import Limits
 
     challenges, solutions = split(data, 2)
     path = file("arc/a_training_challenges.json", challenges)
     other = file("arc/a_training_solutions.json", solutions)
+    read_tasks(path.parent)  # refuses what is no task
     (subset,) = subsets_of(path.parent, [path.name, other.name])
     limits = Limits(bytes=1 << 20, depth=8, values=1 << 16, digits=20)
     tasks, _ = read_subset(path.parent, subset, limits, REFUSE_LINKS)
