@@ -62,7 +62,7 @@ def environment(code: Path, **variables: str | Path) -> dict[str, str]:
         if name not in (kernels.CACHE_DIR, "XDG_CACHE_HOME", "HOME")
     }
     paths = os.pathsep.join([str(code / "code"), str(CHECKOUT)])
-    # Compiled modules are told apart by the second and the size: a test changes them faster.
+    # Python takes a .pyc of the same second and size for current; a test writes sources faster.
     fixed = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     chosen = {"HOME": code / "home", **fixed, **variables}
     return {**kept, **{name: str(value) for name, value in chosen.items()}}
