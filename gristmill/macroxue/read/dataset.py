@@ -44,6 +44,7 @@ from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
+    from gristmill.loading import Source
     from gristmill.macroxue.read.torch_dataset import TorchSteps
 
 __all__ = ["StaleDataset", "StepDataset"]
@@ -289,6 +290,20 @@ class StepDataset(Reader[Columns]):
         sides = self.runs(train, params), self.runs(held_out, params)
         refuse_sharing(self.run_table, *sides)
         return self.rows_of(sides[0]), self.rows_of(sides[1])
+
+    def source(self, rows: RowSet | None = None) -> Source:
+        """These rows (default None: all) by number, for `gristmill.loading`.
+
+        Raises ValueError for rows of another dataset, GristmillError for files without a record.
+        """
+        from gristmill.loading.views import Picked
+        from gristmill.macroxue.read.source import StepSource
+
+        own = StepSource(self)
+        if rows is None:
+            return own
+        self._refuse_rows_of_another(rows)
+        return Picked(own, rows.all_rows())
 
     def as_torch(self, rows: RowSet | None = None) -> TorchSteps:
         """These rows as a torch Dataset (default None: all rows); needs torch.

@@ -8,7 +8,7 @@ Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#step-object`
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +41,23 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
     yield from notes(_raw(folder, found, row))
 
 
+def row_origins(
+    folder: Path, row: int, facts: Mapping[str, object] | None = None
+) -> Iterator[contract.Trace]:
+    """Trace a row of a pack or pool: its run and step, then the raw files.
+
+    row: number of the row, from 0. facts: what is said of it first; default: nothing.
+
+    Raises GristmillError where there is no such row.
+    """
+    pack = Pack(folder)
+    packed = pack.step(row)
+    yield Origin({**(facts or {}), "row": row, "step_index": packed.step_index})
+    found = trace(folder, packed.run.id)
+    yield found
+    yield from notes(_raw(folder, found, row - pack.first_row(packed.run.id)))
+
+
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files.
 
@@ -50,14 +67,7 @@ def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     such row.
     """
     made = source(folder).made_from("macroxue/pack", "macroxue/pool")
-    pack = Pack(made.folder)
-    packed = pack.step(row)
-    first = pack.first_row(packed.run.id)
-    place = {"pack": made.record.artifact, "row": row, "step_index": packed.step_index}
-    yield Origin(place)
-    found = trace(made.folder, packed.run.id)
-    yield found
-    yield from notes(_raw(made.folder, found, row - first))
+    yield from row_origins(made.folder, row, {"pack": made.record.artifact})
 
 
 def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Trace]:
