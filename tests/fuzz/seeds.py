@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.fuzz.parsers import PARSERS
 from tests.fuzz.parsers.chess import _URL
+from tests.paths import CHECKOUT
 
 _APART = b"\xff\xfe"
 
@@ -584,8 +585,29 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "cursor", state.write().encode()
 
 
+def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
+    """The recipes of the page with their rows, those of the package, and files to look at."""
+    from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
+
+    rows = b""
+    for name, recipe, row, _ in RECIPE.findall(PAGE):
+        text = recipe.replace(f'name = "{name}"', 'name = "mine"').encode()
+        yield "reasoning_corpus_file", text + _APART + row.encode() + b"\n"
+        rows += row.encode() + b"\n"
+        yield "look", b"\0" + row.encode() + b"\n" + _APART + row.encode()
+    for path in sorted((CHECKOUT / "gristmill/reasoning/corpora").glob("*.toml")):
+        lines = path.read_text().splitlines()
+        begins = ("version", "name = ", "splits", "apart", "words", "source")
+        kept = [line for line in lines if not line.startswith(begins) or line == 'name = "seed"']
+        yield "reasoning_corpus_file", "\n".join(['name = "mine"', *kept]).encode() + _APART + rows
+    table = b"question;answer\nWhy is it so?;it is\n"
+    yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
+    chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
+
+
 def main(root: Path) -> None:
-    families = (common, macroxue, synth, chess, reasoning, reasoning_steps)
+    families = (common, macroxue, synth, chess, reasoning, reasoning_corpora, reasoning_steps)
     for source in (
         *families,
         puzzles_arc,

@@ -87,21 +87,21 @@ def month_list(data: bytes) -> None:
 def zip_file(data: bytes) -> None:
     """An archive: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_zip
+    from gristmill.chess.raw.unpack import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
-    assert unpack_zip(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
+    assert unpack_pgn(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
 
 
 def zst_file(data: bytes) -> None:
     """A zstd file: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_zst
+    from gristmill.chess.raw.unpack import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
-    size = unpack_zst(file("x.pgn.zst", data), target, Limits(limit))
+    size = unpack_pgn(file("x.pgn.zst", data), target, Limits(limit))
     assert size == target.stat().st_size <= limit
 
 

@@ -14,23 +14,28 @@ _ANSWER = b"18572639462935481737489165243856927179241356856128794324693817595317
 
 def rated_csv(data: bytes) -> None:
     """A rated CSV file: its rows are those of the standard library."""
-    from gristmill.puzzles.raw.rated_csv import read_rows
+    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES, read_rows
 
     path = file("train.csv", data)
     found, seen = [], []
     for rows in read_rows(path):
         for row in range(len(rows)):
             question, answer = rows.questions[row].tobytes(), rows.answers[row].tobytes()
-            found.append((question, answer, rows.rating_text(row)))
+            rating = "" if rows.rating_text is None else rows.rating_text(row)
+            found.append((question, answer, rating))
         assert (rows.lines[1:] > rows.lines[:-1]).all()
         assert rows.questions.shape == rows.answers.shape
         seen.append(rows)
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     lines = csv.reader(io.StringIO(text, newline=""))
-    next(lines)
-    expected = [row for row in lines if len(row) == 4]
+    header = [name.strip().lower() for name in next(lines)]
+    question, answer = (
+        next(at for at, name in enumerate(header) if name in COLUMN_NAMES[role])
+        for role in ("question", "answer")
+    )
+    expected = [row for row in lines if len(row) == len(header) and "".join(row).strip()]
     assert [row[:2] for row in found] == [
-        (row[1].encode("latin-1"), row[2].encode("latin-1")) for row in expected
+        (row[question].encode("latin-1"), row[answer].encode("latin-1")) for row in expected
     ]
     for rows in seen:
         rows.whole_ratings()
@@ -72,7 +77,6 @@ PARSERS = (
         "puzzles_sudoku_bank",
         sudoku_bank,
         ("gristmill.puzzles.raw.sudoku_bank",),
-        covers=("gristmill.puzzles.raw.texts",),
         inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
     ),
