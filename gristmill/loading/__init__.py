@@ -12,7 +12,7 @@ from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gristmill.loading.loader import BatchSampler, Loader
-    from gristmill.loading.mixture import Mixture, mixture
+    from gristmill.loading.mixtures import Mixture, mixture
     from gristmill.loading.plan import Plan
     from gristmill.loading.source import Identity, Source
     from gristmill.loading.state import OtherData
@@ -35,7 +35,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "loader": ("BatchSampler", "Loader"),
-        "mixture": ("Mixture", "mixture"),
+        "mixtures": ("Mixture", "mixture"),
         "plan": ("Plan",),
         "source": ("Identity", "Source"),
         "state": ("OtherData",),

@@ -13,7 +13,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import Numbers, Words, key, mixed
-from gristmill.loading.mixture import Mixture, refuse_twice
+from gristmill.loading.mixtures import Mixture, refuse_twice
 from gristmill.loading.order import Order
 from gristmill.loading.schedule import Schedule
 from gristmill.loading.source import Source
