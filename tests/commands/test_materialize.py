@@ -429,7 +429,7 @@ def test_assets_without_a_drop_are_left_alone(
         "synth/harmony",
         "chess/elite_pgn",
         "reasoning/normalized",
-        *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+        *(f"puzzles/{name}" for name in ("arc", "sudoku", "maze", "domino", "grid")),
     ]
     assert waiting[1] == ["synth/harmony", "00,", "01,", "02,", "03"]
     assert not (data / "synth_harmony").exists()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -157,6 +158,9 @@ def chess(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "chess_zst", data
         yield "chess_drop", b"xx\n" + data
     yield "chess_drop", b"\n" + pgn
+    yield "chess_collection", b"\x01" + pgn
+    yield "chess_collection", b"\x03" + gzip.compress(pgn, mtime=0)
+    yield "chess_collection", b"\x04" + bz2.compress(pgn)
     yield (
         "chess_download_state",
         json.dumps({"url": _URL, "etag": 'W/"x"', "last_modified": "Mon"}).encode(),
@@ -383,6 +387,14 @@ def puzzles_arc(root: Path) -> Iterator[tuple[str, bytes]]:
         {"train": [small]},
     ):
         yield "puzzles_arc_task", b"0" + json.dumps(task).encode()
+
+    challenge = {"train": [small], "test": [{"input": [[0, 9]]}]}
+    yield (
+        "puzzles_arc_collection",
+        json.dumps({"t": challenge}).encode() + b"\xff\xfe" + json.dumps({"t": [[[1]]]}).encode(),
+    )
+    row = {"input": [[1, 2], [0, 3]], "output": [[2, 1], [3, 0]], "group": "a"}
+    yield "puzzles_grids", json.dumps(row).encode() + b"\n"
 
 
 def puzzles_reader(root: Path) -> Iterator[tuple[str, bytes]]:

@@ -30,6 +30,7 @@ from gristmill.untrusted.walk import list_files
 
 _MONTH_FOLDER: Final = "elite_"
 _LONGEST: Final = 200
+_RENAME: Final = "rename one"
 _NOT_UTF8: Final = (
     "holds bytes that are not UTF-8, which become U+FFFD where gristmill.toml of the drop does not "
     'say `encoding = "latin-1"` under [chess.collection]'
@@ -96,9 +97,6 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
         if (other := by_pgn.setdefault(pgn.lower(), name)) != name:
             raise BadInput(drop / name, f"is {pgn} when it is unpacked, as {other} is: {_RENAME}")
     return found, left | samples
-
-
-_RENAME: Final = "rename one"
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:

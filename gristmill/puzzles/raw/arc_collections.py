@@ -80,9 +80,9 @@ def read_subset(
     solutions, _ = _members(source / subset.solutions, source, limits, links)
     tasks, sha256 = _members(source / subset.challenges, source, limits, links)
     path = source / subset.solutions
-    if missing := next((task for task in tasks if task not in solutions), None):
+    if (missing := next((task for task in tasks if task not in solutions), None)) is not None:
         raise BadInput(path, f"has no solution of the task {missing!r:.80}: bring the whole file")
-    if more := next((task for task in solutions if task not in tasks), None):
+    if (more := next((task for task in solutions if task not in tasks), None)) is not None:
         raise BadInput(path, f"has the task {more!r:.80}, which {subset.challenges} lacks")
     places = (source / subset.challenges, path)
     solved = [

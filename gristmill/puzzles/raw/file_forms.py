@@ -6,12 +6,15 @@ Source: `docs/formats/puzzles.md#recipes`.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.format.names import SPLITS, Split
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.limits import Limits
+from gristmill.untrusted.lines import lines, reads
 
 PACKED: Final = frozenset({"7z", "br", "bz2", "gz", "lz4", "rar", "tgz", "xz", "zip", "zst"})
 """Endings of packed files, in lower case."""
@@ -31,6 +34,36 @@ def check_encoding(head: bytes, path: Path) -> None:
     """
     if head.startswith(_UTF_16):
         raise BadInput(path, "is UTF-16: save it as UTF-8")
+
+
+def text_lines(
+    path: Path, limits: Limits, links: LinkRule, see: Callable[[bytes], None] | None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers from 1.
+
+    path: the file, in its drop. limits: `bytes`, `rows` and `line_bytes` count.
+    links: what happens if the file is a link.
+    see: called with all bytes of the file in order, as a hash takes them; None for nothing.
+
+    A byte order mark is left out. Raises BadInput for a file that breaks a limit or is UTF-16.
+    """
+
+    def seen(parts: Iterator[bytes]) -> Iterator[bytes]:
+        for part in parts:
+            if see is not None:
+                see(part)
+            yield part
+
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        if file.seek(0, 2) > limits.bytes:
+            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        file.seek(0)
+        for number, line in enumerate(lines(seen(reads(file)), path, limits), 1):
+            if number == 1:
+                check_encoding(line, path)
+                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
+            if line.strip():
+                yield number, line
 
 
 def check_names(folder: Path, names: Iterable[str], counts: Callable[[str], bool]) -> None:

@@ -20,9 +20,8 @@ from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
 from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
 from gristmill.puzzles.raw.file_forms import (
-    BYTE_ORDER_MARK,
-    check_encoding,
     check_names,
+    text_lines,
     unpack_hint,
 )
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -112,18 +111,10 @@ def read_grids(
     Blank lines are passed over. Raises BadInput with the line for a row that breaks a rule, and
     for a file without rows.
     """
-    with open_file(path, root=path.parent, links=links, buffering=0) as file:
-        if file.seek(0, 2) > GRID_LIMITS.bytes:
-            raise BadInput(path, f"has more than {GRID_LIMITS.bytes:,} bytes")
-        file.seek(0)
-        has_row = False
-        for number, line in enumerate(lines(_seen(reads(file), see), path, GRID_LIMITS), 1):
-            if number == 1:
-                check_encoding(line, path)
-                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
-            if line.strip():
-                has_row = True
-                yield _row(load_json(line, path, GRID_LIMITS, number), symbols, path, number)
+    has_row = False
+    for number, line in text_lines(path, GRID_LIMITS, links, see):
+        has_row = True
+        yield _row(load_json(line, path, GRID_LIMITS, number), symbols, path, number)
     if not has_row:
         raise BadInput(path, "holds no row: get the file again, or remove it")
 
@@ -146,13 +137,6 @@ def cells_of(path: Path, links: LinkRule = REFUSE_LINKS) -> str:
 
 def _is_cell(cell: Any) -> bool:
     return (type(cell) is int and cell >= 0) or (isinstance(cell, str) and len(cell) == 1)
-
-
-def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:
-    for part in parts:
-        if see is not None:
-            see(part)
-        yield part
 
 
 def _row(value: Any, symbols: Symbols | None, path: Path, number: int) -> GridRow:

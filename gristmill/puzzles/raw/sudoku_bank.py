@@ -19,17 +19,15 @@ from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
 from gristmill.puzzles.raw.file_forms import (
-    BYTE_ORDER_MARK,
     CARRIAGE_RETURN,
-    check_encoding,
     check_names,
     is_table,
     split_tables,
+    text_lines,
     unpack_hint,
 )
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import lines, reads
 from gristmill.untrusted.walk import list_files
 
 BANK_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 12)
@@ -156,36 +154,19 @@ def read_bank(
     Memory: some MiB.
     """
     held: list[tuple[int, bytes, bytes, bytes | None]] = []
-    with open_file(path, root=path.parent, links=links, buffering=0) as file:
-        if file.seek(0, 2) > limits.bytes:
-            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
-        file.seek(0)
-        has_row = False
-        for number, line in enumerate(lines(_seen(reads(file), see), path, limits), 1):
-            if number == 1:
-                check_encoding(line, path)
-                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
-            words = line.split()
-            if not words:
-                continue
-            if b"\r" in line.rstrip(b"\r\n"):
-                raise BadInput(path, CARRIAGE_RETURN, number)
-            has_row = True
-            held.append((number, *_row(words, path, number)))
-            if len(held) == _ROWS:
-                yield _together(held, path)
-                held = []
+    has_row = False
+    for number, line in text_lines(path, limits, links, see):
+        if b"\r" in line.rstrip(b"\r\n"):
+            raise BadInput(path, CARRIAGE_RETURN, number)
+        has_row = True
+        held.append((number, *_row(line.split(), path, number)))
+        if len(held) == _ROWS:
+            yield _together(held, path)
+            held = []
     if not has_row:
         raise BadInput(path, "holds no puzzle: get the file again, or remove it")
     if held:
         yield _together(held, path)
-
-
-def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:
-    for part in parts:
-        if see is not None:
-            see(part)
-        yield part
 
 
 def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, bytes | None]:

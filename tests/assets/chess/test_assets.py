@@ -411,10 +411,10 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     assert build("2024-01").success
     os.utime(lake.root / GAMES / "train.jsonl")
     result = build("2024-01", assets=[game_dataset])
-    assert r"kept runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
+    assert r"kept runtime_splice_cache" in metadata(result, game_dataset)["notes"]
     assert metadata(build("2024-01"), splice_cache)["status"] == "unchanged"
     result = build("2024-01", assets=[game_dataset], seed=8)
-    assert r"removed runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
+    assert r"removed runtime_splice_cache" in metadata(result, game_dataset)["notes"]
     assert not (lake.root / CACHE).exists()
     assert build("2024-01", assets=[splice_cache]).success
     assert provenance.verify(lake.root) == []

@@ -122,6 +122,25 @@ def drop(data: bytes) -> None:
         take_drop(path, place / "out", "2024-01")
 
 
+def collection(data: bytes) -> None:
+    """A collection of one file, whose ending the first byte chooses: it becomes its PGN, or none.
+
+    What is plain text becomes itself.
+    """
+    from gristmill.chess.raw.archive_config import CollectionConfig
+    from gristmill.chess.raw.collections import account, take_collection
+    from gristmill.chess.raw.endings import ENDINGS
+
+    ending = ENDINGS[(data[:1] or b"0")[0] % len(ENDINGS)]
+    with folder("collection") as place:
+        file(f"collection/mine/a{ending}", data[1:])
+        assert account(place / "mine").taken == {"": [f"a{ending}"]}
+        taken = take_collection(place / "mine", place / "out", CollectionConfig())
+        pgn = (place / "out/a.pgn").read_bytes()
+        assert taken.pgn_bytes == len(pgn)
+        assert ending != ".pgn" or pgn == data[1:]
+
+
 def download_state(data: bytes) -> None:
     """The validators of an unfinished download."""
     from gristmill.chess.raw.download import load_state, range_validator
@@ -322,6 +341,12 @@ PARSERS = (
         "chess_drop",
         drop,
         (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.pgn_head"),
+        inputs=TEN_THOUSAND,
+    ),
+    Parser(
+        "chess_collection",
+        collection,
+        (f"{_RAW}.collections", f"{_RAW}.endings"),
         inputs=TEN_THOUSAND,
     ),
     Parser(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder
 
@@ -55,6 +56,21 @@ def sudoku_bank(data: bytes) -> None:
         assert [*contract_laws(place / "out"), *sudoku_laws(place / "out")] == []
 
 
+def grids(data: bytes) -> None:
+    """Rows of grids: their cells are those that the standard library reads."""
+    from gristmill.puzzles.domains.grid import Symbols
+    from gristmill.puzzles.raw.grid_rows import cells_of, read_grids
+
+    path = file("grids/train.jsonl", data)
+    cells_of(path)
+    numbers = Symbols.of(None, 300, None)
+    lines = data.decode("utf-8-sig").split("\n")
+    for row in read_grids(path, numbers):
+        value = json.loads(lines[row.line - 1])
+        for name, cells in (("input", row.input), ("output", row.output)):
+            assert (cells.astype(int) - 1).tolist() == value[name]
+
+
 PARSERS = (
     Parser(
         "puzzles_rated_csv",
@@ -79,5 +95,11 @@ PARSERS = (
         ("gristmill.puzzles.raw.sudoku_bank",),
         inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
+    ),
+    Parser(
+        "puzzles_grids",
+        grids,
+        ("gristmill.puzzles.raw.grid_rows",),
+        words=(b'{"input":[[', b'"output":[[', b"]]}\n", b'"group":"a"', b'"set":"x"', b"[1,2]"),
     ),
 )

@@ -49,7 +49,7 @@ def test_the_page_shows_the_file_of_gsm8k_and_names_the_others() -> None:
     folder = CHECKOUT / "gristmill/reasoning/corpora"
     assert (folder / "gsm8k.toml").read_text() in PAGE
     for name in CORPORA:
-        assert name == "gsm8k" or f"(../gristmill/reasoning/corpora/{name}.toml)" in PAGE
+        assert name == "gsm8k" or f"`{name}.toml`" in PAGE
 
 
 @pytest.mark.parametrize(
