@@ -29,9 +29,11 @@ from gristmill.loading.steps import (
     count_of,
     refuse_uneven,
     share,
+    step_after,
     step_at,
     steps_from,
 )
+from gristmill.loading.views import whole
 
 Batch = dict[str, Any]
 _AHEAD: Final = 8192
@@ -103,7 +105,7 @@ class Loader:
     @property
     def step(self) -> int:
         """The number of the next step."""
-        return int(state_of(self.plan, self._changes, self._position)["step"])
+        return step_after(self._changes, self._position)
 
     def __len__(self) -> int:
         """Steps from the position on; the same on all ranks."""
@@ -118,7 +120,7 @@ class Loader:
             yield batch
 
     def __getitem__(self, step: int) -> Any:
-        """A step by number, as it was or will be given; with `micro` the whole step.
+        """A step by number, as it was or will be given; with `micro` the step as one batch.
 
         Raises IndexError for a step outside the run.
         """
@@ -149,8 +151,7 @@ class Loader:
         self.plan, self._changes, self._position = resumed(self.plan, state, changed)
         last = self._changes[-1]
         if last.size != self._batch:
-            steps = -(-(self._position - last.position) // last.size)
-            change = Change(last.step + steps, self._position, self._batch)
+            change = Change(self.step, self._position, self._batch)
             kept = [each for each in self._changes if each.position < self._position]
             self._changes = [*kept, change] if self._position else [change]
 
@@ -160,7 +161,7 @@ class Loader:
 
     @property
     def _reader(self) -> Reads:
-        return Reads(self.plan.sources, self._form, self._collate)
+        return Reads([whole(each) for each in self.plan.sources], self._form, self._collate)
 
     def _batches(self, steps: Iterator[Step]) -> Iterator[tuple[Read, Any]]:
         reader, reads = self._reader, self._reads(steps)
@@ -238,7 +239,7 @@ class BatchSampler:
 
     def __iter__(self) -> Iterator[list[int]]:
         plan = self._loader.plan
-        before = np.cumsum([0, *(int(source.cuts[-1]) for source in plan.sources)])
+        before = np.cumsum([0, *(int(whole(source).cuts[-1]) for source in plan.sources)])
         steps = steps_from(
             self._loader._changes, self._loader.position, plan.length, self._loader.ends
         )

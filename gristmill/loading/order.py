@@ -18,6 +18,8 @@ VERSION: Final = 1
 """Of the order, as a state names it."""
 _EPOCHS: Final = 2
 """Epochs that are kept ready: a batch may lie in two."""
+_BIJECTIONS: Final = 16
+"""Of windows, too; with a table each has half a megabyte at most."""
 
 
 class _Windows(NamedTuple):
@@ -110,6 +112,6 @@ class Order:
             kind, *rest = ("samples",) if window < 0 else ("window", window)
             found = Bijection(length, key(kind, self.seed, self.identity, epoch, *rest))
             self._bijections[epoch, window] = found
-            while len(self._bijections) > _EPOCHS:
+            while len(self._bijections) > _BIJECTIONS:
                 self._bijections.popitem(last=False)
         return found

@@ -17,7 +17,7 @@ from gristmill.loading.mixtures import Mixture, refuse_twice
 from gristmill.loading.order import Order
 from gristmill.loading.schedule import Schedule
 from gristmill.loading.source import Source
-from gristmill.loading.views import Grouped
+from gristmill.loading.views import View
 
 Segment = tuple[int, tuple[int, ...]]
 """First position of a mixture, and the quota of each source from the first on."""
@@ -26,7 +26,7 @@ Segment = tuple[int, tuple[int, ...]]
 class Plan:
     """Which sample is at which position of a run, for any number of ranks.
 
-    mixture: a Mixture; or a source, which gives one epoch and begins anew.
+    mixture: a Mixture; or a source, which gives one epoch, and the next after it.
     seed: of all orders, default 0; None: samples by number.
     window: 0 (default) permutes all samples of a source; w permutes its shards, then the samples
         of each run of w shards, so that few files are read at a time.
@@ -95,7 +95,7 @@ class Plan:
                     word = np.uint64(self._keys[source]) + mixed(draws[here].astype(np.uint64))
                 own = mixed(word)
                 given = self._orders[source].numbers(draws[here])
-                if isinstance(view := self.sources[source], Grouped):
+                if isinstance(view := self.sources[source], View):
                     given = view.chosen(given, own)
                 numbers[at[here]], bits[at[here]] = given, own
         return sources, numbers, bits
@@ -143,8 +143,8 @@ class Plan:
         Raises IndexError where there is no such source or sample.
         """
         order, view = self._orders[source], self.sources[source]
-        if isinstance(view, Grouped):
-            positions = self._given(source, view.group(number), until)
+        if isinstance(view, View):
+            positions = self._given(source, view.place(number), until)
             return [at for at in positions if int(self.at(np.array([at]))[1][0]) == number]
         if not 0 <= number < order.length:
             raise IndexError(f"no sample {number}: there are {order.length:,}")

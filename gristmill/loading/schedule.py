@@ -18,6 +18,8 @@ from gristmill.loading.bijection import Numbers, key, mixed
 BLOCK: Final = 4096
 """Positions between two counts of `shares`."""
 _KEPT: Final = 4
+_UNIT: Final = np.uint64(1 << 40)
+_FINER: Final = np.uint64(1 << 11)
 
 
 def shares(quotas: Sequence[int], positions: int) -> list[int]:
@@ -39,7 +41,7 @@ def shares(quotas: Sequence[int], positions: int) -> list[int]:
 class Schedule:
     """Positions of one mixture as sources and draws.
 
-    quotas: samples of each source until all begin anew; at least one is not 0.
+    quotas: samples of each source in one pass; another pass follows. At least one is not 0.
     seed: uint64, of `key`.
 
     In a block the draws of a source are put at even distances, each moved at random by up to two
@@ -98,9 +100,11 @@ class Schedule:
             with np.errstate(over="ignore"):
                 base = np.uint64(key("mix", self.seed, number))
                 bits = mixed(base + mixed(np.arange(len(source), dtype=np.uint64)))
-            moved = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
-            # Two distances wide: with one, 2:1:1 over four ranks still has a period.
-            order = np.argsort((inside + 2 * moved) / counts[source] % 1.0, kind="stable")
+            # In units of 2^-40 of a distance: below 2^53, and 2^51 units are the whole block. Two
+            # distances wide: with one, 2:1:1 over four ranks still has a period.
+            moved = inside.astype(np.uint64) * _UNIT + (bits >> np.uint64(23))
+            size = counts[source].astype(np.uint64)
+            order = np.argsort(moved % (size * _UNIT) * _FINER // size, kind="stable")
             source_at = source[order]
             # Draws of a source ascend, so that a mixture may end anywhere.
             draw_at = np.empty_like(inside)

@@ -6,7 +6,8 @@ Source: `docs/formats/loading.md#state`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from gristmill.contract import GristmillError
 from gristmill.loading.order import VERSION as ORDER
 from gristmill.loading.plan import Plan, Segment
 from gristmill.loading.source import Identity, Source
-from gristmill.loading.steps import Change
+from gristmill.loading.steps import Change, step_after
 
 FORMAT: Final = "gristmill.loader"
 VERSION: Final = 1
@@ -27,13 +28,12 @@ class OtherData(GristmillError):
 
 def state_of(plan: Plan, changes: Sequence[Change], position: int) -> dict[str, Any]:
     """The state after the step that ends at a position."""
-    last = changes[-1]
     return {
         "format": FORMAT,
         "version": VERSION,
         "order": ORDER,
         "position": position,
-        "step": last.step + -(-(position - last.position) // last.size),
+        "step": step_after(changes, position),
         "seed": plan.seed,
         "window": plan.window,
         "batches": [list(change) for change in changes],
@@ -42,8 +42,14 @@ def state_of(plan: Plan, changes: Sequence[Change], position: int) -> dict[str, 
             {**s.identity.facts(), "samples": _length(s), "artifact": s.identity.artifact}
             for s in plan.sources
         ],
-        "gristmill": version("gristmill"),
+        "gristmill": _version(),
     }
+
+
+@cache
+def _version() -> str:
+    """Of Gristmill, read once: it takes a millisecond."""
+    return metadata.version("gristmill")
 
 
 def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, list[Change], int]:
@@ -95,7 +101,9 @@ def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, l
             f" {list(plan.segments[-1][1])}: give the state's mixture; another one begins when the"
             " state is loaded: loader.mix(mixture)"
         )
-    return Plan.of(sources, segments, plan.seed, plan.window), changes, position
+    if (tuple(sources), tuple(segments)) != (plan.sources, plan.segments):
+        plan = Plan.of(sources, segments, plan.seed, plan.window)
+    return plan, changes, position
 
 
 def _same(sources: Sequence[Source], written: Mapping[str, Any], number: int) -> Source:

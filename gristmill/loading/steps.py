@@ -8,7 +8,7 @@ Source: `docs/formats/loading.md#steps`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -63,8 +63,7 @@ def step_at(changes: list[Change], number: int, length: int, ends: Ends) -> Step
 
 def steps_from(changes: list[Change], position: int, length: int, ends: Ends) -> Iterator[Step]:
     """Yield the steps from a position on, which is the first one of a step."""
-    last = changes[-1]
-    number = last.step + (position - last.position) // last.size
+    number = step_after(changes, position)
     while True:
         try:
             step = step_at(changes, number, length, ends)
@@ -72,6 +71,12 @@ def steps_from(changes: list[Change], position: int, length: int, ends: Ends) ->
             return
         yield step
         number += 1
+
+
+def step_after(changes: Sequence[Change], position: int) -> int:
+    """The number of the step that begins at a position; after the last one their number."""
+    last = changes[-1]
+    return last.step + -(-(position - last.position) // last.size)
 
 
 def count_of(changes: list[Change], position: int, length: int, ends: Ends) -> int:

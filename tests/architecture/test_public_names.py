@@ -20,7 +20,7 @@ PUBLIC = {
     "gristmill.synth": [
         *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),
         *("SynthKDBlendBuilder", "add_kd_arguments", "build_kd_shard", "span_normalized_loss"),
-        "to_harmony",
+        *("SynthKDDocuments", "to_harmony"),
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),
@@ -89,6 +89,10 @@ PUBLIC = {
         "inverse",
         "task_hash",
         "trace",
+    ],
+    "gristmill.loading": [
+        *("BatchSampler", "Grouped", "Identity", "Loader", "Mixture", "OtherData", "Picked"),
+        *("Plan", "Source", "mixture"),
     ],
     "gristmill.samples": ["write_samples"],
 }

@@ -79,7 +79,7 @@ def test_neighbours_are_not_alike() -> None:
     assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.02
 
 
-def test_parts_of_a_key_are_told_apart() -> None:
+def test_other_parts_make_another_key() -> None:
     assert len({key("a", 1), key("a1"), key("a", "1"), key("a", 1, None), key("a", 2)}) == 5
 
 

@@ -68,10 +68,10 @@ def test_the_trials_find_a_position_that_is_rounded(monkeypatch: pytest.MonkeyPa
 def test_the_trials_find_a_mixture_from_the_first_position(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def anew(plan: Plan, position: int, mixed: Mixture) -> Plan:
+    def from_zero(plan: Plan, position: int, mixed: Mixture) -> Plan:
         return Plan(mixed, seed=plan.seed, window=plan.window)
 
-    monkeypatch.setattr(Plan, "changed", anew)
+    monkeypatch.setattr(Plan, "changed", from_zero)
     assert fails(60)
 
 

@@ -96,10 +96,10 @@ class Trial:
 
     def _ranks(self, batch: int, state: str | None) -> list[Rank]:
         world, ahead = int(self.random.integers(1, 9)), int(self.random.integers(0, 9))
-        ranks = []
+        ranks, plan = [], self.plan()
         for rank in range(world):
             loader = Loader(
-                self.plan(),
+                plan,
                 batch,
                 rank=rank,
                 world=world,

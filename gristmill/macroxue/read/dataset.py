@@ -303,7 +303,7 @@ class StepDataset(Reader[Columns]):
         if rows is None:
             return own
         self._refuse_rows_of_another(rows)
-        return Picked(own, rows.all_rows())
+        return Picked(own, *rows.ranges())
 
     def as_torch(self, rows: RowSet | None = None) -> TorchSteps:
         """These rows as a torch Dataset (default None: all rows); needs torch.

@@ -100,8 +100,8 @@ class PuzzleExamples(Reader[MappedSplit]):
     def source(self, *, groups: bool = False) -> Source:
         """The examples by number, for `gristmill.loading`; columns as `batch`.
 
-        groups: one example of each group an epoch, chosen anew in each, as `PuzzleDataset` has
-            one puzzle of each; default every example once.
+        groups: one example of each group an epoch, drawn in each, as `PuzzleDataset` has one
+            puzzle of each; default every example once.
 
         Raises GristmillError for a folder without a record.
         """
