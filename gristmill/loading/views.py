@@ -108,8 +108,8 @@ class Grouped(View):
         empty = np.flatnonzero(np.diff(self._bounds) < 1).tolist()
         if empty or not 0 <= self._bounds[0] < self._bounds[-1] <= source.cuts[-1]:
             raise GristmillError(
-                f"{source.identity.artifact}: bounds of its groups: group {empty[0] if empty else 0}"
-                f" is empty or outside of {int(source.cuts[-1]):,} samples: leave it out"
+                f"{source.identity.artifact}: bounds of its groups: group {(empty or [0])[0]} is"
+                f" empty or outside of {int(source.cuts[-1]):,} samples: leave it out"
             )
         super().__init__(source, "grouped", self._bounds, len(self._bounds) - 1)
 

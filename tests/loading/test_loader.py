@@ -146,6 +146,7 @@ def test_a_batch_is_tensors_by_default() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method: str) -> None:
     pytest.importorskip("torch")
