@@ -41,6 +41,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       MissingVocabulary           vocabularies.pinned
       EnginesDiffer               vocabularies.compare
       StaleDataset                reading.generation
+      OtherData                   loading.state
       TooManyNames                macroxue.raw.names
       NotCounted                  synth.builders.harmony_part
       StillCounting               browse.table
