@@ -92,9 +92,8 @@ def open_tokenizer(folder: Path) -> Tokenizer:
         return Tokenizer(**facts, path=path, specials=specials, proof=Proof(**proof))
     except FileNotFoundError as error:
         raise MissingVocabulary(
-            f"{folder}: the tokenizer is not published: put drops/tokenizers/{folder.name}/"
-            f"tokenizer.toml there (`gristmill tokenizers FILE` writes it), and run "
-            f"`gristmill materialize tokenizers/placed {folder.name}`"
+            f"{folder}: no tokenizer is placed there: `placing.place_tokenizer` of "
+            "gristmill.vocabularies makes the folder from a file and its tokenizer.toml"
         ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(folder, f"has damaged facts ({error}): {CURE}") from error

@@ -23,7 +23,6 @@ from gristmill.vocabularies.pinned import (
     read_verified,
 )
 
-
 Form = Literal["tiktoken", "tokenizer.json", "sentencepiece"]
 FACTS: Final = "facts.json"
 """The file of a placed folder that says what `Tokenizer` does."""
@@ -119,7 +118,7 @@ class TokenizerFile:
         return data
 
 
-CURE: Final = "materialize the tokenizer again"
+CURE: Final = "place the tokenizer again"
 
 
 def file_of_pinned(vocabulary: Vocabulary, path: Path) -> TokenizerFile:
