@@ -71,10 +71,13 @@ def read_declared(folder: Path, links: LinkRule = REFUSE_LINKS) -> Declared:
 
     folder: the drop, whose name is that of the tokenizer. links: what happens to links in it.
 
-    Raises BadInput, naming file, key and rule, and FileNotFoundError where there is none.
+    Raises BadInput, naming file, key and rule.
     """
     path = folder / FILE
-    raw = read_toml(path, root=folder, links=links)
+    try:
+        raw = read_toml(path, root=folder, links=links)
+    except FileNotFoundError as error:
+        raise BadInput(path, "is missing: `gristmill tokenizers FILE` writes it") from error
     if unknown := sorted(set(raw) - set(_KNOWN)):
         known = f"the known keys are {', '.join(_KNOWN)}"
         raise BadInput(

@@ -47,7 +47,8 @@ _EODS: Final = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<｜end▁
 class PlacedTokenizer(Summary):
     """What `place_tokenizer` found.
 
-    tokens: number of ids. control_tokens: of these.
+    tokens: number of ids, control tokens included.
+    control_tokens: tokens that no text makes.
     fast: whether gigatoken is proven for it.
     offsets: whether the bytes of its tokens are those of a text.
     """
