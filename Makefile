@@ -111,7 +111,7 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		$(foreach each,pipeline chess browse mirror metrics postgres,--extra $(each)) \
 		-o requirements/image.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		$(foreach each,pipeline chess browse train mirror docs dev,--extra $(each)) --no-emit-package torch \
+		$(foreach each,pipeline chess browse train mirror docs sentencepiece dev,--extra $(each)) --no-emit-package torch \
 		-o requirements/test.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)

@@ -341,7 +341,7 @@ class Sample:
         self.rows = 0
         self._is_first = True
         self._shard, self._vocabulary = shard, vocabulary
-        self._is_needed = encoder(O200K, vocabulary, engine).why_tiktoken_alone is None
+        self._is_needed = encoder(O200K, vocabulary, engine).why_reference_alone is None
 
     def check(
         self,
