@@ -12,6 +12,7 @@ from gristmill.families import Subject
 from gristmill.macroxue import StepDataset, ViewConfig, training_view, value_sidecar
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.metadata_db import Gap, read_gaps
+from gristmill.macroxue.format.rows import copied
 from gristmill.macroxue.laws.training_view import law
 from gristmill.macroxue.rules.ev_bins import Branches, Differences
 from tests.macroxue.games import play, run_table, step_rows, write_pack
@@ -22,7 +23,7 @@ GAMES = [play(seed, 60) for seed in range(12)]
 def _pack(folder: Path, gap: bool = False) -> tuple[Path, Path]:
     steps, runs = step_rows(GAMES), run_table(GAMES)
     if gap:
-        steps = np.delete(steps, 70)
+        steps = copied(steps, np.arange(len(steps)) != 70)
         runs[1] = type(runs[1])(1, runs[1].seed, 59, runs[1].max_score, runs[1].highest_tile)
     pack = write_pack(folder / "p", GAMES, steps=steps, runs=runs)
     value_sidecar(pack, folder / "v", ValueConfig())

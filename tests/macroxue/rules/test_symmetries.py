@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gristmill.macroxue.format.rows import decode_boards
 from gristmill.macroxue.rules.board_eval import board_eval
 from gristmill.macroxue.rules.moves import move
