@@ -141,11 +141,11 @@ def view_build(wanted: Wanted) -> Build:
     source = source_of(root, view)
     values = values_of(root, view, source)
     folder, *sidecars = (root.root / str(item.path) for item in (source, *values))
-    drop, told = None, []
+    drop, annotated = None, []
     if view.annotations:
         drop, _ = root.ready_drop(ANNOTATIONS_INBOX, view.annotations)
         files = annotation_files(drop, links)
-        told = root.raw_inputs(artifact, files, ANNOTATIONS, view.annotations)
+        annotated = root.raw_inputs(artifact, files, ANNOTATIONS, view.annotations)
 
     def make(attempt: Attempt) -> Summary:
         # A link changes the inode times of its source, but not what is in it.
@@ -176,7 +176,7 @@ def view_build(wanted: Wanted) -> Build:
 
     images = COUNT if config.symmetries == "all" else 1
     space = images * sum(map(_bytes_of, [folder, *sidecars, *([drop] if drop else [])]))
-    return wanted.build(artifact, config, [source, *values, *told], make, space=space)
+    return wanted.build(artifact, config, [source, *values, *annotated], make, space=space)
 
 
 def pack_settings(root: DataRoot, key: str) -> Settings:

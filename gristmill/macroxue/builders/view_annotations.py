@@ -64,25 +64,25 @@ class AnnotationWriter:
             self.annotated += len(found)
             view_run = run * images + symmetry
             for stem, maps in self._annotations.maps.items():
-                told = unannotated(maps[0].dtype, len(rows))
-                told[found] = self._annotations.take(stem, places[found])
-                told = turned_annotations(stem, told, symmetry)
+                said = unannotated(maps[0].dtype, len(rows))
+                said[found] = self._annotations.take(stem, places[found])
+                said = turned_annotations(stem, said, symmetry)
                 if stem in (ROWS, VALUES):
-                    told["run_id"], told["step_index"] = view_run, rows["step_index"]
+                    said["run_id"], said["step_index"] = view_run, rows["step_index"]
                 if stem == ROWS and len(found):
-                    mask = int(np.bitwise_or.reduce(told["policy_kind_mask"]))
+                    mask = int(np.bitwise_or.reduce(said["policy_kind_mask"]))
                     self._masks[view_run] = mask
-                self._write(stem, told)
+                self._write(stem, said)
             self._row += len(rows)
 
-    def _write(self, stem: str, told: npt.NDArray[Any]) -> None:
+    def _write(self, stem: str, said: npt.NDArray[Any]) -> None:
         """Append rows to the files of a stem, from the present row on."""
         at = 0
-        while at < len(told):
+        while at < len(said):
             number = int(np.searchsorted(self._ends, self._row + at, "right"))
-            take = min(int(self._ends[number]) - self._row - at, len(told) - at)
+            take = min(int(self._ends[number]) - self._row - at, len(said) - at)
             with (self._folder / file_name(stem, number)).open("ab") as file:
-                file.write(told[at : at + take].tobytes())
+                file.write(said[at : at + take].tobytes())
             at += take
 
     def finish(self) -> None:

@@ -103,9 +103,9 @@ def _shared_games(folder: Path) -> Iterator[Violation]:
 
 
 def _annotation_laws(side: Path, files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
-    told = Annotations(side)
+    annotated = Annotations(side)
     for stem in (ROWS, VALUES):
-        maps = told.maps.get(stem, [])
+        maps = annotated.maps.get(stem, [])
         for number, (rows, steps) in enumerate(zip(maps, shards, strict=len(maps) > 0)):
             same = len(rows) == len(steps) and all(
                 np.array_equal(rows[name], steps[name]) for name in ("run_id", "step_index")
@@ -122,10 +122,10 @@ def _annotation_laws(side: Path, files: list[Path], shards: list[Rows]) -> Itera
 def bin_laws(side: Path) -> Iterator[Violation]:
     """Check bin_edges: by counting how many differences are below and up to each edge."""
     try:
-        told = json.loads((side / TOKENIZER).read_bytes())
-        metadata: dict[str, Any] = told["metadata"]
-        edges = {kind: np.array(told[kind]["bin_edges"], np.float64) for kind in KINDS}
-        rules = BinRules(int(told["search"]["failure_cutoff"]), 1e-9)
+        fitted = json.loads((side / TOKENIZER).read_bytes())
+        metadata: dict[str, Any] = fitted["metadata"]
+        edges = {kind: np.array(fitted[kind]["bin_edges"], np.float64) for kind in KINDS}
+        rules = BinRules(int(fitted["search"]["failure_cutoff"]), 1e-9)
         rows_of = {kind: metadata[kind]["rows"] for kind in KINDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(side / TOKENIZER, f"is no tokenizer: {error!r}") from error
