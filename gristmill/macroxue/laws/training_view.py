@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.laws import or_unreadable
+from gristmill.macroxue.config import ViewConfig
 from gristmill.macroxue.format.annotations import ROWS, VALUES, file_name
 from gristmill.macroxue.format.metadata_db import read_gaps
 from gristmill.macroxue.format.rows import VALUE_COLUMNS, Rows
@@ -51,10 +52,11 @@ def law(subject: Subject) -> Iterator[Violation]:
     bin_edges: tokenizer.json has the quantiles of the training rows as edges.
     annotations_aligned: each row of annotations has the run and step of its row of the steps.
     """
-    return or_unreadable(_laws(subject.folder), law="files_open")
+    tolerance = float(subject.config.get("zero_tolerance", ViewConfig.zero_tolerance))
+    return or_unreadable(_laws(subject.folder, tolerance), law="files_open")
 
 
-def _laws(folder: Path) -> Iterator[Violation]:
+def _laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
     view = read_description(folder)
     for side in view.sides:
         for broken in _side_laws(folder / side, view):
@@ -64,7 +66,7 @@ def _laws(folder: Path) -> Iterator[Violation]:
         yield from _shared_games(folder)
     first = folder / view.sides[0]
     if (first / TOKENIZER).exists():
-        yield from bin_laws(first)
+        yield from _bin_laws(first, zero_tolerance)
 
 
 def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
@@ -119,24 +121,25 @@ def _annotation_laws(side: Path, files: list[Path], shards: list[Rows]) -> Itera
                 )
 
 
-def bin_laws(side: Path) -> Iterator[Violation]:
+def _bin_laws(side: Path, zero_tolerance: float) -> Iterator[Violation]:
     """Check bin_edges: by counting how many differences are below and up to each edge."""
     try:
         fitted = json.loads((side / TOKENIZER).read_bytes())
         metadata: dict[str, Any] = fitted["metadata"]
         edges = {kind: np.array(fitted[kind]["bin_edges"], np.float64) for kind in KINDS}
-        rules = BinRules(int(fitted["search"]["failure_cutoff"]), 1e-9)
+        rules = BinRules(int(fitted["search"]["failure_cutoff"]), zero_tolerance)
         rows_of = {kind: metadata[kind]["rows"] for kind in KINDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(side / TOKENIZER, f"is no tokenizer: {error!r}") from error
     names = read_valuation_types(side / NAMES)
+    ids = {kind: names.index(kind) if kind in names else len(names) for kind in KINDS}
     stream = StepStream(side)
     below = {kind: np.zeros(len(edges[kind]), np.int64) for kind in KINDS}
     upto = {kind: np.zeros(len(edges[kind]), np.int64) for kind in KINDS}
     total, rows = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     for batch in stream.batches(whole_runs=False):
         for kind in KINDS:
-            own = batch.rows[batch.rows["valuation_type"] == names.index(kind)]
+            own = batch.rows[batch.rows["valuation_type"] == ids[kind]]
             found = np.sort(branches(own, kind, rules).below)
             below[kind] += np.searchsorted(found, edges[kind], "left")
             upto[kind] += np.searchsorted(found, edges[kind], "right")

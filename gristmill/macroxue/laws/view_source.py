@@ -102,11 +102,14 @@ def _difference(source: Rows, rows: Rows, symmetry: int, known: TrueRanks) -> st
         return "rows"
     cross = _square(_CROSS.reshape(1, 9), 3, symmetry)[0]
     order = [int(cross[3 * row + column]) for row, column in _VALUE_OF.values()]
+    moves = found["move_dir"]
     bits = (wanted["ev_legal"][:, None] >> np.arange(4)) & 1
     same = (
         np.array_equal(found["branch_evs"], wanted["branch_evs"][:, order])
         and np.array_equal((found["ev_legal"][:, None] >> np.arange(4)) & 1, bits[:, order])
-        and np.array_equal(np.array(order)[found["move_dir"]], wanted["move_dir"])
+        and np.array_equal(
+            np.where(moves < 4, np.array(order)[moves & 3], moves), wanted["move_dir"]
+        )
         and _rest(wanted, found)
     )
     if not same:
