@@ -52,12 +52,12 @@ _SOURCES = [
         inbox="annotations",
         drop=DropKind(call("gristmill.macroxue.raw.annotations:account")),
         text="A folder `drops/annotations/<name>/` of what a student model said of the steps: "
-        "`annotations-*.npy` and their side files, as the trainer's annotator writes them. A view "
-        "names it.",
+        "`annotations-*.npy` and their side files, as the trainer's annotator writes them. Copy "
+        "one there, and the sensor builds the views that name it.",
         group="macroxue",
         labels=["numpy"],
         partitions="macroxue_annotations",
-        targets=[],
+        targets=["macroxue/training_view"],
     ),
     Source(
         asset="macroxue/view_file",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill import keys, provenance
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
 from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
@@ -122,6 +122,18 @@ def change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]
     if used != ({view.annotations} if view.annotations else set()):
         found.insert(0, f"the annotations are now {view.annotations or 'none'}")
     return "; ".join(found)
+
+
+def views_with(lake: DataRoot, annotations: str) -> list[str]:
+    """The views whose files name a drop of annotations; a file that is refused names none."""
+    found = []
+    for file in sorted(lake.inbox("views").glob("*.toml")):
+        try:
+            if read_view_file(file, lake.rules("views")[0]).annotations == annotations:
+                found.append(file.stem)
+        except (GristmillError, OSError):
+            continue  # the inbox of views says what is wrong with it
+    return found
 
 
 def source_of(lake: DataRoot, view: ViewFile) -> Input:
