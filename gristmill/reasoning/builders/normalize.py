@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -404,7 +404,7 @@ class _Work:
             raise Unfit("evidence", f"it has neither {needed}")
         self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
-            _check_runs(record)
+            check_runs((record.question, record.answer, record.cot or ""))
         try:
             line = self._line(record)
         except orjson.JSONEncodeError as error:
@@ -429,9 +429,9 @@ class _Work:
         return count
 
 
-def _check_runs(record: Record) -> None:
-    """Raise Unfit for more white space in a row than an encoder takes."""
-    for text in (record.question, record.answer, record.cot or ""):
+def check_runs(texts: Iterable[str]) -> None:
+    """Raise Unfit for a text with more white space in a row than an encoder takes."""
+    for text in texts:
         if any(run.end() - run.start() > LONGEST_RUN for run in _RUN.finditer(text)):
             rule = f"a text has more than {LONGEST_RUN:,} white space characters in a row"
             raise Unfit("white_space", rule)

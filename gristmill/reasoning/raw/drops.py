@@ -121,20 +121,30 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
     """
-    found = _account(drop, corpus_of(drop, links), links)
+    return account_of(drop, corpus_of(drop, links), links)
+
+
+def account_of(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = ()) -> Account:
+    """The account of a drop whose corpus is known; errors as `account`.
+
+    endings: of further files that belong to the drop and hold no records; default none.
+    """
+    found = _account(drop, corpus, links, endings)
     if not found.taken:
-        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        formats = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
-            f"holds no data file: put files with an ending {endings} into it, plain or packed as "
+            f"holds no data file: put files with an ending {formats} into it, plain or packed as "
             f"{', '.join(f'.{ending}' for ending in PACKED)}"
         )
         raise BadInput(drop, rule)
     return found
 
 
-def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
+def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = ()) -> Account:
     sizes, left_out = {}, {}
     for name, size in visible_files(drop, links, (SUMS, FILE, CORPUS)).items():
+        if name.endswith(tuple(endings)):
+            continue
         if kind(name.rpartition("/")[2]) is None:
             left_out[name] = _NO_DATA
         else:
