@@ -168,6 +168,15 @@ class KDConfig(Checked):
 
 
 @dataclass(frozen=True)
+class ChatKDConfig(KDConfig):
+    """How conversations become Megatron datasets. render: `[render]` of their recipe, as JSON."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    render: str = ""
+
+
+@dataclass(frozen=True)
 class RawSettings(Checked):
     """The table `[synth.raw]`: when a drop of raw files is complete."""
 

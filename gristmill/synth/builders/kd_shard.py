@@ -10,10 +10,10 @@ Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#shard-layo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.run.parts import PartStore, run_parts
@@ -58,6 +58,25 @@ def build_kd_shard(
     the error has the number of these rows, and row, synth_id and rule of the first of them,
     and another build with the same parts and a greater bound makes no part again.
     """
+    return build_shard(harmony_shard, out, config, parts, progress=progress)
+
+
+def build_shard(
+    harmony_shard: Path,
+    out: Path,
+    config: KDConfig,
+    parts: PartStore | None = None,
+    *,
+    make: Callable[[kd_part.Task, Path], dict[str, Any]] = kd_part.make_part,
+    task_of: Callable[[kd_part.Task], kd_part.Task] = lambda task: task,
+    joined: Callable[[Joiner], object] = lambda joiner: None,
+    progress: Progress = SILENT,
+) -> KDSummary:
+    """As `build_kd_shard`, for rows that are rendered in another way.
+
+    make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
+    joined: takes what has joined all parts.
+    """
     number = shard_number(harmony_shard)
     read_verified(O200K, config.vocabulary)  # before anything is written
     out.mkdir(parents=True)
@@ -69,16 +88,18 @@ def build_kd_shard(
         # Parts of the engine that a user has turned off are not used again.
         prefix = "rows" if config.engine == AUTO else f"{config.engine}_rows"
         named = (
-            (f"{prefix}_{index:06d}", task) for index, task in enumerate(joiner.capped(iter(tasks)))
+            (f"{prefix}_{index:06d}", task_of(task))
+            for index, task in enumerate(joiner.capped(iter(tasks)))
         )
         # The rest of a cap is known only after all parts before.
         workers = 1 if config.capped else config.workers
-        finished = run_parts(kd_part.make_part, named, parts, workers, scratch=out)
+        finished = run_parts(make, named, parts, workers, scratch=out)
         with closing(finished):
             for (_, path, summary), task in zip(finished, tasks, strict=False):
                 joiner.add(path, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
         joiner.check(harmony_shard)
+    joined(joiner)
     return joiner.summary()
 
 
