@@ -200,7 +200,7 @@ class _Made:
         self.counts = dict.fromkeys(COUNTS, 0)
         self._task = task
         self._encoder = encoder(GPT2, task.vocabulary, task.engine)
-        self._sample = _Sample(task) if self._encoder.why_tiktoken_alone is None else None
+        self._sample = _Sample(task) if self._encoder.why_reference_alone is None else None
         self._selectors = selectors(task.corpus)
         self._records: list[bytes] = []
         self._lengths: list[bytes] = []
@@ -260,8 +260,8 @@ class _Made:
         counts["skipped_empty"] += len(batch) - len(texts)
         counts["with_cot"] += sum([bool((each.get("cot") or "").strip()) for each in parsed])
         counts["control_texts"] += sum([text.count(CONTROL) for text in texts])
-        counts["tiktoken_texts"] += len(encoded.by_tiktoken)
-        counts["fast_texts"] += len(texts) - len(encoded.by_tiktoken)
+        counts["tiktoken_texts"] += len(encoded.by_reference)
+        counts["fast_texts"] += len(texts) - len(encoded.by_reference)
 
 
 class _Sample:

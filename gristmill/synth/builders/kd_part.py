@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +34,7 @@ from gristmill.synth.render import documents, harmony, strict, templates
 from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation
 from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.pinned import O200K
 
@@ -134,8 +134,17 @@ class Part:
         self.summary["unknown_keys"] = self._unknown_keys
         self.task = task
         self._threshold = holdout.threshold(task.valid_fraction)
-        self.renderer = _renderer(task.vocabulary)
-        self._sample = Sample(task.shard, task.vocabulary, task.engine, self.assemble)
+        self._sample = Sample(task.shard, self.encoder, self.assemble)
+
+    @cached_property
+    def renderer(self) -> templates.Renderer:
+        """Reads rows in Harmony."""
+        return _renderer(self.task.vocabulary)
+
+    @property
+    def encoder(self) -> Encoder:
+        """What encodes its texts."""
+        return encoder(O200K, self.task.vocabulary, self.task.engine)
 
     def batches(self) -> Iterator[kd_part_file.Batch]:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
@@ -354,19 +363,18 @@ class Sample:
     The sample is the same for any number of workers.
 
     shard: the Harmony shard.
-    vocabulary: the vocabulary file.
-    engine: one of `engine.ENGINES`; without gigatoken there is nothing to compare.
+    encoder: of the build; without gigatoken there is nothing to compare.
     assemble: makes documents of conversations.
 
     `rows` counts those that the seed chose. The first row of the part is not among them
     for its place alone, so that the count does not depend on the size of parts.
     """
 
-    def __init__(self, shard: Path, vocabulary: Path, engine: str, assemble: Assemble) -> None:
+    def __init__(self, shard: Path, encoder: Encoder, assemble: Assemble) -> None:
         self.rows = 0
         self._is_first = True
         self._shard, self._assemble = shard, assemble
-        self._is_needed = encoder(O200K, vocabulary, engine).why_tiktoken_alone is None
+        self._is_needed = encoder.why_reference_alone is None
 
     def check(
         self,

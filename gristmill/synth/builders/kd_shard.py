@@ -23,7 +23,8 @@ from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
 from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.config import REFUSE, KDConfig
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K, read_verified
+from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 _PART_ROWS: Final = 4096
 
@@ -67,6 +68,7 @@ def build_shard(
     config: KDConfig,
     parts: PartStore | None = None,
     *,
+    tokenizer: TokenizerFile | None = None,
     make: Callable[[kd_part.Task, Path], dict[str, Any]] = kd_part.make_part,
     task_of: Callable[[kd_part.Task], kd_part.Task] = lambda task: task,
     joined: Callable[[Joiner], object] = lambda joiner: None,
@@ -74,11 +76,13 @@ def build_shard(
 ) -> KDSummary:
     """As `build_kd_shard`, for rows that are rendered in another way.
 
+    tokenizer: of the texts; default None: the vocabulary of the config.
     make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
     joined: takes what has joined all parts.
     """
     number = shard_number(harmony_shard)
-    read_verified(O200K, config.vocabulary)  # before anything is written
+    # Before anything is written.
+    (tokenizer or file_of_pinned(O200K, config.vocabulary)).read()
     out.mkdir(parents=True)
     joiner = Joiner(out, number, config)
     with joiner.open:

@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, tr
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.laws.hash_bounds import HashBounds
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
-from gristmill.synth.laws.values import Values
+from gristmill.synth.laws.values import SYNTH, Form, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,22 +55,9 @@ def chat_law(subject: Subject) -> Iterator[Violation]:
     """Find what breaks the laws of a shard of conversations, by whichever template."""
     missing = subject.missing({"trace": "trace, split by synth_id"})
     render = json.loads(str(subject.config.get("render") or "{}"))
-    form = Form(is_harmony=render.get("template") == "harmony", is_by_hash=False)
+    eod, ids = (subject.config.get(name, getattr(SYNTH, name)) for name in ("eod", "ids"))
+    form = Form(render.get("template") == "harmony", False, int(str(eod)), int(str(ids)))
     return kd_laws(subject.folder, None, None, has_traces=not missing, form=form)
-
-
-class Form(NamedTuple):
-    """What the datasets of a shard are.
-
-    is_harmony: whether documents have Harmony's control tokens, and messages as runs.
-    is_by_hash: whether the id of a conversation decides its split.
-    """
-
-    is_harmony: bool = True
-    is_by_hash: bool = True
-
-
-SYNTH: Final = Form()
 
 
 def notes(record: Record) -> Iterator[Violation]:
@@ -152,7 +139,7 @@ def _split(
         return None
     broken = list(_aligned(where, three))
     yield from broken
-    return Values(where, three, checked=not broken, is_harmony=form.is_harmony)
+    return Values(where, three, checked=not broken, form=form)
 
 
 def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:

@@ -22,11 +22,11 @@ from gristmill.untrusted.toml import read_toml
 
 RECIPE: Final = "corpus.toml"
 HARMONY: Final = "harmony"
+_HARMONY_TOKENS: Final = "o200k_harmony"
 _DROP: Final = "drop:"
 _MOST_BYTES: Final = 256 << 10
 _KEYS: Final = ("template", "tokenizer", "kwargs", "date", "thinking", "expand")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "tokenizer": ("o200k_harmony",),
     "thinking": ("tags", "field"),
     "expand": ("", "turns"),
 }
@@ -51,7 +51,7 @@ class Render:
     date: str = "2026-01-01"
     thinking: str = "tags"
     expand: str = ""
-    tokenizer: str = "o200k_harmony"
+    tokenizer: str = _HARMONY_TOKENS
 
     @property
     def recorded(self) -> str:
@@ -127,5 +127,12 @@ def _check_template(values: Mapping[str, Any]) -> None:
     for key in ("kwargs", "date", "thinking"):
         if key in values:
             raise ValueError(f"{key}: only a template of your own sees it: leave it out")
+    if template in (HARMONY, "chatgpt_plain") and values.get("tokenizer", _HARMONY_TOKENS) != (
+        _HARMONY_TOKENS
+    ):
+        raise ValueError(
+            f"tokenizer = {shown(values['tokenizer'])}: {template} has the control tokens of "
+            f"{_HARMONY_TOKENS}: take another template"
+        )
     if template == HARMONY and values.get("expand"):
         raise ValueError("expand: Harmony keeps all thoughts: leave it out")

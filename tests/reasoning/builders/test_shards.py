@@ -369,7 +369,7 @@ def test_a_twin_holds_the_same_tensor(tmp_path: Path, small: TokenizeConfig, jso
 class WrongEncoder:
     """gigatoken that is wrong about one text."""
 
-    why_tiktoken_alone = None
+    why_reference_alone = None
 
     def __init__(self, right: Encoder, wrong: str) -> None:
         self._right, self._wrong = right, wrong

@@ -6,7 +6,7 @@ See also `../kd_part.py`: the same for Harmony shards. Source: `docs/formats/cha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +28,8 @@ from gristmill.synth.render.chat.pieces import (
 from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation, Shape
 from gristmill.synth.render.templates import BadRow
+from gristmill.vocabularies.encode import Encoder
+from gristmill.vocabularies.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +41,10 @@ _SPLITS: Final[Mapping[str, str]] = {"train": "train", "validation": "valid"}
 
 @dataclass(frozen=True)
 class ChatTask(Task):
-    """One part to make. render: how its rows are rendered."""
+    """One part to make. render: how its rows are rendered. tokenizer: what encodes them."""
 
     render: Render = _HARMONY
+    tokenizer: Tokenizer = field(kw_only=True)
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
@@ -57,9 +60,14 @@ class _ChatPart(Part):
     columns = ("spans", "split")
 
     def __init__(self, task: ChatTask) -> None:
+        self.render, self.tokenizer = task.render, task.tokenizer
         super().__init__(task)
-        self.render = task.render
         self.summary["dropped_thoughts"] = 0
+
+    @property
+    def encoder(self) -> Encoder:
+        """What encodes its texts."""
+        return self.tokenizer.encoder(self.task.engine)
 
     def sorted(self, batch: pa.RecordBatch) -> Sorted:
         """The conversations of a batch by split, and the rows that are refused."""
@@ -137,7 +145,7 @@ class _PiecesPart(_ChatPart):
 
     def assemble(self, conversations: Sequence[Any], engine: str) -> Documents:
         """The documents of conversations. Raises ValueError where a text cannot be encoded."""
-        words = assemble.o200k(self.task.vocabulary, engine)
+        words = assemble.words_of(self.tokenizer, engine)
         return assemble.assemble([each.pieces for each in conversations], words)
 
     def count(self, conversation: Any) -> None:
@@ -146,7 +154,7 @@ class _PiecesPart(_ChatPart):
         self.summary["dropped_thoughts"] += conversation.dropped
 
     def _pieces(self, talks: list[list[Turn]]) -> Iterator[_Rendered | str]:
-        words, render = assemble.o200k(self.task.vocabulary, self.task.engine), self.render
+        words, render = assemble.words_of(self.tokenizer, self.task.engine), self.render
         found: Iterator[tuple[list[Piece], int] | str]
         if render.path is None:
             template = TEMPLATES[render.template]

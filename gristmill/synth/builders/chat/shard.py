@@ -14,7 +14,8 @@ from gristmill import provenance
 from gristmill.asset import Wanted
 from gristmill.contract import Summary
 from gristmill.data_root import DataRoot
-from gristmill.provenance import Tokenizer
+from gristmill.provenance import Input
+from gristmill.provenance import Tokenizer as NamedTokenizer
 from gristmill.publish.build import Attempt, Build
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -26,9 +27,11 @@ from gristmill.synth.builders.kd_shard import build_shard
 from gristmill.synth.config import ChatKDConfig, KDConfig
 from gristmill.synth.raw.render import Render, read_render
 from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
 ASSET: Final = "chat/kd_shards"
 _CONVERSATIONS, _INBOX = "chat/conversations", "chat"
+_PLACED: Final = "tokenizers/placed"
 _GROWTH: Final = 8
 
 
@@ -52,19 +55,26 @@ def chat_build(wanted: Wanted) -> Build:
     drop, _ = root.ready_drop(_INBOX, name)
     links = root.link_rule()
     render = read_render(drop, links)
-    place = Path("tokenizer") / O200K.relative
-    vocabulary = root.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
+    place, tokenizer, vocabulary = _tokenizer(root, render.tokenizer)
     artifact = root.artifact(*wanted.asset.place.split("/"), key)
     files = [] if render.path is None else [render.path]
     inputs = [source, vocabulary, *root.raw_inputs(artifact, files, "chat/raw", key)]
     given = wanted.config(KDConfig, filled_in={"vocabulary": place, "valid_fraction": 0.0})
-    config = ChatKDConfig(**vars(given), render=render.recorded)
+    config = ChatKDConfig(
+        **vars(given), render=render.recorded, eod=tokenizer.eod, ids=tokenizer.size
+    )
     shard = root.root / folder / f"shard_{number}.parquet"
 
     def make(attempt: Attempt) -> Summary:
-        resolved = replace(config, vocabulary=root.root / place)
+        resolved = replace(config, vocabulary=tokenizer.path)
         return build_chat_shard(
-            shard, attempt.out, resolved, render, attempt.parts, progress=attempt.progress
+            shard,
+            attempt.out,
+            resolved,
+            render,
+            tokenizer,
+            attempt.parts,
+            progress=attempt.progress,
         )
 
     return wanted.build(
@@ -72,9 +82,22 @@ def chat_build(wanted: Wanted) -> Build:
         config,
         inputs,
         make,
-        tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),
+        tokenizer=NamedTokenizer(
+            name=tokenizer.name, path=place.as_posix(), sha256=tokenizer.sha256
+        ),
         space=0 if config.capped else _GROWTH * _bytes(root, folder),
     )
+
+
+def _tokenizer(root: DataRoot, name: str) -> tuple[Path, Tokenizer, Input]:
+    """The place of a tokenizer's file below the data root, the tokenizer, and it as an input."""
+    if name == O200K.name:
+        place = Path("tokenizer") / O200K.relative
+        found = root.published("tokenizer", f"tokenizers/{name}", name)
+        return place, of_pinned(O200K, root.root / place), found
+    folder = root.artifact("tokenizer", name)
+    tokenizer = open_tokenizer(root.root / folder)
+    return tokenizer.path.relative_to(root.root), tokenizer, root.published(folder, _PLACED, name)
 
 
 def _bytes(root: DataRoot, folder: str) -> int:
@@ -87,24 +110,26 @@ def build_chat_shard(
     out: Path,
     config: KDConfig,
     render: Render,
+    tokenizer: Tokenizer,
     parts: PartStore | None = None,
     *,
     progress: Progress = SILENT,
 ) -> ChatSummary:
     """Write the datasets and the trace of a shard of conversations; as `kd_shard.build_kd_shard`.
 
-    shard: `shard_NN.parquet`. render: how its conversations are rendered.
+    shard: `shard_NN.parquet`. render, tokenizer: how its conversations are rendered and encoded.
     """
     joiners: list[Joiner] = []
 
     def task_of(task: kd_part.Task) -> ChatTask:
-        return ChatTask(**vars(task), render=render)
+        return ChatTask(**vars(task), render=render, tokenizer=tokenizer)
 
     summary = build_shard(
         shard,
         out,
         config,
         parts,
+        tokenizer=tokenizer,
         make=make_part,
         task_of=task_of,
         joined=joiners.append,

@@ -7,62 +7,65 @@ Source: `docs/formats/chat.md#spans`, `docs/formats/chat.md#control-text`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.contract import GristmillError
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render.chat.pieces import OUTSIDE, Piece
 from gristmill.synth.render.documents import Documents, each_of, label_span
 from gristmill.vocabularies import encode
+from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.tokenizer import Tokenizer
 
 _LOWEST: Final = np.int64(0)
-
-
-class Encoder(Protocol):
-    """Encodes ordinary text, as `vocabularies.encode.Encoder`."""
-
-    def encode(self, texts: Sequence[str]) -> encode.Encoded:
-        """The ids of each text."""
+_NOTHING: Final = re.compile("(?!)")
 
 
 @dataclass(frozen=True)
 class Words:
-    """A vocabulary with its control tokens.
+    """A tokenizer with its control tokens, loaded.
 
-    encoder: of ordinary text. lengths: int32 [ids], bytes of each ordinary token.
+    encoder: of ordinary text. lengths: int64 [ids], bytes of each ordinary token.
     control: matches the texts of control tokens. ids: of these, by text. eod: id of the end.
     """
 
     encoder: Encoder
-    lengths: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int64]
     control: re.Pattern[str]
-    ids: dict[str, int]
+    ids: Mapping[str, int]
     eod: int
 
 
 @lru_cache(maxsize=4)
-def o200k(vocabulary: Path, engine: str = AUTO) -> Words:
-    """The vocabulary o200k_harmony. vocabulary: its file. Raises as `encode.encoder`."""
-    reference = encode.encoding(vocabulary)
-    size = reference.decode_single_token_bytes
-    lengths = [len(size(i)) for i in range(harmony_tokens.BODY_LIMIT)]
-    ids = {harmony_tokens.name(i): i for i in range(200_000, harmony_tokens.PADDED_VOCABULARY)}
-    ids |= {text: i for i, text in harmony_tokens.NAMES.items()}
-    return Words(
-        encode.encoder(O200K, vocabulary, engine),
-        np.array(lengths, np.int32),
-        harmony_tokens.TEXT,
-        ids,
-        harmony_tokens.ENDOFTEXT,
-    )
+def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
+    """A tokenizer, loaded once in a process.
+
+    engine: as of `Tokenizer.encoder`.
+
+    Raises GristmillError where a token is not the bytes of its place, and as `Tokenizer.encoder`.
+    """
+    if tokenizer.no_offsets:
+        raise GristmillError(
+            f"{tokenizer.path}: {tokenizer.no_offsets}, so that the spans of its tokens are not "
+            "known: take another tokenizer"
+        )
+    ids, control = dict(tokenizer.special), _NOTHING
+    if tokenizer.name == O200K.name:
+        reserved = range(O200K.size - 1088, O200K.size)
+        ids = {harmony_tokens.name(token): token for token in reserved} | ids
+        control = harmony_tokens.TEXT
+    elif ids:
+        texts = sorted(ids, key=len, reverse=True)
+        control = re.compile("|".join(map(re.escape, texts)))
+    return Words(tokenizer.encoder(engine), tokenizer.token_lengths, control, ids, tokenizer.eod)
 
 
 class _Made:
