@@ -132,7 +132,7 @@ def normalize_conversations(
         target, rejected = folder / form.shard_name(number), folder / form.REJECTED
         with (
             HashedFile(target) as file,
-            Refused(rejected, config.bad_rows, source) as refused,
+            Refused(rejected, config.bad_rows, source, "[chat.conversations]") as refused,
             ExitStack() as stack,
         ):
             sink = form.opened_writer(file)

@@ -74,7 +74,7 @@ class Refused:
     """Writes the refused records of a split; the file begins with the first one.
 
     path: of the file that lists them.
-    most: how many damaged ones may be set aside.
+    most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
 
     left_out: number of records that a rule of the corpus leaves out, by reason.
     listed: number of records in the file: of most rules the first 20.
@@ -82,11 +82,13 @@ class Refused:
     Use it as a context manager. Memory does not grow with the number of records.
     """
 
-    def __init__(self, path: Path, most: int, drop: Path) -> None:
+    def __init__(
+        self, path: Path, most: int, drop: Path, table: str = "[reasoning.normalized]"
+    ) -> None:
         self.left_out: Counter[str] = Counter()
         self.listed = 0
         self.path = path
-        self._most = most
+        self._most, self._table = most, table
         self._drop = drop
         self._file: TextIO | None = None
         self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
@@ -138,8 +140,8 @@ class Refused:
         count = self._split.reasons.total()
         if count > self._most:
             raise self._split.error(
-                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-                f"which is {self._most} and must be {count}"
+                f"correct the drop, or set such records aside with {self._table} bad_rows, which "
+                f"is {self._most} and must be {count}"
             )
         if self.count and not kept:
             reasons = _listed(Counter(self.damaged) + self.left_out)

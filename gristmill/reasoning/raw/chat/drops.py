@@ -14,6 +14,7 @@ from gristmill.contract import BadInput, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
 from gristmill.printable import printable
+from gristmill.reasoning.raw.chat.messages import Messages
 from gristmill.reasoning.raw.chat.recipe import Chat, read_chat_file
 from gristmill.reasoning.raw.drops import CORPUS, account_of
 from gristmill.settings.tables import Settings
@@ -36,7 +37,12 @@ def chat_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Chat:
             f'has no {CORPUS}: write one with schema = 1, kind = "chat", name = "{name}" and '
             'messages = "name of the column", or let `gristmill look` propose it',
         )
-    return read_chat_file(drop / CORPUS, drop.name, links)
+    chat = read_chat_file(drop / CORPUS, drop.name, links)
+    try:
+        Messages(chat)
+    except ValueError as error:
+        raise BadInput(drop / CORPUS, str(error)) from error
+    return chat
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:

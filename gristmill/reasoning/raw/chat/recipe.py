@@ -118,18 +118,15 @@ def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Cha
     path: its `corpus.toml`. name: of the drop, which must be that of the recipe.
     links: what happens if it is a link; default: it is refused.
 
-    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule.
+    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule. What
+    the values of its columns are, `Messages` looks at.
     """
-    from gristmill.reasoning.raw.chat.messages import Messages
-
     raw = read_recipe(path, links)
     try:
         _check(raw, name)
-        chat = chat_of_table(raw)
-        Messages(chat)
     except ValueError as error:
         raise BadInput(path, str(error)) from error
-    return chat
+    return chat_of_table(raw)
 
 
 def chat_of_table(raw: Mapping[str, Any]) -> Chat:

@@ -156,7 +156,7 @@ def _check_extras(extras: object, has_forms: bool) -> None:
     for extra in extras if isinstance(extras, list) else ():
         if extra in (*KEYS, STEPS, TEXTS, *FORM_KEYS):
             raise ValueError(f"extras: {shown(extra)} has a meaning of its own: name it otherwise")
-        if extra in _KEYS and not has_forms:
+        if extra in KEYS_OF_ALL | _KEYS and not has_forms:
             rule = "is a key of the file, too: put question, answer and the extras below [[form]]"
             raise ValueError(f"extras: {shown(extra)} {rule}")
 
