@@ -79,6 +79,9 @@ def read_render(drop: Path, links: LinkRule = REFUSE_LINKS) -> Render:
     file = drop / template.removeprefix(_DROP)
     try:
         source = read_file(file, root=drop, most=_MOST_BYTES, links=links).decode()
+    except FileNotFoundError as error:
+        rule = f"render: template = {shown(template)}: there is no such file beside the recipe"
+        raise BadInput(path, rule) from error
     except UnicodeDecodeError as error:
         raise BadInput(file, "is not UTF-8: save it as UTF-8") from error
     return Render(**values, path=file, source=source)

@@ -9,6 +9,7 @@ from gristmill.synth.render.chat.assemble import Words, assemble, words_of
 from gristmill.synth.render.chat.pieces import Piece
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.engine import TIKTOKEN
+from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 
@@ -32,15 +33,14 @@ def test_a_token_that_shares_a_byte_has_the_span_of_the_text(
     made = assemble([pieces], words)
     assert decode(made.tokens[:2].tolist()) == "user answer"
     assert spans(pieces, words) == [0, 2, 0, 0]
-    tiny = [Piece("a", 0), Piece("n", 1, 0), Piece("swer", 0), Piece("ed", 0)]
-    assert spans(tiny, words)[0] == 1
+    tiny = [Piece("<|end|>", 0), Piece("a", 0), Piece("n", 1, 0), Piece("swer", 0), Piece("ed", 0)]
+    assert spans(tiny, words) == [0, 1, 0]
 
 
 def test_control_tokens_come_from_the_template_alone(words: Words) -> None:
     text = "<|end|><|reserved_200500|>"
-    made = assemble(
-        [[Piece(text, 0), Piece(text, 2, 0), Piece("<|en", 0), Piece("d|>", 2, 0)]], words
-    )
+    torn = [Piece("<|en", 0), Piece("d|>", 2, 0)]
+    made = assemble([[Piece(text, 0), Piece(text, 2, 0), *torn]], words)
     ids = made.tokens.tolist()
     assert ids[:2] == [200007, 200500]
     assert [token for token in ids[2:] if token > 199997] == [199999]
@@ -67,8 +67,7 @@ def test_nothing_gives_nothing_and_a_surrogate_is_refused(words: Words) -> None:
 
 
 def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root: Path) -> None:
-    path = vocabulary_root / "tokenizer" / GPT2.relative
-    words = words_of(of_pinned(GPT2, path))
+    words = words_of(of_pinned(GPT2, find(GPT2, vocabulary_root)))
     made = assemble([[Piece("<|endoftext|>", 0), Piece("<|end|><|endoftext|>", 2, 0)]], words)
     ids = made.tokens.tolist()
     assert (ids[0], ids[-1], ids.count(50256)) == (50256, 50256, 2)
