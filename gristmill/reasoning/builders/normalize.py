@@ -170,8 +170,9 @@ class NormalizeSummary(Summary):
     """What was normalised.
 
     records: that were written.
-    raw_rows: that were read: those of records, of rejected, and of records of several rows
-        (`grouped`, which made `from_groups` records or rejected ones).
+    raw_rows: that were read: those of records, of rejected, and of records of several rows.
+    grouped: rows of records of several rows.
+    from_groups: records, or rejected ones, that these made.
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.

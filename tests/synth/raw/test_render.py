@@ -23,9 +23,7 @@ def test_without_a_table_conversations_are_rendered_in_harmony(tmp_path: Path) -
 def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path: Path) -> None:
     file = tmp_path / "t.jinja"
     file.write_text("é")
-    text = (
-        'template = "drop:t.jinja"\nkwargs = { b = 1, a = true }\ndate = 2026-02-03\n'
-    )
+    text = 'template = "drop:t.jinja"\nkwargs = { b = 1, a = true }\ndate = 2026-02-03\n'
     found = render(tmp_path, text + 'expand = "turns"\nthinking = "field"\ntokenizer = "mine"')
     assert (found.path, found.source, found.kwargs) == (file, "é", '{"a": true, "b": 1}')
     assert (found.date, found.expand, found.thinking) == ("2026-02-03", "turns", "field")

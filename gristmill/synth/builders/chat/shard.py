@@ -37,7 +37,10 @@ _GROWTH: Final = 8
 
 @dataclass(frozen=True)
 class ChatSummary(KDSummary):
-    """Counts of one shard. dropped_thoughts: to be trained on, and left out by the template."""
+    """Counts of one shard.
+
+    dropped_thoughts: thoughts to be trained on that the template left out.
+    """
 
     dropped_thoughts: int = 0
 
