@@ -51,13 +51,15 @@ class ConversationsSummary(Summary):
 
     rows: conversations that were written.
     raw_rows: rows that were read; but for trees, those of `rows` and `rejected`.
-    held: rows that are messages of trees, which made `from_trees` conversations or rejected ones.
+    held: rows that are messages of trees.
+    from_trees: conversations, or rejected ones, that these made.
     validation: conversations of that split.
     messages: of all conversations, a thought being one.
     thoughts: messages that are thoughts.
     masked: messages of assistants that are not trained on.
     rejected: rows that are no conversation: damaged, or left out by a rule of the recipe.
-    rejected_by, left_out_by: the number of damaged ones, and of those left out, by reason.
+    rejected_by: number of damaged ones by reason.
+    left_out_by: number of those that are whole and left out, by reason.
     ignored: messages that have a key that nothing reads, by its name.
     """
 
