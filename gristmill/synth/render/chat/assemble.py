@@ -25,7 +25,6 @@ from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import Tokenizer
 
-_LOWEST: Final = np.int64(0)
 _NOTHING: Final = re.compile("(?!)")
 
 
@@ -175,12 +174,15 @@ def _spans(made: _Made, words: Words, ids: Sequence[memoryview]) -> npt.NDArray[
     if len(bounds) and stops[-1] != bounds[-1]:
         raise ValueError("its tokens have other bytes than its text")
     code = np.array(made.spans, np.uint8)
-    starts = np.concatenate([[_LOWEST], stops[:-1]]) if len(stops) else stops
-    first = np.searchsorted(bounds, starts, side="right")
-    last = np.searchsorted(bounds, stops - 1, side="right")
-    spans: npt.NDArray[np.uint8] = np.maximum(code[first], code[last])
-    for at in np.flatnonzero(last - first > 1).tolist():
-        spans[at] = code[first[at] : last[at] + 1].max()
+    if not len(tokens):
+        return np.zeros(0, np.uint8)
+    begins = bounds - made.sizes
+    # Few regions are looked up among many tokens. A token belongs to the region of its first byte,
+    own = np.searchsorted(stops, begins, side="left") + 1
+    own[begins == 0] = 0
+    spans = np.repeat(code, np.diff(own, append=len(tokens)))
+    # and one that a region begins in to that region, too.
+    np.maximum.at(spans, np.searchsorted(stops, begins, side="right"), code)
     return spans
 
 

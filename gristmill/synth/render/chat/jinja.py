@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -46,13 +46,33 @@ def rendered(
     too much memory or time.
     """
     arguments = (source, kwargs, date, thinking, talks)
-    found: list[tuple[list[Piece], int] | str] = child.run(
+    found: list[_Found] = child.run(
         _rendered, template, arguments, file=template, memory_bytes=_MEMORY_BYTES, seconds=_SECONDS
     )
+    return [
+        one if isinstance(one, str) else (_pieces(one[0], talk), one[1])
+        for one, talk in zip(found, talks, strict=True)
+    ]
+
+
+_Found = tuple[list[str | int], int] | str
+"""Texts of the template and numbers of texts, and how many thoughts are dropped; or a rule."""
+
+
+def _pieces(parts: Sequence[str | int], turns: Sequence[Turn]) -> list[Piece]:
+    """The pieces of a conversation: the child sends no text that is here already."""
+    found = []
+    for part in parts:
+        if isinstance(part, str):
+            found.append(Piece(part, 0, OUTSIDE))
+            continue
+        turn = turns[part // 2]
+        text, span = (turn.content, turn.span) if part % 2 else (turn.thought, turn.thought_span)
+        found.append(Piece(text.strip(), span, part // 2))
     return found
 
 
-def _rendered(path: Path, arguments: tuple[Any, ...]) -> list[tuple[list[Piece], int] | str]:
+def _rendered(path: Path, arguments: tuple[Any, ...]) -> list[_Found]:
     source, kwargs, date, thinking, talks = arguments
     render = _Renderer(_compiled(path, source, date), json.loads(kwargs), thinking)
     return [render.pieces(talk) for talk in talks]
@@ -105,8 +125,8 @@ class _Renderer:
         self._template, self._thinking = template, thinking
         self._kwargs = {"add_generation_prompt": False, "tools": None, **kwargs}
 
-    def pieces(self, turns: Sequence[Turn]) -> tuple[list[Piece], int] | str:
-        """The pieces of a conversation, and how many thoughts are dropped; or why it is refused."""
+    def pieces(self, turns: Sequence[Turn]) -> _Found:
+        """What a conversation becomes; or why it is refused."""
         texts = [text for turn in turns for text in (turn.thought.strip(), turn.content.strip())]
         marks = [f"{_BEGIN}{at}{_END}" if text else "" for at, text in enumerate(texts)]
         try:
@@ -128,15 +148,10 @@ class _Renderer:
                 "the template changes its texts, so that where they are is not known: a template "
                 "may strip them, and nothing else"
             )
-        found, seen = [], set[int]()
-        for text, number in _divided(marked):
-            if number is None:
-                found.append(Piece(text, 0, OUTSIDE))
-                continue
-            seen.add(number)
-            turn = turns[number // 2]
-            span = turn.span if number % 2 else turn.thought_span
-            found.append(Piece(texts[number], span, number // 2))
+        # Every second part is the number of a marker.
+        parts = _MARKER.split(marked)
+        found = [int(part) if at % 2 else part for at, part in enumerate(parts) if part]
+        seen = {part for part in found if isinstance(part, int)}
         lost = [at for at, text in enumerate(texts) if text and at not in seen]
         for at in lost:
             if at % 2:
@@ -162,18 +177,6 @@ def _around(whole: str, text: str) -> str:
     """A text, or its marker, with the blanks at the edges of the whole."""
     inner = whole.strip()
     return text.join(whole.split(inner, 1)) if inner else whole
-
-
-def _divided(marked: str) -> Iterator[tuple[str, int | None]]:
-    """The texts between markers, and the number of each marker, in order."""
-    at = 0
-    for match in _MARKER.finditer(marked):
-        if match.start() > at:
-            yield marked[at : match.start()], None
-        yield "", int(match[1])
-        at = match.end()
-    if at < len(marked):
-        yield marked[at:], None
 
 
 def _rule(text: str) -> str:
