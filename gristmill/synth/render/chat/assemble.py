@@ -82,7 +82,7 @@ class _Made:
         """A text that touches the one before it."""
         if text:
             self._open.append(text)
-            self.sizes.append(len(text.encode()))
+            self.sizes.append(len(text) if text.isascii() else len(text.encode()))
             self.spans.append(span)
 
     def control(self, token: int, span: int) -> None:
