@@ -33,7 +33,7 @@ def trees(best: str | None, rows: list[tuple[Any, ...]], **more: Any) -> Trees:
     return found
 
 
-def told(found: Trees) -> list[tuple[int, str]]:
+def spoken(found: Trees) -> list[tuple[int, str]]:
     """Row of the last message, and the texts."""
     return [
         (place[1], " ".join(item["content"] for item in items))
@@ -42,15 +42,15 @@ def told(found: Trees) -> list[tuple[int, str]]:
 
 
 def test_every_path_to_a_last_answer_is_a_conversation() -> None:
-    assert told(trees(None, ROWS)) == [(2, "q1 a1"), (5, "q1 a2 q2 a3")]
+    assert spoken(trees(None, ROWS)) == [(2, "q1 a1"), (5, "q1 a2 q2 a3")]
 
 
 def test_the_best_answer_is_taken_each_time() -> None:
-    assert told(trees("r", ROWS)) == [(5, "q1 a2 q2 a3")]
+    assert spoken(trees("r", ROWS)) == [(5, "q1 a2 q2 a3")]
     worse = [(n, p, role, {"a2": 2}.get(n, rank)) for n, p, role, rank in ROWS]
-    assert told(trees("r", worse)) == [(2, "q1 a1")]
+    assert spoken(trees("r", worse)) == [(2, "q1 a1")]
     unranked = [(n, p, role, None) for n, p, role, _ in ROWS]
-    assert told(trees("r", unranked)) == [(2, "q1 a1")]
+    assert spoken(trees("r", unranked)) == [(2, "q1 a1")]
 
 
 def test_messages_that_no_root_leads_to_are_named() -> None:
@@ -70,4 +70,4 @@ def test_trees_that_are_too_large_or_too_deep_end_the_build() -> None:
         trees(None, ROWS, most_bytes=2000)
     deep = [(str(at), None if at == 0 else str(at - 1), "prompter", 0) for at in range(1001)]
     with pytest.raises(GristmillError, match="more than 1,000 messages below one another"):
-        told(trees(None, deep))
+        spoken(trees(None, deep))
