@@ -11,9 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.vocabularies.pinned import (
@@ -22,6 +20,9 @@ from gristmill.vocabularies.pinned import (
     Vocabulary,
     read_verified,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Form = Literal["tiktoken", "tokenizer.json", "sentencepiece"]
 FACTS: Final = "facts.json"
@@ -84,6 +85,8 @@ class TokenizerFile:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type that its ids are stored in: uint16 where all of them fit, else int32."""
+        import numpy as np
+
         return np.dtype("<u2" if self.size <= _SHORT else "<i4")
 
     @property
