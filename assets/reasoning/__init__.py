@@ -23,7 +23,7 @@ FAMILY = family_of(
     "reasoning",
     {"reasoning_days": reasoning_days},
     inboxes=lambda _: {
-        "reasoning": {"keys_of": keys_of, "built_in": {"reasoning_splits": PARTITIONS}},
+        "reasoning": {"keys_of": keys_of, "built_in": lambda: {"reasoning_splits": PARTITIONS}},
         "chat": {"keys_of": chat_keys_of},
     },
     checks=reasoning_checks,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -121,20 +122,31 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
     """
-    return account_of(drop, corpus_of(drop, links), links)
+    corpus = corpus_of(drop, links)
+    cure = ""
+    if corpus.public_path is not None and not corpus.is_built_in:
+        cure = f", or fetch {corpus.public_path}: `gristmill fetch reasoning {corpus.name}`"
+    found = account_of(drop, corpus, links, cure=cure)
+    if corpus.is_built_in or corpus.name not in CORPORA:
+        return found
+    note = f"{CORPUS} is read in place of the built-in corpus {corpus.name}"
+    return replace(found, notes=[note, *found.notes])
 
 
-def account_of(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = ()) -> Account:
+def account_of(
+    drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = (), cure: str = ""
+) -> Account:
     """The account of a drop whose corpus is known; errors as `account`.
 
     endings: of further files that belong to the drop and hold no records; default none.
+    cure: what else helps a drop without a data file, for its error.
     """
     found = _account(drop, corpus, links, endings)
     if not found.taken:
         formats = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
             f"holds no data file: put files with an ending {formats} into it, plain or packed as "
-            f"{', '.join(f'.{ending}' for ending in PACKED)}"
+            f"{', '.join(f'.{ending}' for ending in PACKED)}{cure}"
         )
         raise BadInput(drop, rule)
     return found
@@ -149,13 +161,17 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str]
             left_out[name] = _NO_DATA
         else:
             sizes[name] = size
-        if _matches(name, corpus.leave):
+        if matches(name, corpus.leave):
             left_out[name] = "`leave` names it"
     left_out |= not_samples(drop, sizes)
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    return Account(taken, left_out)
+    notes = []
+    if not corpus.is_built_in and corpus.licence.training_allowed is None:
+        rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
+        notes = [f"the terms are unknown, {rule}true }} into {CORPUS}"]
+    return Account(taken, left_out, notes)
 
 
 def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[str, list[Path]]:
@@ -214,7 +230,7 @@ def _by_globs(names: Sequence[str], corpus: Corpus, drop: Path) -> dict[str, lis
     """Data files by the globs of the corpus; each must be in one split."""
     found: dict[str, list[str]] = {split: [] for split in corpus.splits}
     for name in names:
-        splits = [split for split, globs in corpus.files.items() if _matches(name, globs)]
+        splits = [split for split, globs in corpus.files.items() if matches(name, globs)]
         if len(splits) != 1:
             what = f"is in the splits {' and '.join(splits)}" if splits else "is in no split"
             rule = f"{what} of `files` in {CORPUS}: name it there in one, or in `leave`"
@@ -223,7 +239,7 @@ def _by_globs(names: Sequence[str], corpus: Corpus, drop: Path) -> dict[str, lis
     return {split: names for split, names in found.items() if names}
 
 
-def _matches(name: str, globs: Iterable[str]) -> bool:
+def matches(name: str, globs: Iterable[str]) -> bool:
     """Whether a glob takes a file: by its name, or by its path where the glob has a folder."""
     path, last = name.lower(), name.lower().rpartition("/")[2]
     return any(fnmatchcase(path if "/" in glob else last, glob.lower()) for glob in globs)
