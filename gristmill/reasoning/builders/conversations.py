@@ -139,7 +139,7 @@ def normalize_conversations(
         ):
             sink = form.opened_writer(file)
             stack.callback(sink.close)
-            work = _Work(chat, int(number), Rules(chat.corpus, None, last), sink, refused)
+            work = _Work(source, chat, int(number), Rules(chat.corpus, None, last), sink, refused)
             work.run(files, links, progress)
             stack.close()
             note = FileNote(rows=work.counts["rows"], sha256=file.sha256, bytes=file.bytes)
@@ -163,8 +163,15 @@ class _Work:
     """
 
     def __init__(
-        self, chat: Chat, number: int, rules: Rules, sink: pq.ParquetWriter, refused: Refused
+        self,
+        drop: Path,
+        chat: Chat,
+        number: int,
+        rules: Rules,
+        sink: pq.ParquetWriter,
+        refused: Refused,
     ) -> None:
+        self._drop = drop
         self.rules = rules
         self.counts: Counter[str] = Counter()
         self.ignored: Counter[str] = Counter()
@@ -278,7 +285,7 @@ class _Work:
         own_id = "" if self._id is None else (flattened(self._id(row)) or "").strip()
         if not own_id:
             own_id = blake2b(whole.encode(), digest_size=8).hexdigest()
-        name = self._paths[place[0]].name
+        name = self._paths[place[0]].relative_to(self._drop).as_posix()
         self._waiting.append((whole, own_id, talk.spans, split, name))
         self._places.append(place)
         self._bytes += len(whole)

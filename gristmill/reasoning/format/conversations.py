@@ -7,6 +7,7 @@ Source: `docs/formats/chat.md#conversations`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gristmill.hashing import HashedFile
@@ -25,6 +26,11 @@ ROW: Final = "row"
 def shard_name(number: str) -> str:
     """The file of a shard. number: in two digits."""
     return f"shard_{number}.parquet"
+
+
+def shards(folder: Path) -> list[Path]:
+    """The shards in a folder, sorted."""
+    return sorted(folder.glob("shard_[0-9][0-9].parquet"))
 
 
 def schema() -> pa.Schema:

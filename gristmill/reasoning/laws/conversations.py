@@ -22,7 +22,7 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    paths = sorted(subject.folder.glob("shard_*.parquet"))
+    paths = form.shards(subject.folder)
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
     for path in paths:

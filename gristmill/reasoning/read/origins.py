@@ -14,7 +14,7 @@ from typing import Any, Final
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
-from gristmill.reasoning.format import align, names, origins, records
+from gristmill.reasoning.format import align, conversations, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import corpus_of_record
 from gristmill.reasoning.raw.rows import row_bytes
@@ -70,7 +70,7 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
     import pyarrow.parquet as pq
 
     made = source(folder)
-    (path,) = folder.glob("shard_*.parquet")
+    (path,) = conversations.shards(folder)
     left = number
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
@@ -83,7 +83,8 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
             raise BadInput(path, f"{rule}: they count from 0")
     facts = {"file": path.name, "row": number + 1, "synth_id": row["synth_id"]}
     yield Origin({**facts, "split": row["split"]})
-    items = [item for item in made.raw_inputs() if Path(str(item.path)).name == row["file"]]
+    drop = str(made.record.partition).rpartition("__")[0]
+    items = [item for item in made.raw_inputs() if item.path == f"drops/chat/{drop}/{row['file']}"]
     if not items:
         raise NotTraced(f"{made.title} was made from no {row['file']}: build it again")
     yield Origin({**made.raw_facts(items[0]), "raw_row": row["row"]})

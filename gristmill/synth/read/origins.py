@@ -185,7 +185,8 @@ def _chat_row(made: Source, row: int) -> Iterator[Origin]:
     with parquet.opened(path, []) as file:
         group, inside = _group_of(path, file, row - 1)
         values = one_row(path, file, group, inside, ["file", "row"])
-    items = [item for item in talks.raw_inputs() if Path(str(item.path)).name == values["file"]]
+    place = f"drops/chat/{str(talks.record.partition).rpartition('__')[0]}/{values['file']}"
+    items = [item for item in talks.raw_inputs() if item.path == place]
     if not items:
         raise NotTraced(f"{talks.title} was made from no {values['file']}: build it again")
     yield Origin({**talks.raw_facts(items[0]), "raw_row": values["row"]})
