@@ -160,17 +160,16 @@ class _PiecesPart(_ChatPart):
             template = TEMPLATES[render.template]
             found = ((template(talk), 0) for talk in talks)
         else:
-            made = jinja.rendered(
-                render.path, render.source, render.kwargs, render.date, render.thinking, talks
-            )
-            found = (
-                one if isinstance(one, str) else (with_turn_ends(one[0], words.control), one[1])
-                for one in made
+            found = iter(
+                jinja.rendered(
+                    *(render.path, render.source, render.kwargs, render.date, render.thinking),
+                    talks,
+                    lambda pieces: with_turn_ends(pieces, words.control),
+                )
             )
         for one in found:
             if isinstance(one, str):
                 yield one
                 continue
-            bodies = (piece.text for piece in one[0] if piece.message != OUTSIDE)
-            control = sum(len(words.control.findall(body)) for body in bodies if "<" in body)
-            yield _Rendered(one[0], control, one[1])
+            bodies = (text for text, _, message in one[0] if message != OUTSIDE)
+            yield _Rendered(one[0], sum(map(words.controls, bodies)), one[1])

@@ -7,9 +7,9 @@ Source: `docs/formats/chat.md#spans`, `docs/formats/chat.md#control-text`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,7 @@ from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import Tokenizer
 
 _NOTHING: Final = re.compile("(?!)")
+_REMEMBERED: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,38 @@ class Words:
     """A tokenizer with its control tokens, loaded.
 
     encoder: of ordinary text. lengths: int64 [ids], bytes of each ordinary token.
-    control: matches the texts of control tokens. ids: of these, by text. eod: id of the end.
+    control: matches the texts of control tokens. begin: with which all of these begin.
+    ids: of these, by text. eod: id of the end.
     """
 
     encoder: Encoder
     lengths: npt.NDArray[np.int64]
     control: re.Pattern[str]
+    begin: str
     ids: Mapping[str, int]
     eod: int
+
+    def controls(self, text: str) -> int:
+        """How many texts of control tokens a text has."""
+        return len(self.control.findall(text)) if self.begin in text else 0
+
+    @cached_property
+    def divided(self) -> Callable[[str], Sequence[tuple[str, int, int]]]:
+        """Divides a text of a template, of which there are few.
+
+        Gives each text before a control token, the number of its bytes, and the id of the token;
+        behind the last one -1.
+        """
+
+        def divide(text: str) -> Sequence[tuple[str, int, int]]:
+            found, at = [], 0
+            for match in self.control.finditer(text):
+                before = text[at : match.start()]
+                found.append((before, len(before.encode()), self.ids[match[0]]))
+                at = match.end()
+            return [*found, (text[at:], len(text[at:].encode()), -1)]
+
+        return lru_cache(_REMEMBERED)(divide)
 
 
 @lru_cache(maxsize=4)
@@ -64,38 +89,52 @@ def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
     elif ids:
         texts = sorted(ids, key=len, reverse=True)
         control = re.compile("|".join(map(re.escape, texts)))
-    return Words(tokenizer.encoder(engine), tokenizer.token_lengths, control, ids, tokenizer.eod)
+    begins = {text[:2] for text in ids}
+    begin = min(begins) if len(begins) == 1 else ""
+    encoder = tokenizer.encoder(engine)
+    return Words(encoder, tokenizer.token_lengths, control, begin, ids, tokenizer.eod)
 
 
 class _Made:
-    """What is encoded together: the texts between control tokens, and the regions in them."""
+    """What is encoded together: the texts between control tokens, and the regions in them.
+
+    texts: what is encoded. sizes, spans: of each region of them.
+    order: of each text -1, of each control token its id. codes: of each control token its span.
+    """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.sizes: list[int] = []
         self.spans: list[int] = []
-        self.order: list[tuple[int, int]] = []
-        """Of each text its number and -1, of each control token its id and span."""
-        self._open: list[str] = []
+        self.order: list[int] = []
+        self.codes: list[int] = []
 
-    def add(self, text: str, span: int) -> None:
-        """A text that touches the one before it."""
-        if text:
-            self._open.append(text)
-            self.sizes.append(len(text) if text.isascii() else len(text.encode()))
-            self.spans.append(span)
+    def add(self, pieces: Sequence[Piece], words: Words) -> None:
+        """Add a conversation. A text between control tokens is one, of however many pieces."""
+        open_texts: list[str] = []
+        add_text, add_size, add_span = open_texts.append, self.sizes.append, self.spans.append
+        for text, span, message in pieces:
+            if message == OUTSIDE:
+                for before, size, token in words.divided(text):
+                    if size:
+                        add_text(before)
+                        add_size(size)
+                        add_span(span)
+                    if token >= 0:
+                        self._control(open_texts, token, span)
+            elif text:
+                add_text(text)
+                add_size(len(text) if text.isascii() else len(text.encode()))
+                add_span(span)
+        self._control(open_texts, words.eod, 0)
 
-    def control(self, token: int, span: int) -> None:
-        """A control token."""
-        self.close()
-        self.order.append((token, span))
-
-    def close(self) -> None:
-        """No text touches the last one."""
-        if self._open:
-            self.order.append((len(self.texts), -1))
-            self.texts.append("".join(self._open))
-            self._open = []
+    def _control(self, open_texts: list[str], token: int, span: int) -> None:
+        if open_texts:
+            self.texts.append("".join(open_texts))
+            self.order.append(-1)
+            open_texts.clear()
+        self.order.append(token)
+        self.codes.append(span)
 
 
 def assemble(talks: Sequence[Sequence[Piece]], words: Words) -> Documents:
@@ -113,46 +152,26 @@ def assemble(talks: Sequence[Sequence[Piece]], words: Words) -> Documents:
     if not talks:
         none = np.zeros(0, np.int32)
         return Documents(none, np.zeros(0, np.uint8), none, none, none)
-    made, ends, counts = _Made(), [], []
+    made, ends, numbers = _Made(), [], []
     for pieces in talks:
         before = len(made.texts)
-        for text, span, message in pieces:
-            at = 0
-            if message == OUTSIDE:
-                for match in words.control.finditer(text):
-                    made.add(text[at : match.start()], span)
-                    made.control(words.ids[match[0]], span)
-                    at = match.end()
-            made.add(text[at:], span)
-        made.control(words.eod, 0)
+        made.add(pieces, words)
         ends.append(len(made.order))
-        counts.append(len(made.texts) - before)
-    return _documents(made, words, ends, np.array(counts, np.int32))
-
-
-def _documents(
-    made: _Made, words: Words, ends: Sequence[int], counts: npt.NDArray[np.int32]
-) -> Documents:
+        numbers.append(len(made.texts) - before)
+    counts = np.array(numbers, np.int32)
     ids, by_tiktoken = words.encoder.encode(made.texts)
-    numbers = np.array([each.nbytes >> 2 for each in ids], np.int64)
-    spans = _spans(made, words, ids)
-    firsts = np.cumsum(numbers) - numbers
-    buffers: list[memoryview | bytes] = []
-    codes: list[memoryview | bytes] = []
-    sizes = np.ones(len(made.order), np.int64)
-    for at, (value, span) in enumerate(made.order):
-        if span < 0:
-            buffers.append(ids[value])
-            size = int(numbers[value])
-            begin = int(firsts[value])
-            codes.append(spans[begin : begin + size].data)
-            sizes[at] = size
-        else:
-            buffers.append(value.to_bytes(4, "little"))
-            codes.append(bytes([span]))
-    tokens = np.frombuffer(b"".join(buffers), np.int32)
-    code = np.frombuffer(b"".join(codes), np.uint8)
-    stops = np.cumsum(sizes)[np.array(ends) - 1]
+    ordinary = np.frombuffer(b"".join(ids), np.int32)
+    order = np.array(made.order, np.int32)
+    sizes = np.ones(len(order), np.int64)
+    sizes[order < 0] = [each.nbytes >> 2 for each in ids]
+    stops = np.cumsum(sizes)
+    control = stops[order >= 0] - 1
+    is_text = np.ones(int(stops[-1]), np.bool_)
+    is_text[control] = False
+    tokens, code = np.empty(len(is_text), np.int32), np.empty(len(is_text), np.uint8)
+    tokens[is_text], tokens[control] = ordinary, order[order >= 0]
+    code[is_text], code[control] = _spans(made, words, ordinary), made.codes
+    stops = stops[np.array(ends) - 1]
     lengths = np.diff(stops, prepend=0).astype(np.int32)
     runs, run_counts = _runs(code, stops)
     return Documents(
@@ -166,9 +185,8 @@ def _documents(
     )
 
 
-def _spans(made: _Made, words: Words, ids: Sequence[memoryview]) -> npt.NDArray[np.uint8]:
+def _spans(made: _Made, words: Words, tokens: encode.Tokens) -> npt.NDArray[np.uint8]:
     """The span code of each token of the texts, uint8. Raises ValueError for other bytes."""
-    tokens = np.frombuffer(b"".join(ids), np.int32)
     stops = np.cumsum(words.lengths[tokens], dtype=np.int64)
     bounds = np.cumsum(made.sizes, dtype=np.int64)
     if len(bounds) and stops[-1] != bounds[-1]:

@@ -1,15 +1,17 @@
 """A person's Jinja template: conversations to pieces, in a child process with limits.
 
 A template is untrusted: the sandbox bounds what it may name, the child its memory and its time.
-Spans come from private markers: each text is rendered once as a marker, and the markers are where
-the texts are. Source: `docs/formats/chat.md#jinja`.
+Spans come from private markers: conversations that differ in their texts alone are rendered once
+with a marker in the place of each text, and the markers are where the texts are.
+
+Source: `docs/formats/chat.md#jinja`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
+from gristmill.synth.format.harmony_tokens import PROMPT
 from gristmill.synth.render.chat.pieces import OUTSIDE, Piece, Turn
 from gristmill.untrusted import child
 
@@ -24,61 +27,85 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _SECONDS: Final = 60
-_MEMORY_BYTES: Final = 1 << 30
 _MOST_CHARACTERS: Final = 32 << 20
 _MOST_RULE: Final = 200
+_MOST_FORMS: Final = 1024
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKER: Final = re.compile(f"{_BEGIN}([0-9]+){_END}")
 _THINK, _THOUGHT = "<think>\n", "\n</think>\n\n"
 
 
 def rendered(
-    template: Path, source: str, kwargs: str, date: str, thinking: str, talks: list[list[Turn]]
+    template: Path,
+    source: str,
+    kwargs: str,
+    date: str,
+    thinking: str,
+    talks: Sequence[Sequence[Turn]],
+    finish: Callable[[Sequence[Piece]], Sequence[Piece]] = lambda pieces: pieces,
 ) -> list[tuple[list[Piece], int] | str]:
     """Render conversations.
 
     template: the file, for errors. source: its text. kwargs: variables for it, as JSON.
     date: the day that the template sees, as YYYY-MM-DD.
     thinking: "tags" puts thoughts into the content, "field" into `reasoning_content`.
+    finish: divides texts of the template, and changes spans; it sees the others as empty texts.
+        Conversations of one form share what it returns. Default: nothing.
 
     Returns of each its pieces and the number of thoughts to be trained on that the template drops,
     or why it is refused. Raises BadInput for a template that is no Jinja, and for one that takes
     too much memory or time.
     """
-    arguments = (source, kwargs, date, thinking, talks)
-    found: list[_Found] = child.run(
-        _rendered, template, arguments, file=template, memory_bytes=_MEMORY_BYTES, seconds=_SECONDS
+    said = [[(turn.role, turn.content, turn.thought) for turn in talk] for talk in talks]
+    arguments = source, kwargs, date, thinking, said
+    found: list[_Form | str] = child.run(
+        _rendered, template, arguments, file=template, seconds=_SECONDS
     )
-    return [
-        one if isinstance(one, str) else (_pieces(one[0], talk), one[1])
-        for one, talk in zip(found, talks, strict=True)
-    ]
-
-
-_Found = tuple[list[str | int], int] | str
-"""Texts of the template and numbers of texts, and how many thoughts are dropped; or a rule."""
-
-
-def _pieces(parts: Sequence[str | int], turns: Sequence[Turn]) -> list[Piece]:
-    """The pieces of a conversation: the child sends no text that is here already."""
-    found = []
-    for part in parts:
-        if isinstance(part, str):
-            found.append(Piece(part, 0, OUTSIDE))
+    forms: dict[tuple[Any, ...], list[Piece]] = {}
+    made: list[tuple[list[Piece], int] | str] = []
+    for form, talk in zip(found, talks, strict=True):
+        if isinstance(form, str):
+            made.append(form)
             continue
-        turn = turns[part // 2]
-        text, span = (turn.content, turn.span) if part % 2 else (turn.thought, turn.thought_span)
-        found.append(Piece(text.strip(), span, part // 2))
-    return found
+        parts, lost = form
+        spans = [span for turn in talk for span in (turn.thought_span, turn.span)]
+        # The child sends one object for all conversations of a form.
+        key = (id(form), *spans)
+        if key not in forms:
+            forms[key] = [*finish([_piece(part, spans) for part in parts])]
+        texts = [text for turn in talk for text in (turn.thought, turn.content)]
+        order = (texts[part].strip() for part in parts if isinstance(part, int))
+        pieces = [
+            each if each.message == OUTSIDE else Piece(next(order), each.span, each.message)
+            for each in forms[key]
+        ]
+        made.append((pieces, sum(spans[at] > 0 for at in lost)))
+    return made
 
 
-def _rendered(path: Path, arguments: tuple[Any, ...]) -> list[_Found]:
+_Said = tuple[str, str, str]
+"""Role, content and thought of a turn."""
+_Form = tuple[tuple[str | int, ...], tuple[int, ...]]
+"""Texts of the template and places of texts, two for each turn; and which thoughts are dropped."""
+
+
+def _piece(part: str | int, spans: Sequence[int]) -> Piece:
+    if isinstance(part, str):
+        return Piece(part, PROMPT, OUTSIDE)
+    return Piece("", spans[part], part // 2)
+
+
+def _rendered(path: Path, arguments: tuple[Any, ...]) -> list[_Form | str]:
     source, kwargs, date, thinking, talks = arguments
-    render = _Renderer(_compiled(path, source, date), json.loads(kwargs), thinking)
-    return [render.pieces(talk) for talk in talks]
+    render = _renderer(path, source, kwargs, date, thinking)
+    return [render.form(talk) for talk in talks]
 
 
 @lru_cache(maxsize=4)
+def _renderer(path: Path, source: str, kwargs: str, date: str, thinking: str) -> _Renderer:
+    return _Renderer(_compiled(path, source, date), json.loads(kwargs), thinking)
+
+
 def _compiled(path: Path, source: str, date: str) -> Template:
     """The template, with what templates of chat models expect to find."""
     from jinja2 import TemplateSyntaxError, nodes
@@ -124,14 +151,14 @@ class _Renderer:
     def __init__(self, template: Template, kwargs: Mapping[str, Any], thinking: str) -> None:
         self._template, self._thinking = template, thinking
         self._kwargs = {"add_generation_prompt": False, "tools": None, **kwargs}
+        self._forms: dict[tuple[_Said, ...], _Form] = {}
 
-    def pieces(self, turns: Sequence[Turn]) -> _Found:
-        """What a conversation becomes; or why it is refused."""
-        texts = [text for turn in turns for text in (turn.thought.strip(), turn.content.strip())]
-        marks = [f"{_BEGIN}{at}{_END}" if text else "" for at, text in enumerate(texts)]
+    def form(self, turns: Sequence[_Said]) -> _Form | str:
+        """The form of a conversation; or why it is refused."""
+        texts = [each.strip() for _, content, thought in turns for each in (thought, content)]
         try:
-            plain = self._rendered(turns, texts)
-            marked = self._rendered(turns, marks)
+            plain = self._rendered(turns)
+            parts, lost = form = self._form(turns, texts)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001  a template may raise anything
@@ -139,44 +166,56 @@ class _Renderer:
             return _rule(f"the template refuses it ({name}: {error})")
         if len(plain) > _MOST_CHARACTERS:
             return _rule(f"the template makes more than {_MOST_CHARACTERS:,} characters of it")
-        try:
-            restored = _MARKER.sub(lambda match: texts[int(match[1])], marked)
-        except (IndexError, ValueError):
-            restored = None
-        if restored != plain:
+        if "".join([part if isinstance(part, str) else texts[part] for part in parts]) != plain:
             return _rule(
                 "the template changes its texts, so that where they are is not known: a template "
                 "may strip them, and nothing else"
             )
-        # Every second part is the number of a marker.
-        parts = _MARKER.split(marked)
-        found = [int(part) if at % 2 else part for at, part in enumerate(parts) if part]
-        seen = {part for part in found if isinstance(part, int)}
-        lost = [at for at, text in enumerate(texts) if text and at not in seen]
-        for at in lost:
-            if at % 2:
-                return _rule(f"the template leaves out the text of message {at // 2 + 1}")
-        return found, sum(turns[at // 2].thought_span > 0 for at in lost)
+        if (content := next((at for at in lost if at % 2), None)) is not None:
+            return _rule(f"the template leaves out the text of message {content // 2 + 1}")
+        return form
 
-    def _rendered(self, turns: Sequence[Turn], texts: Sequence[str]) -> str:
+    def _form(self, turns: Sequence[_Said], texts: Sequence[str]) -> _Form:
+        """The form of conversations that differ in their texts alone; none has wrong markers.
+
+        texts: those of `turns`, stripped: a thought and a content of each.
+        """
+        marked = tuple(
+            (role, _around(content, texts, 2 * at + 1), _around(thought, texts, 2 * at))
+            for at, (role, content, thought) in enumerate(turns)
+        )
+        if (known := self._forms.get(marked)) is not None:
+            return known
+        # Every second part is the number of a marker.
+        split = _MARKER.split(self._rendered(marked))
+        parts = tuple(int(part) if at % 2 else part for at, part in enumerate(split) if part)
+        seen = {part for part in parts if isinstance(part, int)}
+        lost = tuple(at for at, text in enumerate(texts) if text and at not in seen)
+        if max(seen, default=0) >= len(texts):
+            parts = ()
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        return self._forms.setdefault(marked, (parts, lost))
+
+    def _rendered(self, turns: Sequence[_Said]) -> str:
         messages = []
-        for at, turn in enumerate(turns):
-            content = _around(turn.content, texts[2 * at + 1])
-            message = {"role": turn.role, "content": content}
-            if turn.thought:
-                thought = _around(turn.thought, texts[2 * at])
-                if self._thinking == "field":
-                    message["reasoning_content"] = thought
-                else:
-                    message["content"] = f"{_THINK}{thought}{_THOUGHT}{content}"
+        for role, content, thought in turns:
+            message = {"role": role, "content": content}
+            if thought and self._thinking == "field":
+                message["reasoning_content"] = thought
+            elif thought:
+                message["content"] = f"{_THINK}{thought}{_THOUGHT}{content}"
             messages.append(message)
         return self._template.render(messages=messages, **self._kwargs)
 
 
-def _around(whole: str, text: str) -> str:
-    """A text, or its marker, with the blanks at the edges of the whole."""
-    inner = whole.strip()
-    return text.join(whole.split(inner, 1)) if inner else whole
+def _around(whole: str, texts: Sequence[str], at: int) -> str:
+    """The marker of a text, with the blanks at the edges of the whole."""
+    text = texts[at]
+    marker = f"{_BEGIN}{at}{_END}"
+    if len(text) == len(whole):
+        return marker if text else ""
+    return marker.join(whole.split(text, 1)) if text else whole
 
 
 def _rule(text: str) -> str:

@@ -1,5 +1,6 @@
 """A person's template: exact spans and ids over six templates, hostile files, what is refused."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import tiktoken
 
 from gristmill.contract import BadInput
+from gristmill.synth.builders.harmony_shard import open_shard
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render.chat import jinja
 from gristmill.synth.render.chat.assemble import assemble, words_of
@@ -174,6 +176,14 @@ def test_a_hostile_template_ends_in_its_child(
     assert raised.value.file == str(FILE)
     ((pieces, _),) = render(SIMPLE, HI)
     assert len(pieces) == 7
+
+
+def test_a_child_that_has_read_parquet_has_memory_left(write_rows: Callable[..., Path]) -> None:
+    """Its libraries have taken address space, which counts."""
+    with open_shard(write_rows([("a", "{}")])) as shard:
+        assert len(list(shard.batches(1, ["synth_id"], [0]))) == 1
+    (found,) = render("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", HI)
+    assert "RecursionError" in found
 
 
 def test_a_marker_in_a_text_is_a_text_as_any_other() -> None:
