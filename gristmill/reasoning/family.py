@@ -100,6 +100,7 @@ _CONVERSATIONS = Asset(
     group=_CHATS,
     labels=["parquet"],
     place="chat/conversations",
+    blocking=True,
     partitions="chat_shards",
     inputs=["chat/raw"],
     build=call("gristmill.reasoning.builders.conversations:conversations_build"),
