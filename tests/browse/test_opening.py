@@ -236,3 +236,19 @@ def test_a_file_that_differs_from_its_record_is_refused(
             file.write(b"\n\n\n\n")
         with pytest.raises(GristmillError, match=f"{Path(name).name}.* were recorded"):
             open_table(folder, name=tables_of(folder)[0])
+
+
+def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root: SampleRoot) -> None:
+    table = open_table(sample_root.data / "megatron/chat/talks__00", name="train/00")
+    (row,) = table.rows(0, 1)
+    tokens = row.tokens()
+    for span, counts, text in (
+        ("prompt", False, "<|start|>user<|message|>What·is·0·+·1?<|end|><|start|>assistant"),
+        ("reasoning", True, "<think>⏎One·more.⏎</think>"),
+        ("final", True, "1<|end|>"),
+    ):
+        own = [token for token in tokens if token.span == span]
+        assert text in "".join(token.text for token in own)
+        assert {token.counts for token in own} == {counts}
+    (picture,) = row.pictures()
+    assert "talk0" in picture.svg
