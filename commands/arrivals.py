@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Final
 
 import dagster as dg
 
 from assets.checking.arrivals import changed_evaluation, out_of_order
-from assets.inbox import Inbox
+from assets.inbox import Inbox, add_partitions
 from assets.versions import latest
 from commands.graph import INBOXES
 from gristmill.inbox import REFUSED, Standing, present_drops
@@ -20,10 +19,6 @@ from resources.lake import Lake
 from sensors.reports import arrival_events, changes_of
 
 log = logging.getLogger(__name__)
-
-
-# Folders of `drops/` that no sensor watches, and that are none by mistake.
-_NO_INBOX: Final = ("tokenizers",)
 
 
 def strangers(lake: Lake) -> Iterator[str]:
@@ -37,7 +32,7 @@ def strangers(lake: Lake) -> Iterator[str]:
     except OSError:
         return
     for name in found:
-        if name.startswith(".") or name in (*known, *_NO_INBOX):
+        if name.startswith(".") or name in known:
             continue
         close = nearest(name, known)
         hint = f"did you mean {close}?" if close else f"the inboxes are {', '.join(known)}"
@@ -67,7 +62,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Sta
         for start in inbox.starts_of(instance, arrival, settled)
     ]
     for name, new in inbox.additions(instance, present.arrivals, starts).items():
-        instance.add_dynamic_partitions(name, new)
+        add_partitions(instance, name, new)
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}
     keys = {key for of_drop in partitions.values() for key in of_drop}
     known = latest(instance, inbox.raw_drop, sorted(keys))

@@ -28,7 +28,7 @@ _MOST: Final = 5000
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Begin": {
         "samples": "Write small drops of every family, to try it.",
-        "tokenizers": "Put the pinned vocabularies into the drops.",
+        "tokenizers": "Put your own or the pinned tokenizers into the drops.",
         "look": "Say what is in your files, and propose a recipe.",
         "drop": "Copy your own folder or file into an inbox, to be taken whole.",
         "fetch": "Download the raw files of a corpus into a drop.",

@@ -49,6 +49,7 @@ def _home(root: SampleRoot) -> None:
     # Of so few rows the default holds out none, and Megatron blends no empty shard.
     shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
     shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
+    shutil.copy(drops / "tokenizers/tiny/tiny.tiktoken", home / "my.tiktoken")
     (home / "my_math").mkdir()
     rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
     (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -83,6 +83,7 @@ def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root: SampleRoo
     assert [value for name, value in facts if name == "artifact"] == [
         "tokenizers/gpt2 gpt2",
         "tokenizers/o200k_harmony o200k_harmony",
+        *["tokenizers/placed tiny"] * 2,
     ]
 
 

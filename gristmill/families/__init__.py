@@ -64,6 +64,8 @@ __all__ = [
 ]
 
 FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
+_SHARED: Final = "tokenizers"
+"""The package whose catalog several families use."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Catalog:
 
 @cache
 def catalog(family: str) -> Catalog:
-    """The catalog of a family of `FAMILIES`. Raises TypeError where its module has none."""
+    """The catalog of a family, or of the tokenizers. Raises TypeError where its module has none."""
     found = import_module(f"gristmill.{family}.family").CATALOG
     if not isinstance(found, Catalog):
         raise TypeError(f"gristmill/{family}/family.py: CATALOG must be a Catalog, not {found!r}")
@@ -123,8 +125,8 @@ def catalog(family: str) -> Catalog:
 
 
 def catalogs() -> Iterator[Catalog]:
-    """The catalogs of all families, in the order of `FAMILIES`."""
-    return map(catalog, FAMILIES)
+    """The catalogs of all families, in the order of `FAMILIES`, and that of the tokenizers."""
+    return map(catalog, (*FAMILIES, _SHARED))
 
 
 def tables() -> dict[str, Table]:
@@ -174,7 +176,7 @@ def kind_of_asset(asset: str) -> Kind | None:
 
 
 def has_partitions(asset: str) -> bool:
-    """Whether a command that builds an asset names a partition. Vocabularies are of no family."""
+    """Whether a command that builds an asset names a partition. A pinned vocabulary has none."""
     kind = kind_of_asset(asset)
     return not asset.startswith("tokenizers/") if kind is None else bool(kind.partitions)
 

@@ -84,6 +84,12 @@ VOCABULARIES: Final = (O200K, GPT2)
 
 BASE: Final = "TIKTOKEN_ENCODINGS_BASE"
 
+INBOX: Final = "tokenizers"
+PLACE: Final = "tokenizer"
+"""The folder of all published tokenizers, below the data root."""
+PLACED: Final = "tokenizers/placed"
+"""The key of the asset of tokenizers that people bring."""
+
 
 class MissingVocabulary(GristmillError):
     """A vocabulary that is in none of the places where `find` searches."""
@@ -138,7 +144,7 @@ def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
 
 def drop_folder(data_root: Path) -> Path:
     """Where `fetch` puts vocabularies, as raw input of the tokenizer assets."""
-    return data_root / "drops" / "tokenizers"
+    return data_root / "drops" / INBOX
 
 
 def place(vocabulary: Vocabulary, source: Path, out: Path) -> PlacedVocabulary:

@@ -86,8 +86,9 @@ class _Ranks:
         return self._of.encode_to_numpy(text, disallowed_special=())
 
     def token_bytes(self) -> Sequence[bytes]:
-        found = [b""] * self._tokenizer.size
-        for token, rank in self._of._mergeable_ranks.items():
+        ranks = self._of._mergeable_ranks
+        found = [b""] * max(self._tokenizer.size, max(ranks.values(), default=-1) + 1)
+        for token, rank in ranks.items():
             found[rank] = token
         return found
 

@@ -73,13 +73,14 @@ def of_pinned(vocabulary: Vocabulary, path: Path) -> Tokenizer:
     return Tokenizer(**vars(file_of_pinned(vocabulary, path)))
 
 
-def open_tokenizer(folder: Path) -> Tokenizer:
+def open_tokenizer(folder: Path | str) -> Tokenizer:
     """The tokenizer of a published folder, `<data root>/tokenizer/<name>`.
 
     folder: of a tokenizer that was placed, or `tokenizer/gpt2` or `tokenizer/o200k_harmony`.
 
     Raises MissingVocabulary where it is not published, and BadInput where its facts are damaged.
     """
+    folder = Path(folder)
     for vocabulary in VOCABULARIES:
         if folder.name == vocabulary.name:
             return of_pinned(vocabulary, folder.parent / vocabulary.relative)
@@ -92,12 +93,11 @@ def open_tokenizer(folder: Path) -> Tokenizer:
         return Tokenizer(**facts, path=path, specials=specials, proof=Proof(**proof))
     except FileNotFoundError as error:
         raise MissingVocabulary(
-            f"{folder}: the tokenizer is not published: put drops/tokenizers/{folder.name}/"
-            f"tokenizer.toml there (`gristmill tokenizers FILE` writes it), and run "
-            f"`gristmill materialize tokenizers/placed {folder.name}`"
+            f"{folder}: no tokenizer is placed there: bring its file by `gristmill tokenizers "
+            f"FILE --name {folder.name} --eod TEXT`, then run {CURE}"
         ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadInput(folder, f"has damaged facts ({error}): {CURE}") from error
+        raise BadInput(folder, f"has damaged facts ({error}): run {CURE}") from error
 
 
 def facts_of(tokenizer: TokenizerFile) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from gristmill.contract import BadInput, GristmillError
 from gristmill.vocabularies.pinned import (
     ENDOFTEXT,
+    PLACED,
     VOCABULARIES,
     Vocabulary,
     read_verified,
@@ -85,7 +86,7 @@ class TokenizerFile:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type that its ids are stored in: uint16 where all of them fit, else int32."""
-        import numpy as np
+        import numpy as np  # configs name the engines, and load nothing heavy
 
         return np.dtype("<u2" if self.size <= _SHORT else "<i4")
 
@@ -112,16 +113,16 @@ class TokenizerFile:
         try:
             data = self.path.read_bytes()
         except OSError as error:
-            raise BadInput(self.path, f"cannot be read ({error.strerror}): {CURE}") from error
+            raise BadInput(self.path, f"cannot be read ({error.strerror}): run {CURE}") from error
         found = hashlib.sha256(data).hexdigest()
         if found != self.sha256:
             raise BadInput(
-                self.path, f"has the sha256 {found}, and {self.sha256} is expected: {CURE}"
+                self.path, f"has the sha256 {found}, and {self.sha256} is expected: run {CURE}"
             )
         return data
 
 
-CURE: Final = "materialize the tokenizer again"
+CURE: Final = f"`gristmill materialize {PLACED} --rebuild`"
 
 
 def file_of_pinned(vocabulary: Vocabulary, path: Path) -> TokenizerFile:

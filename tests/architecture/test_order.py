@@ -38,10 +38,11 @@ BELOW = {
     "families": BASE | {"code", "inbox", "laws", "run", "settings"},
     "inbox": BASE | {"run", "untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
-    "vocabularies": BASE | {"run", "untrusted"},
+    "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
+    "loading": BASE | {"reading"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
 }

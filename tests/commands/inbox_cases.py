@@ -15,6 +15,7 @@ from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.commands.drops import land
 from tests.reasoning.drops import write
 from tests.sample_root import write_talks
+from tests.tiny_tokenizer import put_tiny
 
 CONVERTED: Final = "synth_harmony"
 """Folder of a data root with the finished conversion that is the drop of `synth_harmony`."""
@@ -162,4 +163,8 @@ DOMINO: Final = Case(
     "puzzles/recipes", "dots.toml", "dots", "puzzles/domino", "dots",
     _put_domino, _rewrite('kind = "tarot"\n'), "tarot",
 )  # fmt: skip
-CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TALKS, TASKS, DOMINO)
+TOKENIZER: Final = Case(
+    "tokenizers", "tiny", "tiny", "tokenizers/placed", "tiny",
+    put_tiny, _remove("*.toml"), "tokenizer.toml: is missing",
+)  # fmt: skip
+CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TALKS, TASKS, DOMINO, TOKENIZER)

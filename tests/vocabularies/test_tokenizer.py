@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,6 @@ def test_harmony_has_more_ids_than_two_bytes_hold(vocabulary_root: Path) -> None
 
 
 def test_two_bytes_hold_65536_ids(gpt2: Tokenizer) -> None:
-    from dataclasses import replace
-
     assert replace(gpt2, size=65_536).dtype == np.dtype("<u2")
     assert replace(gpt2, size=65_537).dtype == np.dtype("<i4")
 
@@ -74,5 +73,5 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(MissingVocabulary, match="materialize tokenizers/placed qwen"):
+    with pytest.raises(MissingVocabulary, match="qwen: no tokenizer is placed there"):
         open_tokenizer(tmp_path / "qwen")

@@ -17,6 +17,7 @@ from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, 
 from gristmill.reasoning.format import align, conversations, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import corpus_of_record
+from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace
@@ -46,6 +47,15 @@ def example_origins(
     """Trace a token of an example, the first by default; as `token_origins`."""
     found = tracing.trace_example(tokenized, partition, example_id, token)
     yield from _steps(tokenized, partition, found)
+
+
+def sequence_origins(tokenized: Path, shard: Shard, row: int) -> Iterator[contract.Trace]:
+    """Trace each example of a sequence, by its first token there; as `token_origins`.
+
+    shard: an entry of the manifest. row: of the sequence in it, from 0.
+    """
+    for found in tracing.traces_of_row(tokenized, shard.partition, shard.path, row):
+        yield from _steps(tokenized, shard.partition, found)
 
 
 def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:

@@ -26,12 +26,11 @@ from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_shard import build_shard
 from gristmill.synth.config import ChatKDConfig, KDConfig
 from gristmill.synth.raw.render import Render, read_render
-from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.pinned import O200K, PLACED
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
 ASSET: Final = "chat/kd_shards"
 _CONVERSATIONS, _INBOX = "chat/conversations", "chat"
-_PLACED: Final = "tokenizers/placed"
 _GROWTH: Final = 8
 
 
@@ -100,7 +99,7 @@ def _tokenizer(root: DataRoot, name: str) -> tuple[Path, Tokenizer, Input]:
         return place, of_pinned(O200K, root.root / place), found
     folder = root.artifact("tokenizer", name)
     tokenizer = open_tokenizer(root.root / folder)
-    return tokenizer.path.relative_to(root.root), tokenizer, root.published(folder, _PLACED, name)
+    return tokenizer.path.relative_to(root.root), tokenizer, root.published(folder, PLACED, name)
 
 
 def _bytes(root: DataRoot, folder: str) -> int:

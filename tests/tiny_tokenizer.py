@@ -1,0 +1,30 @@
+"""A tokenizer of 264 tokens in the drops, for tests."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from pathlib import Path
+
+from gristmill.vocabularies.placing import put
+
+EOD = "<|endoftext|>"
+_TOKENS = (b"th", b"he", b"in", b"the", b" t", b" the", b"  ")
+
+
+def put_tiny(data_root: Path, name: str = "tiny", *, dense: bool = False) -> Path:
+    """Write `drops/tokenizers/<name>/`; returns the folder.
+
+    dense: whether gigatoken takes its ranks; default False: the proof, which takes seconds, ends
+        before it begins.
+    """
+    tokens = [bytes([octet]) for octet in range(256)] + list(_TOKENS)
+    ranks = [*range(len(tokens) - 1), len(tokens) - (1 if dense else 0)]
+    lines = [
+        base64.b64encode(token) + b" %d\n" % rank for token, rank in zip(tokens, ranks, strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tiny.tiktoken"
+        file.write_bytes(b"".join(lines))
+        special = {EOD: ranks[-1] + 1}
+        return put(file, data_root, name=name, eod=EOD, pattern="gpt2", special=special).parent
