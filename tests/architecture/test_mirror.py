@@ -61,6 +61,7 @@ ACROSS = {
     "puzzles/read/test_trace_of_builds.py": "traces of built datasets, made once more",
     "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
+    "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",
     "synth/builders/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "test_deploy.py": "the files of deploy/",
