@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from gristmill.macroxue.rules.continuity import broken, lacks_points
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 from gristmill.run.progress import Progress
+
+BATCH_ROWS: Final = 1 << 15
+"""Rows that are held at once, where no run is longer."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def judged(stream: StepStream, progress: Progress) -> Judged:
     gaps: dict[int, Gap] = {}
     imageless: set[int] = set()
     with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
-        for batch in stream.batches(whole_runs=True):
+        for batch in stream.batches(whole_runs=True, most=BATCH_ROWS):
             known = true_ranks(batch.rows, batch.run_starts())
             wrong = known.unknown | (known.ranks.max(axis=1, initial=0) > FITS_INT32)
             imageless |= set(np.unique(batch.rows["run_id"][wrong]).tolist())
@@ -142,7 +145,7 @@ class JoinedValues:
                 own = np.arange(max(batch.start, first), min(stop, last))
                 parts.append(values.rows(own - first))
                 parts[-1]["run_id"] += self._shifts[at]
-        values_of = np.concatenate(parts)
+        values_of = np.concatenate(parts) if len(parts) > 1 else parts[0]
         for column in ("run_id", "step_index"):
             wrong = np.flatnonzero(values_of[column] != rows[column])
             if len(wrong):
