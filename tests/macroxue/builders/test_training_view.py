@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,10 @@ from gristmill.macroxue import (
 )
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT, VALUE_BINS
-from gristmill.macroxue.format.metadata_db import Gap, read_gaps
+from gristmill.macroxue.format.metadata_db import Gap, Run, read_gaps
 from gristmill.macroxue.format.rows import copied
 from gristmill.macroxue.laws.training_view import law
+from gristmill.macroxue.laws.view_source import law as source_law
 from gristmill.macroxue.rules.ev_bins import Branches, Differences
 from gristmill.macroxue.rules.symmetries import BRANCHES
 from tests.macroxue.annotated import annotated, write_annotations
@@ -187,3 +190,18 @@ def test_bins_that_cannot_be_filled_are_refused(tmp_path: Path) -> None:
     pack, values = _pack(tmp_path)
     with pytest.raises(GristmillError, match="tuple11 rows: 0 negative differences do not fill"):
         training_view(pack, [values], tmp_path / "view", ViewConfig())
+
+
+def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
+    runs = run_table(GAMES)
+    empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
+    steps = step_rows(GAMES)
+    steps["run_id"] += steps["run_id"] >= 3
+    pack = write_pack(tmp_path / "p", GAMES, steps=steps, runs=empty)
+    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    config = ViewConfig(0.3, symmetries="all", num_bins=0)
+    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    subject = Subject(
+        tmp_path / "view", inputs=[pack, tmp_path / "v"], config=dataclasses.asdict(config)
+    )
+    assert [*law(subject), *source_law(subject)] == []
