@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.asset import Wanted, declared
+from gristmill.browse.opening import open_table
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.families import Request
@@ -126,6 +127,12 @@ def test_a_placed_tokenizer_encodes_its_conversations(root: DataRoot) -> None:
     files = ShardFiles(folder / "train/shard_01_tokens", "hash")
     assert files.tokenizer == Own.of(record.config)
     assert files.tokenizer.eod == 264
+    row = open_table(folder, name="train/01").rows(0, 1)[0]
+    shown = [(token.text, token.span) for token in row.tokens()]
+    text = "".join(text for text, _ in shown)
+    assert text.startswith("<|im_start|>user⏎q") and text.endswith("<|endoftext|>\n")
+    assert "".join(text for text, span in shown if span == "final").startswith("a")
+    assert str(row.cells["text"]).startswith("<|im_start|>user\nq")
     tokens = np.fromfile(folder / "train/shard_01_tokens.bin", np.int32)
     assert tokens[-1] == tokens.max() == 264
 
