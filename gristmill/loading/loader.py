@@ -103,6 +103,11 @@ class Loader:
         return self._position
 
     @property
+    def changes(self) -> tuple[Change, ...]:
+        """The batch sizes of the run, each from a step and a position on."""
+        return tuple(self._changes)
+
+    @property
     def step(self) -> int:
         """The number of the next step."""
         return step_after(self._changes, self._position)

@@ -75,6 +75,8 @@ class Reads:
     def _refuse_unlike(self, first: int, its: Columns, other: int, columns: Columns) -> None:
         unlike = sorted(set(its) ^ set(columns))
         unlike += [n for n in its if n in columns and its[n].dtype != columns[n].dtype]
+        words = {getattr(self.sources[each], "words", None) for each in (first, other)}
+        unlike += ["words of the vocabulary"] * (len(words) - 1)
         if unlike:
             names = [self.sources[each].identity.artifact for each in (first, other)]
             raise GristmillError(

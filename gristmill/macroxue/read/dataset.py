@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.loading.source import Source, only
 from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, decode_boards
@@ -44,7 +45,6 @@ from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
-    from gristmill.loading import Source
     from gristmill.macroxue.read.torch_dataset import TorchSteps
 
 __all__ = ["StaleDataset", "StepDataset"]
@@ -409,3 +409,24 @@ def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> se
                 raise
             rule = f"SQLite cannot read it ({error}): build the pack again, or copy it again"
             raise BadInput(database.path, rule) from error
+
+
+def opened(
+    folders: Sequence[Path],
+    *,
+    held_out: float = 0.0,
+    side: Literal["train", "held_out"] = "train",
+    by: Literal["hash", "permutation"] = "hash",
+    seed: int = 42,
+) -> Source:
+    """A pack or pool as a source.
+
+    folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
+    side: the rows of the split.
+
+    Raises GristmillError for several folders, and as `StepDataset`.
+    """
+    data = StepDataset(only(folders))
+    if not held_out:
+        return data.source()
+    return data.source(data.split(held_out, by=by, seed=seed)[side == "held_out"])

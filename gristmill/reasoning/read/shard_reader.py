@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
+from gristmill.loading.source import Source, only
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
@@ -32,7 +33,6 @@ from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, W
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
 
 if TYPE_CHECKING:
-    from gristmill.loading import Source
     from gristmill.reasoning.read.torch_sequences import TorchSequences
 
 __all__ = ["ShardReader", "StaleDataset"]
@@ -323,3 +323,14 @@ class ShardReader(Reader[Held]):
         """Prepare the shard after that of the sequence `read`."""
         for piece in walk.pieces[walk.place(read).shard_position + 1 :][:1]:
             self.held.files.prefetch(piece.shard, self._current)
+
+
+def opened(
+    folders: Sequence[Path],
+    *,
+    corpora: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    select: Mapping[str, Any] | None = None,
+) -> Source:
+    """Token shards as a source; arguments as `ShardReader`."""
+    return ShardReader(only(folders), corpora=corpora, splits=splits, select=select).source()
