@@ -101,6 +101,7 @@ UNKNOWN = "what it was made from is not known"
 MANIFEST = "manifest.json: it is of the kind {}, which --kind names"
 LEFT_OUT = {
     "macroxue/values": [f"values: {UNKNOWN}"],
+    "macroxue/training_view": [f"source: {UNKNOWN}"],
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],
@@ -118,6 +119,7 @@ FACTS = {
     "macroxue/pack": "move_dir: uint8, 0 to 3",
     "macroxue/pool": "metadata.db: 20 runs",
     "macroxue/values": "values.npy: 5,168 rows of 24 bytes",
+    "macroxue/training_view": "validation/metadata.db: ",
     "synth/harmony": "synth_harmony_shard_00.parquet: 106 rows; messages_json string",
     "synth/kd_shards": "train/shard_00_span: 99 documents; lengths: int32, 157 to 579; values: "
     "uint8, 0 to 2",

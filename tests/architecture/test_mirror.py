@@ -37,6 +37,7 @@ ACROSS = {
     "commands/test_postgres.py": "commands on an instance in Postgres",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",
     "consumers/test_matrix.py": "which program opens which artifact",
+    "consumers/macroxue_trainer/test_macroxue_trainer.py": "views of 2048 as 2048former opens them",
     "consumers/trm/test_trm.py": "puzzles as TRM opens them",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",

@@ -15,7 +15,8 @@ from tests.paths import CHECKOUT
 PUBLIC = {
     "gristmill.macroxue": [
         *("MergeConfig", "MergeSummary", "PackConfig", "PackSummary", "StaleDataset"),
-        *("StepDataset", "ValueConfig", "ValueSummary", "merge", "pack", "value_sidecar"),
+        *("StepDataset", "ValueConfig", "ValueSummary", "ViewConfig", "ViewSummary", "merge"),
+        *("pack", "training_view", "turned", "value_sidecar"),
     ],
     "gristmill.synth": [
         *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),

@@ -41,7 +41,7 @@ from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
 TABLES = [
-    *("macroxue/pack", "macroxue/pool", "macroxue/values"),
+    *("macroxue/pack", "macroxue/pool", "macroxue/values", "macroxue/training_view"),
     *("synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards"),
     *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
     "chess/subset",

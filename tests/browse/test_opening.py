@@ -170,8 +170,8 @@ def test_every_published_artifact_has_rows_with_pictures_and_origins(
             assert table.find(Query(), most=2).rows[0].cells == row.cells
     pictures = {asset for asset, has in shown.items() if "picture" in has}
     assert pictures == {
-        *("macroxue/pack", "macroxue/pool", "synth/harmony", "synth/kd_shards"),
-        *("synth_smoke/kd_shards", "chess/valid_games", "chess/game_dataset"),
+        *("macroxue/pack", "macroxue/pool", "macroxue/training_view", "synth/harmony"),
+        *("synth/kd_shards", "synth_smoke/kd_shards", "chess/valid_games", "chess/game_dataset"),
         *("chess/splice_cache", "chess/splice_dataset", "chess/subset", "reasoning/alignment"),
         *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
     }

@@ -28,6 +28,7 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
     import numpy as np
 
     from gristmill.macroxue.format import rows
+    from gristmill.macroxue.format.annotations import ROW_DTYPE, VALUE_DTYPE
     from gristmill.macroxue.format.metadata_db import Run, write_metadata
     from tests.macroxue.lines import META, compact, step
     from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
@@ -66,6 +67,27 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         "macroxue_pool_file",
         b"members = ['a']\nx = 1979-05-27T07:32:00Z\ny = '''a'''\nz = [0x1, 1e3, inf, {a.b = 1}]\n",
     )
+    yield (
+        "macroxue_view_file",
+        b"pool = 'a'\nannotations = 'b'\n[macroxue.training_view]\nvalidation_share = 0.1\n",
+    )
+    yield (
+        "macroxue_view_file",
+        b"pack = 3\n[macroxue]\ntraining_view = {train_query = 'SELECT 1'}\n",
+    )
+    view = {"sides": ["train", "validation"], "images": 8, "linked": [], "annotations": ""}
+    for value in (view, {**view, "sides": [""], "images": 1}, {**view, "images": 3}, [view]):
+        yield "macroxue_view_json", json.dumps(value).encode()
+    for shape, dtype, manifest in (
+        ((2, 4, 3), "<f4", b"{} "),
+        ((2,), VALUE_DTYPE, b"{}"),
+        ((2, 0), "<f4", b"{} "),
+        ((2, 4, 3), "<f4", b"[] "),
+    ):
+        said, more = io.BytesIO(), io.BytesIO()
+        np.save(said, np.zeros(2, ROW_DTYPE))
+        np.save(more, np.zeros(shape, dtype))
+        yield "macroxue_annotations", _APART.join((said.getvalue(), more.getvalue(), manifest))
     for value in (
         ["search", "tuple11", "tuple10", "é"],
         {"search": 0, "x": 1},

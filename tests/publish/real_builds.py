@@ -72,6 +72,7 @@ def _two_macroxue(root: Path, version: int) -> None:
     pool = root / "drops/pools/both.toml"
     pool.parent.mkdir(parents=True, exist_ok=True)
     pool.write_text('members = ["one", "two"]\n')
+    _write(root / "drops/views/both.toml", 'pool = "both"\n[macroxue.training_view]\nnum_bins = 0')
 
 
 def _two_synth(root: Path, version: int) -> None:
