@@ -56,9 +56,9 @@ class Reads:
         return batch if self._collate is None else self._collate(batch)
 
     def _columns(self, read: Read) -> Columns:
-        present = np.unique(read.sources).tolist()
+        present = sorted(set(read.sources.tolist())) if len(self.sources) > 1 else [0]
         if len(present) <= 1:
-            return self.sources[present[0] if present else 0].read(read.numbers)
+            return self.sources[(present or [0])[0]].read(read.numbers)
         places = [np.flatnonzero(read.sources == source) for source in present]
         found = [
             self.sources[source].read(read.numbers[at])
@@ -110,4 +110,6 @@ def _tensor(column: npt.NDArray[Any]) -> Any:
     kind = _SIGNED.get(column.dtype)
     if kind is not None:
         column = column.view(kind) if column.dtype == np.uint64 else column.astype(kind)
-    return torch.from_numpy(np.ascontiguousarray(column))
+    if not column.flags.c_contiguous:
+        column = np.ascontiguousarray(column)
+    return torch.from_numpy(column)
