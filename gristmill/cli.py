@@ -19,6 +19,7 @@ import click
 from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
+from gristmill.loading.commands import batch, consumed, mix, replay, seen
 from gristmill.look.command import look
 from gristmill.mirror.commands import pull, push
 from gristmill.printable import command, is_utf8, printable
@@ -353,6 +354,8 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+for each in (batch, consumed, mix, replay, seen):
+    main.add_command(each)
 main.add_command(browse)
 main.add_command(look)
 main.add_command(pull)

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "given": 2,
     "place_of": 4,
     "preview": 1,
+    "source": 1,
     "notes": 1,
     "counted": 1,
     "available": 1,

@@ -107,6 +107,7 @@ _GAMES = Asset(
     laws=[Law("dataset", call("gristmill.chess.laws.game_dataset:dataset_laws"))],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     code=code.GAMES,
     table=_MONTH,

@@ -92,6 +92,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
         show=_SHOW,
         trace=_TRACE,
+        source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,

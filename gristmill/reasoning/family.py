@@ -162,6 +162,7 @@ _MANIFEST = Asset(
     "reasoning/manifest",
     laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
     trace=_INPUTS,
+    source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.MANIFEST,
     version=_MANIFEST_VERSION,

@@ -110,6 +110,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
             show=call("gristmill.synth.show.terminal:show_document"),
             trace=call("gristmill.synth.read.origins:of_document"),
+            source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
             code=code.KD_SHARDS,
             table=table,
