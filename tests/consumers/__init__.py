@@ -1,0 +1,1 @@
+"""Programs that people train with, and that each of them opens what Gristmill publishes."""

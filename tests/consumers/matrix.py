@@ -1,0 +1,103 @@
+"""Which program opens which artifact, and the test that shows it: the table of docs/consumers.md.
+
+A package `tests/consumers/<name>/` has a `Consumer` in its `__init__.py`. A test that opens an
+artifact as this program does stands in a module `test_*.py` there, and says so:
+
+    @TRM.opens("puzzles/dataset", how="the folder and its `trm/`")
+    def test_the_evaluator_gives_full_marks_for_right_answers() -> None: ...
+
+`python -m tests.consumers.matrix` writes the table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, NamedTuple, TypeVar
+
+from gristmill import families
+from tests.paths import CHECKOUT
+
+PAGE: Final = CHECKOUT / "docs" / "consumers.md"
+START, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+AS_IT_STANDS: Final = "the folder as it stands"
+_SHOWN: Final = "__opens__"
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+class Opened(NamedTuple):
+    """A cell of the table: an artifact that a program opens.
+
+    asset: key of the artifact. how: what the program is given. test: shows it, `path::name`.
+    """
+
+    consumer: Consumer
+    asset: str
+    how: str
+    test: str
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A program that reads artifacts.
+
+    name: as people call it. followed: the version or commit whose demands the tests hold.
+    """
+
+    name: str
+    followed: str
+
+    def opens(self, *assets: str, how: str = AS_IT_STANDS) -> Callable[[Test], Test]:
+        """Marks a test that opens artifacts as the program does.
+
+        assets: keys of their assets. how: what the program is given.
+        """
+
+        def mark(test: Test) -> Test:
+            module = test.__module__.replace(".", "/")
+            path = f"{module}.py::{test.__name__}"
+            cells = [Opened(self, asset, how, path) for asset in assets]
+            setattr(test, _SHOWN, [*cells, *getattr(test, _SHOWN, [])])
+            return test
+
+        return mark
+
+
+def cells() -> list[Opened]:
+    """What the tests of all consumers open, in the order of programs and assets."""
+    found: dict[Opened, None] = {}
+    for path in sorted((CHECKOUT / "tests" / "consumers").glob("*/test_*.py")):
+        module = import_module(f"tests.consumers.{path.parent.name}.{path.stem}")
+        for value in vars(module).values():
+            found |= dict.fromkeys(getattr(value, _SHOWN, []))
+    return sorted(found, key=lambda cell: (cell.consumer.name.lower(), cell.asset, cell.how))
+
+
+def unknown() -> set[str]:
+    """Keys in the table that are of no asset."""
+    known = {kind.asset for each in families.catalogs() for kind in (*each.kinds, *each.others)}
+    return {cell.asset for cell in cells()} - known
+
+
+def rendered() -> str:
+    """The Markdown of the table."""
+    return "\n".join(_table()) + "\n"
+
+
+def on_the_page() -> str:
+    """What the page has between its two marks."""
+    return PAGE.read_text().partition(START)[2].partition(END)[0]
+
+
+def _table() -> Iterator[str]:
+    yield "| program | followed | artifact | what it is given | test |"
+    yield "|---|---|---|---|---|"
+    for consumer, asset, how, test in cells():
+        yield f"| {consumer.name} | {consumer.followed} | `{asset}` | {how} | `{test}` |"
+
+
+if __name__ == "__main__":
+    before, _, rest = PAGE.read_text().partition(START)
+    PAGE.write_text(before + START + rendered() + END + rest.partition(END)[2])

@@ -1,0 +1,19 @@
+"""The table of docs/consumers.md is what the tests of the consumers open."""
+
+from __future__ import annotations
+
+from tests.consumers import matrix
+
+
+def test_the_table_of_consumers_is_current() -> None:
+    assert matrix.on_the_page() == matrix.rendered(), "python -m tests.consumers.matrix"
+
+
+def test_the_table_names_assets_that_there_are() -> None:
+    assert not matrix.unknown()
+
+
+def test_every_consumer_has_a_section_on_the_page() -> None:
+    text = matrix.PAGE.read_text()
+    names = {cell.consumer.name for cell in matrix.cells()}
+    assert {name for name in names if f"\n## {name}\n" not in text} == set()
