@@ -19,6 +19,7 @@ import click
 from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
+from gristmill.exports.commands import card, project
 from gristmill.look.command import look
 from gristmill.mirror.commands import pull, push
 from gristmill.printable import command, is_utf8, printable
@@ -333,6 +334,8 @@ main.add_command(browse)
 main.add_command(look)
 main.add_command(pull)
 main.add_command(push)
+main.add_command(card)
+main.add_command(project)
 main.add_command(show)
 main.add_command(trace)
 

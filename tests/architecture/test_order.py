@@ -43,7 +43,8 @@ BELOW = {
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
-    "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
+    "exports": BASE | {"dispatch", "families", "provenance", "run"},
+    "mirror": BASE | {"exports", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,9 @@ def batch(rows: int, begin: int = 0) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("sizes", [[2], [1000], [9, 300, 2], []])
-def test_what_is_written_is_read_with_types_and_row_groups(sizes: list[int], tmp_path: Path) -> None:
+def test_what_is_written_is_read_with_types_and_row_groups(
+    sizes: list[int], tmp_path: Path
+) -> None:
     path = tmp_path / "a.parquet"
     batches = [batch(rows, 3 * at) for at, rows in enumerate(sizes)]
     file = writer(path, SCHEMA)
@@ -100,7 +101,7 @@ def test_many_lists_of_one_length_take_few_bytes_more_than_their_values(tmp_path
     file = writer(tmp_path / "a.parquet", schema)
     file.write(pa.RecordBatch.from_arrays([rows], schema=schema))
     file.close()
-    assert os.path.getsize(tmp_path / "a.parquet") < 910_000
+    assert (tmp_path / "a.parquet").stat().st_size < 910_000
     assert pq.read_table(tmp_path / "a.parquet")["inputs"].combine_chunks().equals(rows)
 
 
