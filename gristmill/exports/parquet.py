@@ -59,7 +59,7 @@ def writer(path: Path, schema: pa.Schema) -> Writer:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_plain(item: pa.Field, inside: bool = False) -> bool:
@@ -141,7 +141,7 @@ class PlainWriter:
         for piece in pieces:
             self._put(piece)
         whole = Long(self._at - begin)
-        fields = [
+        fields: list[tuple[int, Any]] = [
             (1, _stored(leaf.values.type)[0]),
             (2, encodings),
             (3, list(leaf.path)),

@@ -48,7 +48,7 @@ def project(place: Path, out: Path) -> dict[str, int]:
     shutil.rmtree(staged, ignore_errors=True)
     try:
         staged.mkdir(parents=True)
-        rows = {}
+        rows: dict[str, int] = {}
         groups = grouped(splits_at(place))
         for name, group in groups.items():
             rows |= _written(group, staged, name)
