@@ -204,10 +204,14 @@ def _backfill(batch: int) -> dg.BackfillPolicy | None:
 
 
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
-    """Returns the partitions of an asset whose inputs are there.
+    """Returns the partitions of an asset that are asked for, and whose inputs are there.
 
     lake: the data root.
     """
+    return [key for key in _available(asset, lake) if asset.is_asked(lake, key)]
+
+
+def _available(asset: Asset, lake: DataRoot) -> Sequence[str]:
     if asset.available is not None:
         return asset.available(lake)
     if not asset.partitions:

@@ -7,7 +7,7 @@ judges it, and the sensor is `sensors/raw_drops.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,8 @@ class Inbox:
         instance, the path of a settled drop and the keys of all that settled with it, and returns
         the runs. `partitions` are then those of the drops alone, and a run adds its dynamic
         partition, even one that waits. Default None: `targets`, for each partition of the drop.
-    built_in: keys that there are without a drop, by the name of their dynamic partitions, which
-        a drop of the same key adds to; default none.
+    built_in: returns the keys that there are without a drop, by the name of their dynamic
+        partitions, which a drop of the same key adds to; default none.
     """
 
     folder: str
@@ -64,7 +64,7 @@ class Inbox:
     job: UnresolvedJob | None = None
     keys_of: Callable[[Path], Collection[str]] | None = None
     starts: Callable[[dg.DagsterInstance, Path, Collection[str]], Sequence[Start]] | None = None
-    built_in: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    built_in: Callable[[], Mapping[str, Sequence[str]]] = dict
 
     @property
     def name(self) -> str:
@@ -88,7 +88,12 @@ class Inbox:
         if self.keys_of is not None:
             return []
         own = [] if self.dynamic is None else [self.dynamic]
-        return [*own, *(name for name in self.built_in if name != self.dynamic)]
+        return [*own, *(name for name in self.built_in() if name != self.dynamic)]
+
+    @property
+    def built_in_keys(self) -> set[str]:
+        """The keys that there are without a drop."""
+        return {key for keys in self.built_in().values() for key in keys}
 
     def added(self, partitions: Iterable[str]) -> dict[str, list[str]]:
         """Returns those of a drop's partitions that its arrival added, by their definition.
@@ -98,7 +103,8 @@ class Inbox:
         name = None if self.keys_of is None else _dynamic(self.partitions)
         if name is None:
             return {}
-        return {name: [key for key in partitions if key not in self.built_in.get(name, ())]}
+        built_in = self.built_in().get(name, ())
+        return {name: [key for key in partitions if key not in built_in]}
 
     @property
     def shape(self) -> Shape:
@@ -117,7 +123,7 @@ class Inbox:
         arrivals: drops that have settled; the order of the keys is theirs.
         starts: the runs of these drops; default: their partitions are those of the drops.
         """
-        wanted = {name: dict.fromkeys(keys) for name, keys in self.built_in.items()}
+        wanted = {name: dict.fromkeys(keys) for name, keys in self.built_in().items()}
         if self.dynamic is not None:
             own = wanted.setdefault(self.dynamic, {})
             own.update(dict.fromkeys(arrival.key for arrival in arrivals))

@@ -4,8 +4,9 @@ Run from the checkout: python -m bench.hostile_text [--megabytes N] [READER]... 
 (GRISTMILL_REAL_DATA, default ../shared/data). Each reader of raw text reads an honest file, and
 files of the same size that hold little else than blank lines, an open quote or comment, a hole (a
 sparse file), or one row or game again and again. Prints CPU seconds a MB, and the ratio to the
-honest file measured in the same run; "refused" where the reader ends with an error. Exit status 1
-where a ratio is above 3.
+honest file measured in the same run; "refused" where the reader ends with an error. Then corpus
+files (bench/hostile_corpora.py), and folders to look at, which must end in a second, whatever they
+hold. Exit status 1 where a ratio is above 3, or a second is over.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.cpu_seconds import cpu_seconds
+from bench.hostile_corpora import hostile_corpora
 from gristmill.chess.raw import pgn
 from gristmill.chess.raw.unpack import unpack_pgn
 from gristmill.contract import BadInput
@@ -180,6 +182,9 @@ def main() -> None:
                 failed |= ratio > MOST_RATIO
                 cost = f"{min(costs):.5f} CPU seconds a MB, {ratio:.2f} of honest"
                 print(f"{reader.name:>15} {name:>14}: {cost} {said}")
+    slow = [] if chosen.only else hostile_corpora()
+    if slow:
+        sys.exit(f"missed: more than a second: {', '.join(slow)}")
     if failed:
         sys.exit(f"missed: a MB costs more than {MOST_RATIO} times a MB of the honest file")
 

@@ -101,7 +101,7 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path) -> None:
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
     for account in made:
-        for line in account.lines:
+        for line in [*account.lines, *account.notes]:
             say(shown(line))
     if found.state == READY and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")
@@ -146,7 +146,7 @@ def _check_space(place: Path, size: int) -> None:
 def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:
     """Where the drop goes. Raises click.UsageError for a name or a kind that cannot be there."""
     folder, shape = lake.inbox(inbox.folder), inbox.shape
-    if path.is_dir() and shape.endings:
+    if path.is_dir() and shape.endings and not shape.folders:
         raise click.UsageError(
             f"{path} is a folder: drops/{inbox.folder}/ takes {' or '.join(shape.endings)} files"
         )
@@ -156,15 +156,21 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
         )
     file = path.name
     ending = shape.ending_of(file)
-    if shape.endings and not ending:
+    if shape.endings and not (path.is_dir() or ending):
         raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}")
+    if path.is_dir():
+        ending = ""
     if name is not None:
         file = name if ending and name.endswith(ending) else name + ending
     key = file.removesuffix(ending)
-    if shape.key_in is not None:
+    if shape.key_in is not None and not path.is_dir():
         found = shape.key_in(file)
         if found is None:
-            raise click.UsageError(f"{file}: does not say which partition it is: use --name")
+            hint = ", or put it into a folder with a name of its own" if shape.folders else ""
+            raise click.UsageError(
+                f"{file}: its name does not say which partition it is: put that into the name, or "
+                f"give one by --name, as --name 2024-05 for a month{hint}"
+            )
         key = found
     if reason := keys.refusal(key) or keys.refusal(file.removesuffix(ending)):
         raise click.UsageError(f"{reason}: choose another with --name")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -13,9 +15,11 @@ from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
 from gristmill.inbox.hub import Fetched, HubError
 from gristmill.puzzles.raw.hub import SOURCES
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.raw.drops import CORPUS, corpus_of
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.untrusted.files import LinkRule
 from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
 
 _HUBS = {inbox: hub for family in definitions.families() for inbox, hub in family.hubs.items()}
@@ -45,8 +49,9 @@ _SOURCES: Final = "reasoning/sources"
 def fetch(family: str, corpora: tuple[str, ...], **chosen: Any) -> None:
     """Download the raw files of FAMILY from its hub into drops, which the sensor builds.
 
-    FAMILY reasoning has seven CORPORA, and FAMILY puzzles has two: sudoku-extreme and
-    maze-30x30-hard-1k. All are fetched if none is named. A fetch that was interrupted continues
+    FAMILY reasoning has seven CORPORA, and those whose drop has a corpus.toml with a `source`;
+    FAMILY puzzles has two: sudoku-extreme and maze-30x30-hard-1k. All that are built in are
+    fetched if none is named. A fetch that was interrupted continues
     where it stopped. HF_TOKEN is sent if it is set.
     """
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -112,8 +117,6 @@ def _fetch_puzzles(
 def _fetch_reasoning(
     known: ReasoningHub, corpora: Sequence[str], is_check: bool, given: dict[str, Any]
 ) -> None:
-    if unknown := [name for name in corpora if name not in CORPORA]:
-        raise ValueError(f"{unknown[0]!r} is no known corpus: choose of {', '.join(CORPORA)}")
     if "files" in given:
         raise ValueError("--files is for synth: corpora of reasoning are fetched whole")
     names = list(dict.fromkeys(corpora)) or list(CORPORA)
@@ -124,14 +127,15 @@ def _fetch_reasoning(
             raise ValueError("--repo and --revision are for one corpus: name it, and both of them")
         mirrors = {names[0]: "@".join(filter(None, (given["repo"], given.get("revision"))))}
     hub = ReasoningHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
-    if is_check:
-        _say_reached(hub, names, mirrors)
-        return
     inbox = lake.inbox("reasoning")
+    found = {name: _corpus(inbox / name, lake.link_rule()) for name in names}
+    if is_check:
+        _say_reached(hub, list(found.values()), mirrors)
+        return
     failed = []
-    for name in names:
+    for name, corpus in found.items():
         try:
-            place = hub.reached(name, mirrors.get(name), given.get("choice"))
+            place = hub.reached(corpus, mirrors.get(name), given.get("choice"))
             say(
                 f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
                 f"{len(place.files)} files ({place.bytes:,} bytes)"
@@ -148,10 +152,21 @@ def _fetch_reasoning(
         raise SystemExit(1)
 
 
-def _say_reached(hub: ReasoningHub, names: Sequence[str], mirrors: dict[str, Any]) -> None:
+def _corpus(drop: Path, links: LinkRule) -> Corpus:
+    """The corpus to fetch: that of a drop's own file, else a built-in one."""
+    if drop.name in CORPORA or os.path.lexists(drop / CORPUS):
+        return corpus_of(drop, links)
+    raise ValueError(
+        f"{drop.name!r} is no known corpus: choose of {', '.join(CORPORA)}, or write "
+        f'{drop}/{CORPUS} with source = {{ repo = "owner/name" }}'
+    )
+
+
+def _say_reached(hub: ReasoningHub, corpora: Sequence[Corpus], mirrors: dict[str, Any]) -> None:
     """Print a line for each place; exit with 1 where a corpus has no place that can be reached."""
+    names = [corpus.name for corpus in corpora]
     missing = set(names)
-    for name, place, found in hub.check(names, mirrors):
+    for name, place, found in hub.check(corpora, mirrors):
         if isinstance(found, str):
             said = f"not reached: {shown(found)}"
         else:

@@ -17,6 +17,7 @@ from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
+from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import explained
@@ -154,9 +155,13 @@ class Graph:
             )
         if not wanted and asset in _AVAILABLE:
             available = self._available(asset)
-            return [key for key in known if key in available]
+            return [key for key in known if key in available and self._is_asked(asset, key)]
         chosen = set(wanted)
         return [key for key in known if not chosen or key in chosen]
+
+    def _is_asked(self, asset: dg.AssetKey, partition: str) -> bool:
+        made = declared().get(asset.to_user_string())
+        return made is None or made.is_asked(self._lake, partition)
 
     def look_again(self) -> None:
         """Forget which partitions there are, since an asset or a drop was added."""

@@ -25,18 +25,27 @@ from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
+from gristmill.inbox.shape import FOLDER
 from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.untrusted.files import read_file
 from resources.lake import Lake
 
 _MOST_NAMED: Final = 5
+_LIST_BYTES: Final = 1 << 24
 
 
 @click.command(cls=CheckoutCommand)
 @click.argument("selection", nargs=-1, metavar="[ASSET]...")
 @click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
+@click.option(
+    "--list",
+    "listed",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
+    help="Only the partitions in this file: one a line, or a link to its drop.",
+)
 @click.option(
     "--all", "everything", is_flag=True, help="Every asset, every partition that has a drop."
 )
@@ -55,6 +64,7 @@ def materialize(
     started_in: Path,
     selection: tuple[str, ...],
     partitions: tuple[str, ...],
+    listed: Path | None,
     everything: bool,
     rebuild: bool,
     replace_differing: bool,
@@ -72,12 +82,15 @@ def materialize(
     for is_wrong, rule in (
         (bool(selection) == everything, "give either the names of assets, or --all"),
         (partitions and everything, "--partition goes with the name of an asset, not with --all"),
+        (listed and everything, "--list goes with the name of an asset, not with --all"),
         (replace_differing and not rebuild, "--replace-differing goes with --rebuild"),
         (words and len(selection) != 1, "--set goes with the name of one asset"),
         (words and dry_run, "--dry-run says what is built without --set: give one of them"),
     ):
         if is_wrong:
             raise click.UsageError(rule)
+    if listed is not None:
+        partitions += tuple(_listed(listed, selection))
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         build = _Build(instance, lake, selection, partitions, words)
@@ -99,11 +112,7 @@ def materialize(
         colour = "red" if found.state == REFUSED else "yellow"
         say(f"[{colour}]{found.state}[/] {shown(_line(inbox_name, found))}")
     if no_drops:
-        inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
-        say(
-            f"there is no drop: copy one into {escape(inboxes)}, or run "
-            f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
-        )
+        _say_no_drop(lake, build.inboxes)
     elif without := build.without_drop():
         say(f"not built, since they have no drop: {escape('; '.join(without))}")
     failing = ("failed", "not built") if partitions else ("failed",)
@@ -111,6 +120,14 @@ def materialize(
         found.state == REFUSED for _, found in idle_drops
     ):
         sys.exit(1)
+
+
+def _say_no_drop(lake: Lake, inboxes: Sequence[Inbox]) -> None:
+    named = " or ".join(str(lake.inbox(inbox.folder)) for inbox in inboxes)
+    say(
+        f"there is no drop: copy one into {escape(named)}, or run "
+        f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
+    )
 
 
 class _Build:
@@ -275,6 +292,17 @@ class _Build:
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
             self._idle_drops[inbox.folder] = register(self._instance, self._lake, inbox)
+
+
+def _listed(file: Path, selection: Sequence[str]) -> list[str]:
+    """The partitions in a file. Raises BadInput for a line that names none."""
+    of_assets = (
+        inbox.shape
+        for inbox in INBOXES
+        if any(made.key.to_user_string() in selection for made in inbox.targets)
+    )
+    octets = read_file(file, root=file.parent, most=_LIST_BYTES)
+    return next(of_assets, FOLDER).keys_in(octets.decode("utf-8", "replace"), str(file))
 
 
 def _kept_by(lake: Lake, outcomes: Sequence[Outcome]) -> list[str]:

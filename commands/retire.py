@@ -14,8 +14,9 @@ from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
 from commands.terminal import say
-from gristmill import keys, provenance
+from gristmill.asset import declared
 from gristmill.inbox.listing import list_inbox
+from gristmill.provenance.find_artifacts import artifacts_of
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import remove, remove_published
 from resources.lake import Lake
@@ -51,7 +52,7 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
         fixed = {
             inbox.folder: vanished.taken(instance, inbox).get(key, [])
             for inbox in INBOXES
-            if inbox.dynamic is None
+            if inbox.dynamic is None or key in inbox.built_in_keys
         }
         if not any(known.values()) and not any(fixed.values()):
             raise click.UsageError(
@@ -66,12 +67,12 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
                         "name each folder to `gristmill remove`"
                     )
                 _forget(instance, inbox, key, partitions, dry_run)
+                continue
             if not known[inbox.folder]:
                 continue
-            if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
-                raise click.UsageError(f"{drop} is still there: move the drop away first")
+            _refuse_present(lake, inbox, key)
             for name in known[inbox.folder]:
-                if key in inbox.built_in.get(name, ()):
+                if key in inbox.built_in().get(name, ()):
                     say(f"{name}: keep {escape(key)}, which is there without a drop")
                     continue
                 names.append(name)
@@ -132,22 +133,14 @@ def _retire(
             instance.delete_dynamic_partition(name, key)
 
 
-def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
-    """The path of a partition's drop; None for a key that no drop can have."""
-    # The instance accepts any text as a key, also `..` and `*`.
-    if keys.refusal(key):
-        return None
-    return lake.inbox(inbox.folder) / (key + "".join(inbox.shape.endings[:1]))
-
-
 def _built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
-    """The published folders of partition `key` of any of `assets`, according to their records."""
-    if keys.refusal(key):
-        return []
-    folders = []
-    places = (f"*/*/{key}/{provenance.RECORD}", f"*/{key}/{provenance.RECORD}")
-    for path in sorted(path for place in places for path in lake.root.glob(place)):
-        record = provenance.read_record(path)
-        if record.asset in assets and record.partition == key:
-            folders.append(path.parent)
-    return folders
+    """The published folders of partition `key` of any of `assets`, by their records.
+
+    Those within another one are left out: they go with it.
+    """
+    folders: list[Path] = []
+    for asset in assets:
+        items = artifacts_of(lake.root / declared()[asset].place, asset, [key])
+        folders += (item.folder for item in items)
+    found = sorted(set(folders))
+    return [folder for folder in found if not set(folder.parents) & set(found)]

@@ -71,6 +71,8 @@ class Asset(Kind):
 
     available: takes the data root, and returns the partitions whose inputs are there. Default:
         the drops of its inbox, else the published partitions of its first input.
+    is_asked: takes the data root and a partition, and returns whether a command without names of
+        partitions builds it. Default: it does.
     ranks: takes a `Wanted`, and returns its parts by rank; default: it has no ranks.
     in_parts: whether `gristmill parts` makes shares of it (default False).
     """
@@ -103,6 +105,7 @@ class Asset(Kind):
     follows: Literal["", "all", "any"] = ""
 
     available: Callable[[DataRoot], Sequence[str]] | None = None
+    is_asked: Callable[[DataRoot, str], bool] = lambda _root, _partition: True
     ranks: Callable[[Wanted], Ranks] | None = None
     in_parts: bool = False
 

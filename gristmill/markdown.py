@@ -34,8 +34,10 @@ _LINE_STARTS: Final = (
     r"^(?:[-+](?= |$)|[-=](?=[-=]*$)|#(?=#{0,5}(?: |$))|(?P<digits>[0-9]{1,9})[.)](?= |$))"
 )
 _SPECIAL: Final = re.compile(
-    rf"[\\`*_~|!\[\]&<>$^{{}}]|{_LINK_STARTS}|{_LINE_STARTS}", re.IGNORECASE
+    rf"[\\`*~|!\[\]&<>$^{{}}]|_+|{_LINK_STARTS}|{_LINE_STARTS}", re.IGNORECASE
 )
+# Underscores in a word, as of names of files, are no emphasis; some pages show texts as they are.
+_IN_A_WORD: Final = re.compile(r"[A-Za-z0-9]_+[A-Za-z0-9]", re.ASCII)
 # What ends an address in Markdown, or means something in it or in a URL.
 _IN_ADDRESS: Final = str.maketrans(
     {
@@ -196,6 +198,9 @@ def _escaped(match: re.Match[str]) -> str:
     found = match.group()
     if match["digits"]:
         return f"{found[:-1]}\\{found[-1]}"
+    if found[0] == "_":
+        is_in_word = _IN_A_WORD.fullmatch(match.string[max(0, match.start() - 1) : match.end() + 1])
+        return found if is_in_word else "\\_" * len(found)
     if found in _ENTITIES:
         return _ENTITIES[found]
     if found[0] in "@:wW":

@@ -15,7 +15,7 @@ import dagster as dg
 
 from gristmill import keys
 from gristmill.inbox.hub import Fetched, HubError
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import Corpus
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.raw import files as raw
 
@@ -123,33 +123,36 @@ class PuzzlesHub(_Hub):
 
 
 class ReasoningHub(_Hub):
-    """The places of the corpora: a mirror from the settings, the public path, the seed's path."""
+    """The places of the corpora: a mirror from the settings, the public path, the seed's path.
+
+    Of a corpus of a drop: the repository that its file names.
+    """
 
     def check(
-        self, corpora: Sequence[str], mirrors: Mapping[str, str | None]
+        self, corpora: Sequence[Corpus], mirrors: Mapping[str, str | None]
     ) -> Iterator[tuple[str, reasoning_hub.Place, reasoning_hub.Reached | str]]:
-        """Yield for each corpus and place what it holds, or why it cannot be reached.
+        """Yield for each corpus and place its name, and what it holds or why it is not reached.
 
-        corpora: names.
+        corpora: built-in ones, and those of drops.
         mirrors: by name of corpus, as the settings have them.
 
-        Raises ValueError for a mirror that is none.
+        Raises ValueError for a mirror that is none, and a corpus that names no repository.
         """
         from gristmill.reasoning.raw import hub
 
-        for name in corpora:
-            for place in hub.places(CORPORA[name], mirrors.get(name)):
+        for corpus in corpora:
+            for place in hub.places(corpus, mirrors.get(corpus.name)):
                 try:
-                    yield name, place, self._reached(name, place)
+                    yield corpus.name, place, self._reached(corpus, place)
                 except HubError as error:
-                    yield name, place, str(error)
+                    yield corpus.name, place, str(error)
 
     def reached(
-        self, corpus: str, mirror: str | None, choice: str | None = None
+        self, corpus: Corpus, mirror: str | None, choice: str | None = None
     ) -> reasoning_hub.Reached:
         """What the chosen place of a corpus holds.
 
-        corpus: its name.
+        corpus: a built-in one, or that of a drop.
         mirror: as the settings have it; None for none.
         choice: kind of the place; None (default) for the mirror if there is one, else the public
             path.
@@ -159,11 +162,11 @@ class ReasoningHub(_Hub):
         """
         from gristmill.reasoning.raw import hub
 
-        found = {place.kind: place for place in hub.places(CORPORA[corpus], mirror)}
+        found = {place.kind: place for place in hub.places(corpus, mirror)}
         if choice is None:
             choice = next(iter(found))
         if choice not in found:
-            raise ValueError(f"{corpus} has no {choice}: choose one of {', '.join(found)}")
+            raise ValueError(f"{corpus.name} has no {choice}: choose one of {', '.join(found)}")
         return self._reached(corpus, found[choice])
 
     def fetch(
@@ -182,7 +185,7 @@ class ReasoningHub(_Hub):
 
         return hub.fetch(inbox / corpus, place, progress=progress)
 
-    def _reached(self, corpus: str, place: reasoning_hub.Place) -> reasoning_hub.Reached:
+    def _reached(self, corpus: Corpus, place: reasoning_hub.Place) -> reasoning_hub.Reached:
         from gristmill.reasoning.raw import hub
 
-        return hub.reached(CORPORA[corpus], place, self.endpoint or None, self._token)
+        return hub.reached(corpus, place, self.endpoint or None, self._token)

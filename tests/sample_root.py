@@ -53,6 +53,9 @@ class SampleRoot:
             root.command("samples", str(root.data))
         else:
             shutil.copytree(samples, root.data, symlinks=True, dirs_exist_ok=True)
+        # What is built only where somebody asks for it.
+        with (root.data / "gristmill.toml").open("a") as settings:
+            settings.write("[chess.subset]\ntrain = 50\nval = 5\ntest = 5\n")
         root.command("materialize", "--all")
         return root
 

@@ -23,6 +23,7 @@ ARGUMENTS = {
     "notes": 1,
     "counted": 1,
     "available": 1,
+    "is_asked": 2,
     "ranks": 1,
     "change": 4,
     "account": 2,

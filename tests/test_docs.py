@@ -1,47 +1,141 @@
-"""The Python blocks of the pages for users run as they stand, on artifacts of the samples."""
+"""The blocks of the pages for users run as they stand, on artifacts of the samples."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.pages import Block, blocks, typed
+from gristmill.cli import main
+from tests.pages import Block, blocks
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
+from tests.typed_page import commands
 
 DOCS = CHECKOUT / "docs"
-TYPED = ("chess", "macroxue", "puzzles")
-"""Pages whose Python is typed; the blocks of one page are one program."""
+ELSEWHERE = {
+    "adding-a-family.md": "tests/architecture/test_toy_family.py",
+    "adding-a-puzzle.md": "tests/examples/test_lights_out.py",
+    "recipes.md": "tests/architecture/test_recipes.py",
+}
+"""Pages whose code tests of their own write into files; those of first-hour/ have one, too."""
+PAGES = {
+    page.relative_to(DOCS).as_posix(): found
+    for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("formats/*.md")])
+    if (found := blocks(page))
+}
+TYPED = [name for name in PAGES if name not in ELSEWHERE]
 
 
-def _python(page: str) -> list[Block]:
-    return [block for block in blocks(DOCS / f"{page}.md") if block.language == "python"]
+def _home(root: SampleRoot) -> None:
+    """The files of a person whom the pages speak to, beside the data root."""
+    data, home = root.data, root.data.parent
+    drops = data / "drops"
+    shutil.copytree(drops / "macroxue/sample_d6", home / "games")
+    shutil.copy(drops / "chess/sample_2024-02.pgn", home / "lichess_elite_2024-03.pgn")
+    shutil.copytree(drops / "reasoning/gsm8k", home / "gsm8k")
+    for folder in ("games", "gsm8k"):
+        (home / folder / ".sample").unlink()
+    own = shutil.ignore_patterns("provenance*")
+    shutil.copytree(data / "synth_harmony", home / "my_harmony", ignore=own)
+    # Of so few rows the default holds out none, and Megatron blends no empty shard.
+    shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
+    shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
+    (home / "my_math").mkdir()
+    rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
+    (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TYPED)
-def test_the_python_of_a_page_runs_as_it_stands(page: str, sample_root: SampleRoot) -> None:
+def test_a_page_works_as_it_is_typed(page: str, sample_root: SampleRoot, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    code = "".join(block.code for block in _python(page) if not block.why)
-    program = Block(f"{page}.md", 1, "python", code, "")
+    typed = [asdict(block) for block in PAGES[page] if not block.why]
+    if not typed:
+        return
+    root = sample_root.copy(tmp_path)
+    _home(root)
+    plain = {name: value for name, value in os.environ.items() if "GRISTMILL" not in name}
+    here = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(CHECKOUT),
+        "GRISTMILL_DATA": str(root.data),
+        "DAGSTER_HOME": str(root.home),
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+    }
     done = subprocess.run(
-        ["bash", "-c", typed([program])],
-        cwd=sample_root.data.parent,
-        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        [sys.executable, "-m", "tests.typed_page"],
+        cwd=tmp_path,
+        env=plain | here,
+        input=json.dumps(typed),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def _faults(block: Block) -> Iterator[str]:
+    """What commands of Gristmill have wrong: their names, their options, the number of words.
+
+    Those that other words of a line begin are looked at, too.
+    """
+    for words in commands(block.code):
+        for at, word in enumerate(words[:-1]):
+            name = words[at + 1]
+            if word != "gristmill" or (at and words[at - 1] not in ("exec", "&&")):
+                continue
+            with click.Context(main) as context:
+                try:
+                    command = main.resolve_command(context, [name])[1]
+                    assert command is not None
+                    parser = command.make_parser(click.Context(command))
+                    _, left, _ = parser.parse_args(words[at + 2 :])
+                    if left:
+                        yield f"{block.name}: {' '.join(words)}: {left} is too much"
+                except click.UsageError as error:
+                    yield f"{block.name}: {' '.join(words)}: {error.format_message()}"
+
+
+def test_every_command_of_the_pages_is_there_with_its_options() -> None:
+    """Fragments are looked at, too: nothing runs them."""
+    every = [*PAGES.values(), *map(blocks, DOCS.glob("first-hour/*.md"))]
+    shell = [block for page in every for block in page if block.language == "sh"]
+    assert [fault for block in shell for fault in _faults(block)] == []
+
+
+def test_a_command_that_is_not_there_is_a_fault() -> None:
+    wrong = """gristmill lss
+gristmill ls --assets x   # a comment
+exec gristmill ls one two
+gristmill push one two \\
+    three --parallel
+gristmill push one two three
+"""
+    faults = [fault.partition(": ")[2] for fault in _faults(Block("p.md", 1, "sh", wrong, ""))]
+    assert [fault.partition(":")[0] for fault in faults] == [
+        *("gristmill lss", "gristmill ls --assets x", "exec gristmill ls one two"),
+        "gristmill push one two three --parallel",
+    ]
+    assert faults[2].endswith(": ['two'] is too much")
 
 
 def test_a_fragment_of_a_page_says_why_it_does_not_run() -> None:
-    for page in TYPED:
-        every = _python(page)
-        fragments = [block for block in every if block.why]
-        assert len(fragments) * 2 <= len(every), page
-        assert all(len(block.why.split()) > 2 for block in fragments), page
+    fragments = [block for name in TYPED for block in PAGES[name] if block.why]
+    assert all(len(block.why.split()) > 2 for block in fragments)
+    assert len(fragments) * 2 <= sum(len(PAGES[name]) for name in TYPED)
+
+
+def test_every_page_that_is_typed_elsewhere_has_its_test() -> None:
+    for page, test in ELSEWHERE.items():
+        assert page in PAGES
+        assert "PAGE" in (CHECKOUT / test).read_text(), test

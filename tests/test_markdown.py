@@ -43,6 +43,7 @@ HOSTILE = {
     "link of a bare host": ("WWW.b.c", "WWW&#8203;.b.c"),
     "link of a mail address": ("a@b.c", "a@&#8203;b.c"),
     "emphasis": ("*a* _b_ ~~c~~", r"\*a\* \_b\_ \~\~c\~\~"),
+    "underscores in words": ("a_b__c d_ _e __f__ é_é", r"a_b__c d\_ \_e \_\_f\_\_ é\_é"),
     "bidirectional controls": ("a\u202eb\u2066c\u200fd\u061c", "a\ufffdb\ufffdc\ufffdd\ufffd"),
     "zero-width characters": ("a\u200bb\ufeff", "a\ufffdb\ufffd"),
     "lone surrogate": ("a\udc80", "a\ufffd"),

@@ -52,6 +52,9 @@ def home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
     shutil.copytree(REAL_DATA / "macroxue/d6_v1", home / "games")
     shutil.copytree(REAL_DATA / "reasoning/gsm8k", home / "gsm8k")
+    rows = [{"problem": f"What is {n} squared?", "solution": f"{n} times {n}."} for n in range(9)]
+    (home / "my_math").mkdir()
+    (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     write_drop(home / "synth", files=4, seed=2, done=False)
     games = REAL_DATA / "chess/pgn/lichess_elite_2013-09_first10.pgn"
     shutil.copy(games, home / "lichess_elite_2024-03.pgn")

@@ -33,22 +33,22 @@ def vanished(
     inbox: the inbox.
     present: keys of the drops that are there.
     """
+    known = {}
     if inbox.dynamic is not None:
-        known = set(instance.get_dynamic_partitions(inbox.dynamic))
-        known -= {key for built_in in inbox.built_in.values() for key in built_in}
-        said = "its partition is known and the drop is gone"
-    else:
-        known = set(taken(instance, inbox, present))
-        said = "it was taken and is gone"
+        keys_of_drops = set(instance.get_dynamic_partitions(inbox.dynamic)) - inbox.built_in_keys
+        known = dict.fromkeys(keys_of_drops, "its partition is known and the drop is gone")
+    if inbox.dynamic is None or (inbox.built_in_keys and inbox.starts is None):
+        found = taken(instance, inbox, {*present, *known})
+        known |= dict.fromkeys(found, "it was taken and is gone")
     return [
         Standing(
             key,
             GONE,
             0,
-            f"{said}: bring it back, or forget it with "
+            f"{known[key]}: bring it back, or forget it with "
             f"`{command('retire', key if keys.refusal(key) is None else 'KEY')}`",
         )
-        for key in sorted(known - set(present))
+        for key in sorted(known.keys() - set(present))
     ]
 
 

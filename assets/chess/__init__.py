@@ -3,10 +3,11 @@
 import dagster as dg
 
 from assets import configs
-from assets.chess.partitions import chess_months
 from assets.chess.schedules import chess_elite_months, chess_month
 from assets.family import family_of
 from gristmill.chess.config import MonthConfig
+from gristmill.chess.raw.archive_config import COLLECTIONS
+from gristmill.chess.raw.months import ended_months
 from gristmill.lazy_exports import call
 from resources import EliteArchive
 
@@ -15,8 +16,9 @@ ChessMonth = configs.launchpad(MonthConfig, dg.ConfigurableResource)
 
 FAMILY = family_of(
     "chess",
-    {"chess_months": chess_months},
-    inboxes=lambda _: {"chess": {"job": chess_month}},
+    inboxes=lambda _: {
+        "chess": {"job": chess_month, "built_in": lambda: {COLLECTIONS: ended_months()}}
+    },
     jobs=[chess_month],
     schedules=[chess_elite_months],
     resources={"elite_archive": EliteArchive(), "chess_month": ChessMonth()},

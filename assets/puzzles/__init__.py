@@ -19,7 +19,10 @@ FAMILY = family_of(
     "puzzles",
     inboxes=lambda built: {
         "puzzles": {"starts": partial(starts_of_drop, built)},
-        RECIPES_INBOX: {"starts": partial(starts_of_recipe, built), "built_in": BUILT_IN_KEYS},
+        RECIPES_INBOX: {
+            "starts": partial(starts_of_recipe, built),
+            "built_in": lambda: BUILT_IN_KEYS,
+        },
     },
     hubs={"puzzles": PuzzlesHub()},
     available=wanted,

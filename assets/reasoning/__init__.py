@@ -21,7 +21,7 @@ FAMILY = family_of(
     "reasoning",
     {"reasoning_days": reasoning_days},
     inboxes=lambda _: {
-        "reasoning": {"keys_of": keys_of, "built_in": {"reasoning_splits": PARTITIONS}}
+        "reasoning": {"keys_of": keys_of, "built_in": lambda: {"reasoning_splits": PARTITIONS}}
     },
     checks=reasoning_checks,
     jobs=JOBS,

@@ -1,4 +1,4 @@
-"""Chess: what the artifacts of a month are built from, how, and where they go."""
+"""Chess: what the artifacts of a month or a collection are built from, how, and where they go."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.asset import Wanted
-from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, validate
-from gristmill.chess.config import SHARED, MonthConfig
+from gristmill.chess.builders import game_dataset, splice_cache, splice_dataset, subset, validate
+from gristmill.chess.config import SHARED, SPLITS, MonthConfig, SubsetConfig
 from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
-from gristmill.chess.raw.archive_config import ArchiveConfig, Limits, archive_config
+from gristmill.chess.raw.archive_config import (
+    ArchiveConfig,
+    CollectionConfig,
+    Limits,
+    archive_config,
+)
+from gristmill.chess.raw.collections import folder_of, take_collection
 from gristmill.chess.raw.drops import drop_of
-from gristmill.chess.raw.months import check_month
+from gristmill.chess.raw.months import check_month, is_month
 from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
@@ -26,12 +32,16 @@ _GAMES: Final = "chess/game_dataset"
 
 
 def elite_build(wanted: Wanted) -> Build:
-    """Returns the build of a month's PGN: from its drop, else from the archive.
+    """Returns the build of a month's PGN, or of those of a collection, which has a drop.
+
+    A month is taken from its drop, else from the archive.
 
     Raises BadInput if two drops have the month, NothingToBuild if its drop is not complete,
     GristmillError if the drop is refused. The builder raises GristmillError if the PGN
     came from a drop that is gone, and NothingToBuild if the archive has not published the month.
     """
+    if not is_month(wanted.partition):
+        return _collection_build(wanted)
     root, month = wanted.root, check_month(wanted.partition)
     artifact = _elite(root, month)
     drop = drop_of(root, month)
@@ -67,26 +77,44 @@ def elite_build(wanted: Wanted) -> Build:
     return wanted.build(artifact, config, inputs, make, account=account)
 
 
-def valid_build(wanted: Wanted) -> Build:
-    """Returns the build of a month's valid games.
+def _collection_build(wanted: Wanted) -> Build:
+    root, key = wanted.root, wanted.partition
+    drop, account = root.ready_drop("chess", key)
+    settings = root.settings("chess/collection", drop)
+    config = CollectionConfig(**settings)
+    artifact, links = _elite(root, key), root.link_rule()
+    files = [drop / name for name in account.taken[""]]
+    inputs = root.raw_inputs(artifact, files, "chess/raw_drop", key)
 
-    Raises GristmillError if the month's PGN is not published.
+    def make(attempt: Attempt) -> Summary:
+        return take_collection(drop, attempt.out, config, links=links, progress=attempt.progress)
+
+    return wanted.build(artifact, config, inputs, make, account=account)
+
+
+def valid_build(wanted: Wanted) -> Build:
+    """Returns the build of the valid games of a month or a collection.
+
+    Raises GristmillError if its PGN is not published, and BadInput if `source_name` is given where
+    there are several.
     """
-    root, month = wanted.root, check_month(wanted.partition)
-    source = root.published(_elite(root, month), "chess/elite_pgn", month)
-    pgn = root.root / str(source.path) / pgn_name(month)
+    root, key = wanted.root, _checked(wanted.partition)
+    source = root.published(_elite(root, key), "chess/elite_pgn", key)
+    folder = root.root / str(source.path)
+    pgns = [folder / pgn_name(key)] if is_month(key) else sorted(folder.glob("*.pgn"))
     config = wanted.config(MonthConfig).validate()
     # The name and not the path: ids of compat="reference" contain it.
-    config = replace(config, source_names=config.source_names or (pgn.name,))
+    names = config.source_names or tuple(pgn.name for pgn in pgns)
+    config = replace(config, source_names=names)
 
     def make(attempt: Attempt) -> Summary:
         return validate.validate(
-            [pgn], attempt.out, config, parts=attempt.parts, progress=attempt.progress
+            pgns, attempt.out, config, parts=attempt.parts, progress=attempt.progress
         )
 
     # Rows contain the moves twice, and the parts take the same once more.
-    space = 6 * pgn.stat().st_size if pgn.is_file() else 0
-    return wanted.build(_valid(root, month), config, [source], make, space=space)
+    space = 6 * sum(pgn.stat().st_size for pgn in pgns if pgn.is_file())
+    return wanted.build(_valid(root, key), config, [source], make, space=space)
 
 
 def dataset_build(wanted: Wanted) -> Build:
@@ -102,13 +130,13 @@ def dataset_build(wanted: Wanted) -> Build:
 
 
 def cache_build(wanted: Wanted) -> Build:
-    """Returns the build of the splice cache, which is a folder in the month's game dataset.
+    """Returns the build of the splice cache, which is a folder in the game dataset.
 
     Raises NotBuilt if the game dataset is not published, NotRebuilt if it was built with other
     values of the fields in `SHARED` than are chosen.
     """
-    root, month = wanted.root, check_month(wanted.partition)
-    source = root.published(_dataset(root, month), _GAMES, month)
+    root, key = wanted.root, _checked(wanted.partition)
+    source = root.published(_dataset(root, key), _GAMES, key)
     folder = root.root / str(source.path)
     built = provenance.read_record(folder / provenance.RECORD).config
     for name, value in wanted.chosen.items():
@@ -136,19 +164,60 @@ def splice_build(wanted: Wanted) -> Build:
     Raises NothingToBuild if the config has `legacy = false`, GristmillError if the month's valid
     games are not published.
     """
-    month, of_month = check_month(wanted.partition), wanted.config(MonthConfig)
+    key, of_month = _checked(wanted.partition), wanted.config(MonthConfig)
     if not of_month.legacy:
         raise NothingToBuild("legacy splices are switched off (legacy = false)")
     source, folder = _valid_games(wanted)
     config = of_month.splice()
     make = _made(splice_dataset.build_splice_dataset, folder, config)
-    artifact = wanted.root.artifact("chess", "dataset", f"elite_{month}_cap{of_month.legacy_cap}")
+    name = f"{folder_of(key)}_cap{of_month.legacy_cap}"
+    artifact = wanted.root.artifact("chess", "dataset", name)
     return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
 
 
-def month_settings(root: DataRoot, _month: str) -> Settings:
-    """Returns `[chess.month]` of gristmill.toml, with `games` in the place of `allow_draws`."""
-    given = root.settings("chess/month")
+def subset_build(wanted: Wanted) -> Build:
+    """Returns the build of a subset of a game dataset or of legacy rows.
+
+    Raises NothingToBuild if no row is asked for, NotBuilt if the dataset is not published.
+    """
+    root, key, config = wanted.root, _checked(wanted.partition), wanted.config(SubsetConfig)
+    if not config.train + config.val + config.test:
+        raise NothingToBuild("no subset is asked for: set train, val and test of [chess.subset]")
+    folder, asset = _dataset(root, key), _GAMES
+    if config.of == "rows":
+        cap, asset = wanted_cap(root, key), "chess/splice_dataset"
+        folder = root.artifact("chess", "dataset", f"{folder_of(key)}_cap{cap}")
+    source = root.published(folder, asset, key)
+    ending = "game" if config.of == "games" else "rows"
+    artifact = root.artifact("chess", "subset", f"{folder_of(key)}_subset_{ending}")
+
+    def make(attempt: Attempt) -> Summary:
+        return subset.build_subset(
+            root.root / folder, attempt.out, config, progress=attempt.progress
+        )
+
+    return wanted.build(artifact, config, [source], make, space=_bytes_of(root.root / folder))
+
+
+def wanted_cap(root: DataRoot, key: str) -> int:
+    """Returns the cap that files choose for the legacy rows of a month or a collection."""
+    return int(month_settings(root, key).get("legacy_cap", MonthConfig().legacy_cap))
+
+
+def subset_settings(root: DataRoot, key: str) -> Settings:
+    """Returns `[chess.subset]` of a collection or the data root."""
+    return root.settings("chess/subset", None if is_month(key) else root.inbox("chess") / key)
+
+
+def has_subset(root: DataRoot, key: str) -> bool:
+    """Whether files ask for a subset of a month or a collection."""
+    given = subset_settings(root, key)
+    return any(given.get(split) for split in SPLITS)
+
+
+def month_settings(root: DataRoot, key: str) -> Settings:
+    """Returns `[chess.month]` of a collection or the data root, with `games` for `allow_draws`."""
+    given = root.settings("chess/month", None if is_month(key) else root.inbox("chess") / key)
     if given.get("allow_draws") is None or "games" in given:
         return given
     values = {name: value for name, value in given.items() if name != "allow_draws"}
@@ -157,22 +226,27 @@ def month_settings(root: DataRoot, _month: str) -> Settings:
     )
 
 
-def _elite(root: DataRoot, month: str) -> str:
-    return root.artifact("chess", "raw", "elite", month)
+def _checked(key: str) -> str:
+    """The key of a month or a collection. Raises BadInput for a month that cannot be."""
+    return check_month(key) if is_month(key) else key
 
 
-def _valid(root: DataRoot, month: str) -> str:
-    return root.artifact("chess", "validated", f"elite_{month}")
+def _elite(root: DataRoot, key: str) -> str:
+    return root.artifact("chess", "raw", "elite" if is_month(key) else "collections", key)
 
 
-def _dataset(root: DataRoot, month: str) -> str:
-    return root.artifact("chess", "dataset", f"elite_{month}_game")
+def _valid(root: DataRoot, key: str) -> str:
+    return root.artifact("chess", "validated", folder_of(key))
+
+
+def _dataset(root: DataRoot, key: str) -> str:
+    return root.artifact("chess", "dataset", f"{folder_of(key)}_game")
 
 
 def _valid_games(wanted: Wanted) -> tuple[Input, Path]:
-    """The valid games of the month as an input, and their folder."""
-    root, month = wanted.root, check_month(wanted.partition)
-    source = root.published(_valid(root, month), "chess/valid_games", month)
+    """The valid games as an input, and their folder."""
+    root, key = wanted.root, _checked(wanted.partition)
+    source = root.published(_valid(root, key), "chess/valid_games", key)
     return source, root.root / str(source.path)
 
 

@@ -12,6 +12,7 @@ ELITE = Code(
     entries=(
         "gristmill.chess.raw.archive.fetch_month",
         "gristmill.chess.raw.archive.take_drop",
+        "gristmill.chess.raw.collections.take_collection",
     ),
     compatible_with=(
         "e659ede3733fa70e1b69565d02010d216b6eebc4e7521c107fb9fac0afb27816",
@@ -56,6 +57,7 @@ CACHE = Code(
     ),
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
+SUBSET = Code(entries=("gristmill.chess.builders.subset.build_subset",), libraries=("chess",))
 SPLICES = Code(
     entries=("gristmill.chess.builders.splice_dataset.build_splice_dataset",),
     libraries=("chess",),

@@ -72,6 +72,16 @@ DropAbandoned = Annotated[
 DropBots = Annotated[
     bool, ADDED_LATER, Help("Reject games in which a player has the title BOT, as bot_player.")
 ]
+Titles = Annotated[
+    tuple[str, ...],
+    ADDED_LATER,
+    Help("Titles that both players must have one of, as GM; other games are other_title."),
+]
+Events = Annotated[
+    tuple[str, ...],
+    ADDED_LATER,
+    Help("Texts one of which is in the tag Event, in any case; other games are other_event."),
+]
 _OfGames = Annotated[Share, Unit("fraction of the games")]
 TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
 ValRatio = Annotated[_OfGames, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
@@ -103,6 +113,9 @@ AllowDraws = Annotated[
 ]
 KeepHeaders = Annotated[bool, Help("Write the tags of a game into its row.")]
 AllowBots = Annotated[bool, Help("Accept games of a live bot.")]
+SubsetRows = Annotated[
+    Count, Unit("rows"), Help("Rows of the split at most; all where it has fewer.")
+]
 WriteVocabulary = Annotated[bool, Help("Write the vocabulary of the train games into the cache.")]
 DropDuplicates = Annotated[
     bool,
@@ -133,19 +146,30 @@ def _check_ratios(train_ratio: float, val_ratio: float) -> None:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
 
 
-def _settle_games(config: GameConfig | SpliceConfig) -> None:
-    """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
-    stated = None if isinstance(config.games, _Unstated) else str(config.games)
-    older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
-    if stated not in (None, older):
-        draws = str(config.allow_draws).lower()
-        raise ValueError(
-            f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
-            "disagree: leave allow_draws out"
-        )
-    # The configs are frozen.
-    object.__setattr__(config, "games", older)
-    object.__setattr__(config, "allow_draws", _ALLOW_DRAWS[older])
+class _WithGames(Checked):
+    """A config with `games`, whose records also have its older name."""
+
+    games: str
+    allow_draws: bool | None
+
+    def _settle_games(self) -> None:
+        """Let `games` say what `allow_draws` does. Raises ValueError where they disagree."""
+        stated = None if isinstance(self.games, _Unstated) else str(self.games)
+        older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[self.allow_draws]
+        if stated not in (None, older):
+            draws = str(self.allow_draws).lower()
+            raise ValueError(
+                f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
+                "disagree: leave allow_draws out"
+            )
+        # The configs are frozen. What nobody stated may be replaced.
+        is_default = stated is None and self.allow_draws is None
+        object.__setattr__(self, "games", self.games if is_default else older)
+        object.__setattr__(self, "allow_draws", None)
+
+    def recorded(self) -> dict[str, Any]:
+        values = super().recorded()
+        return {**values, "allow_draws": _ALLOW_DRAWS[values["games"]]}
 
 
 @dataclass(frozen=True)
@@ -160,6 +184,8 @@ class ValidateConfig(Checked):
     time_controls: TimeControls = ()
     drop_abandoned: DropAbandoned = False
     drop_bots: DropBots = False
+    titles: Titles = ()
+    events: Events = ()
     source_names: Annotated[
         tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
     ] = ()
@@ -170,7 +196,7 @@ class ValidateConfig(Checked):
 
 
 @dataclass(frozen=True)
-class GameConfig(Checked):
+class GameConfig(_WithGames):
     """How valid games become a game dataset (docs/formats/chess.md#game-dataset).
 
     The splits: docs/formats/chess.md#split-by-moves, docs/formats/chess.md#split-by-opening and
@@ -198,12 +224,12 @@ class GameConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle_games(self)
+        self._settle_games()
         _check_ratios(self.train_ratio, self.val_ratio)
 
 
 @dataclass(frozen=True)
-class SpliceConfig(Checked):
+class SpliceConfig(_WithGames):
     """How valid games become legacy rows (docs/formats/chess.md#legacy-rows).
 
     Raises ValueError also as GameConfig does, and where k is less than min_target.
@@ -229,10 +255,44 @@ class SpliceConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle_games(self)
+        self._settle_games()
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
+
+
+@dataclass(frozen=True)
+class SubsetConfig(Checked):
+    """How a subset is taken of a dataset (docs/formats/chess.md#subset).
+
+    No subset is built while train, val and test are 0.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    of: Annotated[
+        Literal["games", "rows"],
+        Help("'games' takes rows of the game dataset, 'rows' those of the legacy form."),
+    ] = "games"
+    train: SubsetRows = 0
+    val: SubsetRows = 0
+    test: SubsetRows = 0
+    by: Annotated[
+        tuple[Literal["phase", "result", "elo", "ply"], ...],
+        Help(
+            "What makes a stratum: phase (of a game its last), result, mean Elo of the players "
+            "(of games with keep_headers), ply (of a game its length)."
+        ),
+    ] = ("phase", "result")
+    shares: Annotated[
+        Literal["kept", "equal"],
+        Help("'kept' takes each stratum in its proportion, 'equal' as many rows of each."),
+    ] = "kept"
+    elo_step: Annotated[Positive, Unit("points of rating"), Help("Width of a stratum of Elo.")] = (
+        200
+    )
+    ply_step: Annotated[Plies, Help("Width of a stratum of plies.")] = 20
+    seed: Annotated[kinds.Seed, Help("Seed of the draw, 0 to 2**63 - 1.")] = 7
 
 
 @dataclass(frozen=True)
@@ -260,7 +320,7 @@ class CacheConfig(Checked):
 
 
 @dataclass(frozen=True)
-class MonthConfig(Checked):
+class MonthConfig(_WithGames):
     """All choices for one month, from which the configs of its builders are made.
 
     Fields that a builder's config has too mean the same there.
@@ -281,6 +341,8 @@ class MonthConfig(Checked):
     time_controls: TimeControls = ()
     drop_abandoned: DropAbandoned = False
     drop_bots: DropBots = False
+    titles: Titles = ()
+    events: Events = ()
     source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
         ""
     )
@@ -298,9 +360,8 @@ class MonthConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        game = self.game()
-        for name in ("games", "allow_draws"):
-            object.__setattr__(self, name, getattr(game, name))
+        self._settle_games()
+        self.game()
         self.validate()
         self.cache()
         self.splice()

@@ -1,6 +1,7 @@
 """Chess: its assets, the drops that they are built from, and what it says of their artifacts.
 
-A month is a drop or a download. The legacy splices are built only if the config asks for them.
+A month is a drop or a download, a collection of PGNs a drop. Legacy splices and subsets are built
+only if the config asks for them.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from gristmill.chess.config import (
     GameConfig,
     MonthConfig,
     SpliceConfig,
+    SubsetConfig,
     ValidateConfig,
 )
-from gristmill.chess.raw.archive_config import ArchiveConfig
-from gristmill.chess.raw.months import ENDINGS, month_in
+from gristmill.chess.raw.archive_config import COLLECTIONS, ArchiveConfig, CollectionConfig
+from gristmill.chess.raw.endings import MONTH_ENDINGS
+from gristmill.chess.raw.months import month_in
 from gristmill.families import Catalog, Law, Option, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
 
-_MONTHS, _GROUP = "chess_months", "chess/monthly"
-_MONTH = Table("chess/month", MonthConfig)
+_GROUP = "chess/monthly"
+_SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
+_MONTH = Table("chess/month", MonthConfig, ["chess"])
 _SHOW = call("gristmill.chess.show.terminal:show")
 _TRACE = call("gristmill.chess.read.origins:game_origins")
 _SETTINGS = call("gristmill.chess.builds:month_settings")
@@ -41,13 +45,13 @@ _ELITE = Asset(
     laws=[Law("archive", call("gristmill.chess.laws.archive:archive_laws"))],
     trace=call("gristmill.chess.read.origins:pgn_origins"),
     code=code.ELITE,
-    text="A month's PGN and `source.json`: from the drop if there is one, else downloaded from the "
-    "elite database (resumed, checked). A month that the database has not published yet is "
-    "reported as an observation, and the run does not fail.",
+    text="A month's PGN, or those of a collection, and `source.json`: from the drop if there is "
+    "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
+    "database has not published yet is reported as an observation, and the run does not fail.",
     group=_GROUP,
     labels=["pgn"],
     place="chess/raw/elite",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/raw_drop"],
     version=ArchiveConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:elite_build"),
@@ -86,7 +90,7 @@ _VALID = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/validated",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/elite_pgn"],
     version=ValidateConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:valid_build"),
@@ -111,7 +115,7 @@ _GAMES = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=GameConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:dataset_build"),
@@ -137,7 +141,7 @@ _CACHE = Asset(
     group=_GROUP,
     labels=["numpy"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/game_dataset"],
     version=CacheConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:cache_build"),
@@ -164,7 +168,7 @@ _SPLICES = Asset(
     group=_GROUP,
     labels=["json"],
     place="chess/dataset",
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=SpliceConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:splice_build"),
@@ -177,25 +181,55 @@ _SPLICES = Asset(
     in_parts=True,
 )
 
+_SUBSET = Asset(
+    "chess/subset",
+    laws=[
+        Law("subset", call("gristmill.chess.laws.subset:subset_laws")),
+        Law("copied", call("gristmill.chess.laws.subset:copied_laws"), needs_inputs=True),
+    ],
+    show=_SHOW,
+    trace=call("gristmill.chess.read.origins:subset_origins"),
+    rows=_SAMPLE_COUNTS,
+    code=code.SUBSET,
+    table=Table("chess/subset", SubsetConfig, ["chess"]),
+    text="A part of the games, or of the legacy rows, that keeps the shares of its strata (phase, "
+    "result, Elo, ply) or has as many rows of each, and `vocabulary.csv` with its moves. Built "
+    "only if `[chess.subset]` says how many rows.",
+    group=_GROUP,
+    labels=["json"],
+    place="chess/subset",
+    partitions=COLLECTIONS,
+    inputs=["chess/game_dataset", "chess/splice_dataset"],
+    version=SubsetConfig.CODE_VERSION,
+    build=call("gristmill.chess.builds:subset_build"),
+    given=call("gristmill.chess.builds:subset_settings"),
+    is_asked=call("gristmill.chess.builds:has_subset"),
+    preview=call("gristmill.chess.show.metrics:subset_figures"),
+    batch=48,
+)
+
 _DROP = Source(
     asset="chess/raw_drop",
     inbox="chess",
     drop=DropKind(
-        call("gristmill.chess.raw.drops:account"), Shape(ENDINGS, key_in=month_in, any_case=True)
+        call("gristmill.chess.raw.drops:account"),
+        _SHAPE,
     ),
     text="A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
-    "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "
-    "the month. A month without a drop is downloaded when someone materializes it.",
+    "month in its name, as `lichess_elite_2024-01.zip`; or any PGNs as a folder, a collection. "
+    "Copy it there, and the sensor builds it. A month without a drop is downloaded when someone "
+    "materializes it.",
     group=_GROUP,
     labels=["pgn"],
-    partitions=_MONTHS,
+    partitions=COLLECTIONS,
     targets=[each.asset for each in (_ELITE, _VALID, _GAMES, _CACHE, _SPLICES)],
 )
 
 CATALOG = Catalog(
-    kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES],
+    kinds=[_ELITE, _VALID, _GAMES, _CACHE, _SPLICES, _SUBSET],
     sources=[_DROP],
     asset_of=call("gristmill.chess.format.kind_of:asset_of"),
+    settings=[Table("chess/collection", CollectionConfig, ["chess"])],
     columns=call("gristmill.chess.show.columns:columns"),
     facts=call("gristmill.chess.show.facts:facts"),
     tables=call("gristmill.chess.show.tables:tables"),
@@ -210,5 +244,5 @@ CATALOG = Catalog(
         "chess/sample_2024-01.zip": call("gristmill.chess.samples:write_sample", "2024-01", 600),
         "chess/sample_2024-02.pgn": call("gristmill.chess.samples:write_sample", "2024-02", 700),
     },
-    place_of=lambda drop: month_in(drop.name) or str(drop),
+    place_of=lambda drop: _SHAPE.key_of(drop.name),
 )

@@ -127,8 +127,8 @@ def _tags(
 def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     """Make the games of a month, the same for the same arguments. Every tenth is unusual."""
     from gristmill.chess.kernels import ending
+    from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.generate import play
-    from gristmill.chess.kernels.scan import new_board
     from gristmill.chess.read.phases import pack_move
 
     dice = random.Random(f"{month}:{seed}")

@@ -43,6 +43,7 @@ LEFT_OUT: Final = {
     "gristmill.settings": "checks settings, whose values are in the fingerprint",
     "gristmill.untrusted.child": "runs a function in a process with limits",
     "gristmill.untrusted.child_main": "runs a function in a process with limits",
+    "gristmill.untrusted.toml": "reads settings and recipes, whose values are in the fingerprint",
 }
 """Modules and packages that decide no byte of an artifact, and why."""
 

@@ -42,12 +42,15 @@ class Account:
 
     @property
     def lines(self) -> list[str]:
-        """One line a split, or one for a drop without splits: files taken, files left out."""
+        """One line a split, or one for a drop without splits: files taken, files left out.
+
+        Then a line for each note.
+        """
         left = _left_out(self.left_out)
         if set(self.taken) <= {""}:
-            return [_joined(_counted(self.taken.get("", ())), left)]
+            return [_joined(_counted(self.taken.get("", ())), left), *self.notes]
         lines = [f"{split}: {_counted(names)}" for split, names in self.taken.items()]
-        return [*lines, *([left] if left else [])]
+        return [*lines, *([left] if left else []), *self.notes]
 
     def of(self, split: str) -> Account:
         """The account of one split: its files, and what is left out of the drop."""

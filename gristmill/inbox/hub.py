@@ -217,12 +217,14 @@ def fetch_drop(
         with HubErrors(str(kept)):
             is_kept = kept.is_file() and file.has_bytes_of(kept)
         wanted.append((file, kept if is_kept else folder / name))
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
     fetched = download(source, wanted, progress=progress)
     origin = {"repository": source.repo_id, "revision": source.revision, "files": described}
     (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     drop.mkdir(exist_ok=True)
     for name in (*sorted(files), ORIGIN):
         if (folder / name).exists():
+            (drop / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).replace(drop / name)
     shutil.rmtree(folder)
     return replace(fetched, files=[drop / name for name in files])

@@ -16,6 +16,8 @@ from gristmill.families import inboxes
 from gristmill.look.columns import LIST, OBJECTS, Columns
 from gristmill.look.reading import Reading
 from gristmill.printable import command
+from gristmill.puzzles.raw.drops import INBOX as PUZZLES
+from gristmill.puzzles.raw.drops import proposal
 from gristmill.synth.raw.files import TEXTS
 from gristmill.untrusted.files import LinkRule
 
@@ -24,11 +26,16 @@ _MOST: Final = 3
 
 @dataclass(frozen=True)
 class Taker:
-    """An inbox whose family reads the files as they are. path: the drop; lines: its account."""
+    """An inbox whose family reads the files as they are.
+
+    path: the drop. lines: its account. recipe: the file to write so that something is built of it;
+    empty where none is needed.
+    """
 
     inbox: str
     path: Path
     lines: Sequence[str]
+    recipe: str = ""
 
     @property
     def command(self) -> str:
@@ -45,23 +52,27 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
     taken: list[Taker] = []
     refused: dict[str, str] = {}
     for inbox, drop in inboxes().items():
-        if not drop.shape.endings:
-            paths = [found.path] if found.path.is_dir() else []
+        if found.path.is_dir() and (drop.shape.folders or not drop.shape.endings):
+            paths = [found.path]
+        elif not drop.shape.endings:
+            paths = []
         else:
             fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
             paths = [found.root / name for name in fitting[:_MOST]]
         for path in paths:
             try:
                 account = drop.account(path, links)
+                recipe = proposal(path, links) if inbox == PUZZLES and account.taken else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
                 continue
             if account.taken:
-                taken.append(Taker(inbox, path, account.lines))
+                lines = [*account.lines, *account.notes]
+                taken.append(Taker(inbox, path, lines, recipe))
     return taken, refused
 
 
-def fits(taker: Taker, columns: Columns) -> bool:
+def fits(taker: Taker, columns: Columns, found: Reading) -> bool:
     """Whether the rows are what an inbox takes, whose account looks at names of files alone.
 
     columns: of the rows; none where they were not read.
@@ -69,7 +80,8 @@ def fits(taker: Taker, columns: Columns) -> bool:
     names = {*columns.by_name}
     if not names or taker.inbox not in ("synth", "puzzles"):
         return True
-    is_task = {"train", "test"} <= names
+    is_task = {"train", "test"} <= names or _is_grid_row(columns)
+    is_task |= any(_is_collected(file.name) for file in found.files)
     cells = [column for column in columns.by_name.values() if column.is_grid]
     return {*TEXTS} <= names if taker.inbox == "synth" else is_task or len(cells) >= 2
 
@@ -81,8 +93,12 @@ def hints(found: Reading, columns: Columns) -> Iterator[str]:
             yield hint
 
 
+def _is_collected(name: str) -> bool:
+    return re.search(r"[-_](challenges|solutions)\.json$", name) is not None
+
+
 def _is_kaggle(found: Reading, columns: Columns) -> bool:
-    return any(re.search(r"_(challenges|solutions)\.json$", file.name) for file in found.files)
+    return any(_is_collected(file.name) for file in found.files)
 
 
 def _is_sudoku(found: Reading, columns: Columns) -> bool:
@@ -91,6 +107,10 @@ def _is_sudoku(found: Reading, columns: Columns) -> bool:
 
 
 def _is_grid(found: Reading, columns: Columns) -> bool:
+    return _is_grid_row(columns)
+
+
+def _is_grid_row(columns: Columns) -> bool:
     by_name = columns.by_name
     return {"input", "output"} <= {*by_name} and all(
         by_name[name].kind in (LIST, OBJECTS) for name in ("input", "output")
@@ -104,6 +124,26 @@ def _is_game(found: Reading, columns: Columns) -> bool:
     )
 
 
+def _is_packed(found: Reading, columns: Columns) -> bool:
+    return any(
+        re.search(r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)$", name.lower()) for name in found.others
+    )
+
+
+def _is_arrow(found: Reading, columns: Columns) -> bool:
+    return any(name.lower().endswith((".arrow", ".feather")) for name in found.others)
+
+
+def _is_sheet(found: Reading, columns: Columns) -> bool:
+    return any(
+        re.search(r"\.(?:xlsx?|ods|pkl|pickle|npy|npz|pt)$", n.lower()) for n in found.others
+    )
+
+
+def _is_prose(found: Reading, columns: Columns) -> bool:
+    return not found.files and any(re.search(r"\.(?:txt|md|rst|tex)$", n) for n in found.others)
+
+
 def _is_log(found: Reading, columns: Columns) -> bool:
     return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
 
@@ -112,19 +152,35 @@ Fits = Callable[[Reading, Columns], bool]
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (
         _is_kaggle,
-        "tasks of ARC in one file: `puzzles` reads one file a task, with its solution, as "
-        "training/<task>.json and evaluation/<task>.json",
+        "tasks of ARC in one file: `puzzles` reads NAME_SUBSET_challenges.json with its "
+        "NAME_SUBSET_solutions.json in the folder itself",
     ),
     (
         _is_sudoku,
-        "Sudokus of 81 cells: `puzzles` reads train.csv and test.csv with the columns source, "
-        "question, answer and rating",
+        "Sudokus of 81 cells: `puzzles` reads CSV files with one column of questions (question, "
+        "quizzes, puzzle) and one of answers (answer, solution, solutions)",
     ),
-    (_is_grid, "grids as lists: `puzzles` reads tasks of ARC, Sudokus and mazes"),
+    (
+        _is_grid,
+        "grids as lists: `puzzles` reads *.jsonl, whose rows have input, output, group, puzzle and "
+        "set alone",
+    ),
     (
         _is_game,
         "games of chess: `chess` reads one file a month, with the month in its name, as "
-        "games_2024-01.pgn: `gristmill drop FILE --family chess`",
+        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
+        "their own: `gristmill drop FOLDER --family chess`",
+    ),
+    (_is_packed, "archives: unpack them, and look again"),
+    (
+        _is_arrow,
+        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet, with "
+        '`datasets.load_from_disk("folder").to_parquet("train.parquet")`',
+    ),
+    (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
+    (
+        _is_prose,
+        'plain text: write a JSON object a line, as {"text": "..."}, with texts = "{text}"',
     ),
     (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
 )

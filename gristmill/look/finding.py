@@ -12,15 +12,24 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.look.columns import Columns, joined
+from gristmill.look.columns import Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints
 from gristmill.look.licences import licence_of
-from gristmill.look.proposal import Part, Proposal, is_readable, name_of, proposal, tried, value_at
+from gristmill.look.proposal import (
+    Part,
+    Proposal,
+    is_readable,
+    name_of,
+    proposal,
+    toml,
+    tried,
+    value_at,
+)
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, corpus_of, kind
+from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
@@ -71,7 +80,7 @@ def look(
     if is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken):
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
-    taken = [taker for taker in taken if fits(taker, columns)]
+    taken = [taker for taker in taken if fits(taker, columns, reading)]
     parts = _parts(reading.files)
     unread = _unread(taken, parts, links)
     taken = [] if unread else taken
@@ -88,7 +97,7 @@ def look(
     )
     found.notes += [*unread, *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]
-    if len(left) < len(reading.files):
+    if any(map(is_readable, parts)):
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
         found.proposal = proposal(found.name, parts, files, found.licence, left)
@@ -175,7 +184,9 @@ def _notes(found: Look) -> list[str]:
         notes.append(f"not read by {OWN}: {found.refused[OWN]}")
     if len(found.parts) > 1:
         rest = [f"{part.files[0]} ({len(part.files):,}): {part.guess}" for part in found.parts]
-        notes.append(f"files have other columns: {'; '.join(rest)}")
+        folders = {name.rpartition("/")[0] for part in found.parts for name in part.files[:1]}
+        cure = _CONFIGURATIONS if len(folders) == len(found.parts) else ""
+        notes.append(f"files have other columns: {'; '.join(rest)}{cure}")
     notes += _same_questions(found)
     for part in found.parts:
         notes += _part_notes(part)
@@ -189,6 +200,7 @@ def _part_notes(part: Part) -> list[str]:
             notes.append(
                 f"{column.name}: lists or objects written as text, which stay texts: convert them"
             )
+        notes += _split_notes(column)
         if column.name.lower() in ("license", "licence"):
             said = ", ".join(
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
@@ -199,6 +211,21 @@ def _part_notes(part: Part) -> list[str]:
     return notes
 
 
+def _split_notes(column: Column) -> list[str]:
+    """A note on a column that says the split of each row, which would be mixed."""
+    known = [value for value in column.values if value.lower() in SPLIT_WORDS]
+    found = sorted(known, key=lambda value: (SPLIT_WORDS[value.lower()] != "train", value))
+    if column.name.lower() not in ("split", "subset", "partition", "set") or len(found) < 2:
+        return []
+    keep = f"keep = [{{ column = {toml(column.name)}, equals = {toml(found[0])} }}]"
+    said = f"rows name their split in {column.name}: {', '.join(found)}"
+    return [f"{said}, and would be mixed: write a file for each, or take one by {keep}"]
+
+
+_CONFIGURATIONS: Final = (
+    "; in folders of their own they may be configurations of one dataset: put all but one into "
+    "`leave`"
+)
 _CURES: Final = {
     TREE: "messages of trees, a row each: no recipe reads them; write one row a conversation",
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",

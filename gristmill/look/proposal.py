@@ -17,8 +17,9 @@ from gristmill.look.columns import NUMBER, TEXT, TEXTS, TRUTH, Columns, message_
 from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
-from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus, corpus_of_table
+from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader, with_columns
 
 Table = dict[str, Any]
@@ -96,8 +97,10 @@ def proposal(
     head["files"] = {
         split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
     }
-    if columns := next((part.headerless for part in parts if part.headerless), ()):
-        head["headerless"] = headerless(columns, "*.tsv*")
+    if part_without := next((part for part in parts if part.headerless), None):
+        is_tsv = ".tsv" in part_without.files[0].lower()
+        files_without = "*.tsv*" if is_tsv else "*.csv*"
+        head["headerless"] = headerless(part_without.headerless, files_without)
     if left:
         head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
     if len(forms) > 1:
@@ -277,10 +280,12 @@ def _tried(made: Proposal, parts: Sequence[Part]) -> None:
     """Read the rows that were looked at by the recipe, and count what comes of them."""
     try:
         made.text.encode()  # a column's name may hold what no file can
-        corpus = corpus_of_table(tomllib.loads(made.text))
+        raw = tomllib.loads(made.text)
+        corpus = checked(raw, raw["name"])
         made.rows, made.good, made.refused = tried(corpus, parts)
     except ValueError as error:
         made.refused[str(error)] += 1
+        made.text = ""
 
 
 def tried(corpus: Corpus, parts: Sequence[Part]) -> tuple[int, int, Counter[str]]:

@@ -6,8 +6,12 @@ it, and the others are read. Source: `docs/formats/reasoning.md#a-look`.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import re
+from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,16 +22,17 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
-from gristmill.look.columns import Columns
+from gristmill.look.columns import Columns, message_keys
+from gristmill.look.footers import Footer, footer_of, footers_of
 from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.json_files import held_under
 from gristmill.reasoning.raw.rows import rows, unpacked
-from gristmill.untrusted import child
+from gristmill.reasoning.raw.tables import delimiter_of
 from gristmill.untrusted.equal_files import END, alike, ends
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.lines import lines
-from gristmill.untrusted.parquet import opened
 from gristmill.untrusted.walk import is_hidden, list_files
 
 FILES: Final = 200
@@ -38,9 +43,12 @@ _WHOLE_BYTES: Final = 24 << 20
 _SAMPLE_BYTES: Final = 2 << 20
 _KEPT_BYTES: Final = 64 << 20
 _TAIL: Final = 1 << 16
+_MOST_ALIKE: Final = 4
+"""Parquet files with the same columns, of which rows are read where not everything is."""
 _MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
+_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
 @dataclass
@@ -113,6 +121,8 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     whole = _read_whole(found.files, is_all)
     chosen = _spaced(found.files, len(found.files) if is_all else FILES)
     seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all)
+    paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
+    seen.footers = footers_of(paths, links)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
@@ -166,7 +176,8 @@ class _Seen:
     """Rows that were read, by a hash of 64 bits. again: how many had been there before.
 
     count: rows of a file that are kept, and whose columns count. is_all: whether those of all do.
-    kept_bytes: that may still be kept.
+    kept_bytes: that may still be kept. footers: of Parquet files that have one.
+    alike: Parquet files whose rows were read, by their columns.
     """
 
     def __init__(self, count: int, is_all: bool) -> None:
@@ -174,6 +185,8 @@ class _Seen:
         self.rows = self.again = 0
         self._keys: set[bytes] = set()
         self.kept_bytes = _KEPT_BYTES
+        self.footers: Mapping[Path, Footer] = {}
+        self.alike: Counter[tuple[str, ...]] = Counter()
 
     def add(self, octets: bytes) -> None:
         self.rows += 1
@@ -187,8 +200,15 @@ class _Seen:
 def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen: _Seen) -> None:
     path, left, count = root / file.name, _SAMPLE_BYTES, seen.count
     file.is_read = True
-    ending, packing = kind(path.name) or ("", "")
-    footer = _footer(path, links, file) if ending == "parquet" else None
+    ending, _ = kind(path.name) or ("", "")
+    rows_said: int | None = None
+    if ending == "parquet":
+        footer = seen.footers.get(path) or footer_of(path, links)
+        file.names, file.binary, rows_said = footer
+        if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
+            _count(path, links, file, rows_said, 0)
+            return
+        seen.alike[tuple(file.names)] += 1
     found = _rows_of(path, ending, file, links)
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
@@ -199,7 +219,8 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
         file.rows += 1
         if seen.is_all or file.columns.rows < count:
             file.columns.add(row)
-        seen.add(octets)
+        if any(value is not None for value in row.values()):
+            seen.add(octets)
         left -= len(octets)
         if len(file.sample) < count and left > 0 and seen.kept_bytes > 0:
             file.sample.append(row)
@@ -208,16 +229,33 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             break
     else:
         file.is_exact = is_whole or file.rows < count
+    _count(path, links, file, rows_said, _SAMPLE_BYTES - left)
+
+
+def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
+    """Say how many rows a file has, and what is wrong with it as a whole.
+
+    footer: rows that it says it has, of Parquet. size: bytes of the rows that were read.
+    """
+    ending, packing = kind(path.name) or ("", "")
+    if file.rows == 1 and ending == "json" and (rule := _held(file.sample)):
+        file.damage.append(rule)
+        file.is_broken, file.columns, file.sample = True, Columns(), []
     if footer is not None:
         file.rows, file.is_exact = footer, True
     elif not file.is_exact:
-        read_bytes = _SAMPLE_BYTES - left
-        file.rows = round(file.rows * file.size / max(read_bytes, 1)) * (4 if packing else 1)
+        file.rows = round(file.rows * file.size / max(size, 1)) * (4 if packing else 1)
         if ending in ("jsonl", "ndjson") and not packing:
             _check_tail(path, links, file)
     if not file.rows and not file.damage:
         file.damage.append("holds no row")
     file.is_broken = file.is_broken or not file.rows
+
+
+def _held(sample: Sequence[Mapping[str, Any]]) -> str | None:
+    """What the only object of a JSON file is, whose rows are below its keys; else None."""
+    talks = [n for row in sample for n, value in row.items() if message_keys(value) is not None]
+    return next((held_under(row, talks) for row in sample), None)
 
 
 def _octets(row: Mapping[str, Any]) -> bytes:
@@ -229,22 +267,16 @@ def _octets(row: Mapping[str, Any]) -> bytes:
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    if ending == "tsv" and (found := _headless(path, links)):
+    if ending in ("csv", "tsv") and (found := _headless(path, links)):
         file.names, file.is_headerless = found, True
-        rule = headerless(found, "*")
-        return (
-            (number, _without(row, "table")) for number, row in rows(path, _any([], rule), links)
-        )
+        return rows(path, _any(["question"], headerless(found, "*")), links)
     return rows(path, _any(names), links)
 
 
 def headerless(columns: Sequence[str], files: str) -> dict[str, Any]:
     """What a recipe says of tables without a header. files: their glob."""
-    return {"files": files, "columns": list(columns), "newline": "\\n", "form": "table"}
-
-
-def _without(row: Any, name: str) -> Any:
-    return {key: value for key, value in row.items() if key != name} if type(row) is dict else row
+    rule = {"files": files, "columns": list(columns)}
+    return rule if ".csv" in files else {**rule, "newline": "\\n"}
 
 
 def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
@@ -255,39 +287,33 @@ def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corp
 
 
 def _headless(path: Path, links: LinkRule) -> list[str] | None:
-    """Names for the columns of a TSV whose first line is a row, as its cells show; else None."""
+    """Names for the columns of a table whose first line is a row, as its cells show; else None.
+
+    A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
+    """
     with unpacked(path, links) as texts:
-        first = next(lines(texts, path), b"").decode("utf-8", "replace").rstrip("\r\n")
-    cells = first.split("\t")
-    if len(cells) < 2 or all(len(cell) <= _HEADER_CELL and cell.strip() for cell in cells):
+        first = next(lines(texts, path), b"").removeprefix(BOM_UTF8)
+    delimiter, is_marked = delimiter_of(first, path)
+    text = first.decode("utf-8", "replace").rstrip("\r\n")
+    try:
+        cells = (
+            text.split("\t") if delimiter == "\t" else next(csv.reader([text], delimiter=delimiter))
+        )
+    except (csv.Error, StopIteration):
+        return None  # as a table with a header it says what is wrong
+    is_numbered = cells == [str(place) for place in range(len(cells))]
+    if len(cells) < 2 or is_marked or is_numbered or not any(map(_is_value, cells)):
         return None
     return ["question", "answer", "rationale"][: len(cells)] + [
         f"column_{number}" for number in range(4, len(cells) + 1)
     ]
 
 
-def _footer(path: Path, links: LinkRule, file: FileLook) -> int:
-    """The rows that a Parquet file says it has; puts the names of its columns into `file`."""
-    with open_file(path, root=path.parent, links=links) as opened_file:
-        names, binary, count = child.run(
-            footer, path, file=path, descriptors=[opened_file.fileno()], seconds=60
-        )
-    file.names, file.binary = names, binary
-    return int(count)
-
-
-def footer(descriptor: int, path: Path) -> tuple[list[str], list[str], int]:
-    """Names of columns, those that hold bytes, and rows of a Parquet file. A child runs it.
-
-    Raises BadInput for a file that is not readable or breaks a limit.
-    """
-    import pyarrow as pa
-
-    parquet = opened(descriptor, path)
-    schema = parquet.schema_arrow
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    binary = [each.name for each in schema if any(check(each.type) for check in checks)]
-    return schema.names, binary, parquet.metadata.num_rows
+def _is_value(cell: str) -> bool:
+    """Whether a cell of the first line of a table is no name of a column."""
+    said = cell.strip()
+    is_sentence = " " in said and said.endswith((".", "?", "!"))
+    return len(cell) > _HEADER_CELL or is_sentence or _NUMBER.fullmatch(said) is not None
 
 
 def _check_tail(path: Path, links: LinkRule, file: FileLook) -> None:

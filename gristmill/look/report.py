@@ -30,7 +30,9 @@ def _lines(found: Look) -> Iterator[str]:
     count = len(reading.files) + len(reading.others) + len(reading.refused)
     yield f"{reading.path}: {count:,} file{'' if count == 1 else 's'}, {size:,} bytes"
     yield from _splits(found)
-    if reading.others:
+    # As tables they are not what another family reads.
+    is_of_others = any(taker.inbox != OWN for taker in found.takers)
+    if reading.others and not is_of_others:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
     for part in found.parts:
@@ -42,8 +44,8 @@ def _lines(found: Look) -> Iterator[str]:
     wrong += [
         f"{f.name}: {', '.join(f.binary)}: bytes, not read" for f in reading.files if f.binary
     ]
-    if any(taker.inbox != OWN for taker in found.takers):
-        wrong = []  # as tables they are not what their family reads
+    if is_of_others:
+        wrong = []
     for line in [*wrong[:_MOST], *found.notes, *found.hints]:
         yield f"note: {line}"
     if len(wrong) > _MOST:
@@ -52,6 +54,9 @@ def _lines(found: Look) -> Iterator[str]:
     for taker in found.takers:
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
+        if taker.recipe:
+            yield f"recipe, a guess, for drops/{taker.inbox}/recipes/{found.name}.toml:"
+            yield from (f"  {line}" for line in taker.recipe.splitlines())
     if not found.takers:
         yield from _recipe(found)
 

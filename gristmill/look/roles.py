@@ -178,10 +178,12 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
         return Guess(TREE)
     verdicts = [n for n in known if known[n].kind == TRUTHS and words(n)[-1:] == ["label"]]
-    texts = [n for n in known if known[n].kind == TEXTS and words(n)[-1] in ("completion", "step")]
+    texts = [
+        n for n in known if known[n].kind == TEXTS and {*words(n)[-1:]} & {"completion", "step"}
+    ]
     if verdicts and texts:
         return Guess(STEPWISE, _question(known))
-    if any(known[n].kind == OBJECTS and "." in n and words(n)[-1] == "step" for n in known):
+    if any(known[n].kind == OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known):
         return Guess(PYTHON, _question(known))
     return None
 
@@ -189,6 +191,8 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
 def _score(name: str, weights: Mapping[str, float]) -> float:
     """How well a name says a role: by its last word, less by another one."""
     parent, _, last = name.rpartition(".")
+    if parent and last in ("text", "value"):  # as `answers.text`
+        parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
     if not said or (len(said) > 1 and (said[-1] in _META or said[0] in _META)):
         return 0.0
@@ -304,7 +308,7 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
     found = [
         name
         for name, column in known.items()
-        if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1] != "label"
+        if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1:] != ["label"]
     ]
     return next(iter(found), None)
 

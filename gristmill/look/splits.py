@@ -26,7 +26,7 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     names: POSIX paths in the folder.
 
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
-    other words are splits of their own, as `train_sft` and `train_gen`. Files without such a word
+    other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
     are `train` where all have one name but for numbers, else each name is a split. More than 32
     such names say no split: all files are `train`.
     """
@@ -57,18 +57,16 @@ def globs_of(
         return {split: ["*"] for split in splits}
     every = {name: split for split, names in splits.items() for name in names}
     others = dict.fromkeys(besides, "")
-    made: dict[str, list[str]] = {}
+    made: dict[str, dict[str, None]] = {}
     taken: dict[str, set[str]] = {}
     for name, split in every.items():
         begin = stem(name)
-        glob = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :]
-        if glob not in taken:
+        glob, own = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :], literal(name)
+        # What stands for one name alone is not compared with all others.
+        if glob != own and glob not in taken:
             taken[glob] = {of for other, of in {**every, **others}.items() if _takes(glob, other)}
-        if taken[glob] != {split}:
-            glob = literal(name)
-        if glob not in made.setdefault(split, []):
-            made[split].append(glob)
-    return made
+        made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
+    return {split: list(globs) for split, globs in made.items()}
 
 
 def _takes(glob: str, name: str) -> bool:
@@ -97,5 +95,5 @@ def _word(label: str) -> str | None:
 
 
 def _name(label: str) -> str:
-    """A label as the name of a split: lower case, digits, single `_`."""
-    return _OTHER.sub("_", label).strip("_")[:_MOST].strip("_") or "train"
+    """A label as the name of a split: lower case and digits, as a recipe takes it."""
+    return _OTHER.sub("", label)[:_MOST] or "train"

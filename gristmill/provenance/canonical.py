@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import ADDED_LATER, NO_EFFECT, fields_with
 
 
@@ -40,7 +41,7 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
     """
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
-    values = dataclasses.asdict(config)
+    values = config.recorded() if isinstance(config, Checked) else dataclasses.asdict(config)
     if affecting_output:
         later, without = (
             fields_with(type(config), ADDED_LATER),

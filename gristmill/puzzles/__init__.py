@@ -1,4 +1,4 @@
-"""Puzzles to datasets of the original `PuzzleDataset`: ARC, Sudoku, mazes and Domino.
+"""Puzzles to datasets of the original `PuzzleDataset`: ARC, Sudoku, mazes, Domino and grids.
 
 The public names are imported when they are first used, so that this import loads neither numpy
 nor torch. See `docs/puzzles.md`.
@@ -13,9 +13,16 @@ from gristmill.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gristmill.puzzles.builders.arc import build_arc
     from gristmill.puzzles.builders.domino import build_domino
+    from gristmill.puzzles.builders.grid import build_grid
     from gristmill.puzzles.builders.maze import build_maze
     from gristmill.puzzles.builders.sudoku import build_sudoku
-    from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+    from gristmill.puzzles.config import (
+        ArcConfig,
+        DominoConfig,
+        GridConfig,
+        MazeConfig,
+        SudokuConfig,
+    )
     from gristmill.puzzles.domains.arc_augment import aug_id, task_hash
     from gristmill.puzzles.domains.arc_vote import arc_vote, inverse
     from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArcConfig",
     "DominoConfig",
+    "GridConfig",
     "MazeConfig",
     "PuzzleDataset",
     "PuzzleDatasetConfig",
@@ -36,6 +44,7 @@ __all__ = [
     "aug_id",
     "build_arc",
     "build_domino",
+    "build_grid",
     "build_maze",
     "build_sudoku",
     "inverse",
@@ -48,9 +57,10 @@ __getattr__ = lazy_exports(
     {
         "builders.arc": ("build_arc",),
         "builders.domino": ("build_domino",),
+        "builders.grid": ("build_grid",),
         "builders.maze": ("build_maze",),
         "builders.sudoku": ("build_sudoku",),
-        "config": ("ArcConfig", "DominoConfig", "MazeConfig", "SudokuConfig"),
+        "config": ("ArcConfig", "DominoConfig", "GridConfig", "MazeConfig", "SudokuConfig"),
         "domains.arc_augment": (
             "aug_id",
             "task_hash",

@@ -42,7 +42,8 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
     folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
-    inputs = _inputs(lake, recipe, folders, artifact, links)
+    subsets = getattr(config, "subsets", ())
+    inputs = _inputs(lake, recipe, folders, artifact, links, subsets)
 
     def make(attempt: Attempt) -> Summary:
         summary = _make(kind, folders, attempt, config, links)
@@ -51,7 +52,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         present = [
             file.relative_to(lake.root).as_posix()
             for folder in folders
-            for file in drops.source_files(kind, folder, links)
+            for file in drops.source_files(kind, folder, links, subsets)
         ]
         if present != [item.path for item in inputs]:
             raise InputChanged(
@@ -95,7 +96,12 @@ def place_of(lake: DataRoot, key: str, field: str, given: Settings) -> tuple[str
 
 
 def _inputs(
-    lake: DataRoot, recipe: Recipe, folders: Sequence[Path], artifact: str, links: LinkRule
+    lake: DataRoot,
+    recipe: Recipe,
+    folders: Sequence[Path],
+    artifact: str,
+    links: LinkRule,
+    subsets: Sequence[str],
 ) -> list[Input]:
     """The raw files of all sources; files that the record knows are not hashed again."""
     known = raw_inputs.known_hashes(lake.root / artifact / RECORD)
@@ -104,7 +110,7 @@ def _inputs(
         for source, folder in zip(recipe.sources, folders, strict=True)
         for item in raw_inputs.raw_inputs(
             lake.root,
-            drops.source_files(recipe.kind, folder, links),
+            drops.source_files(recipe.kind, folder, links, subsets),
             RAW,
             source.partition("/")[0],
             known,

@@ -23,6 +23,8 @@ _TEXTS: Final = {
     "maze": "Mazes with a shortest path, if asked for also turned and mirrored.",
     "domino": "Situations of sampled Domino games: the chain, the hand, and the heaviest tile that "
     "can be played. It needs no drop.",
+    "grid": "Grids of any symbols, from rows of JSONL: an input and an output each, with groups, "
+    "puzzles and sets as the rows name them; turned and mirrored where the recipe asks for it.",
 }
 """The description of each kind's asset."""
 _CODES: Final = {
@@ -30,6 +32,7 @@ _CODES: Final = {
     "sudoku": code.SUDOKU,
     "maze": code.MAZE,
     "domino": code.DOMINO,
+    "grid": code.GRID,
 }
 _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
@@ -50,8 +53,8 @@ _SOURCES = [
             call(f"{_RECIPES}:drop_needs"),
         ),
         text="A folder of raw puzzles under `drops/puzzles/`: ARC tasks, rated Sudokus, puzzle "
-        "banks or mazes. Copy one there, and the sensor builds the recipes whose sources are then "
-        "all there. `gristmill fetch puzzles` downloads those of the hub.",
+        "banks, mazes or grids. Copy one there, and the sensor builds the recipes whose sources "
+        "are then all there. `gristmill fetch puzzles` downloads those of the hub.",
         group="puzzles",
         labels=["json", "csv"],
         partitions="puzzles_sources",
@@ -76,13 +79,17 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
     """The datasets of one kind of puzzle."""
     rules = Law(
         kind,
-        call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.{kind}:{kind}_laws")),
+        call(
+            f"{_LAWS}.of_subject:{'of_grids' if kind == 'grid' else 'of_dataset'}",
+            call(f"{_LAWS}.{kind}:{kind}_laws"),
+        ),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
     trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.trace:trace_laws")))
+    trm = Law("trm", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.arc_trm:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
-        laws=[_CONTRACT, trace, rules],
+        laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
         show=_SHOW,
         trace=_TRACE,
         rows=("examples/train", "examples/test"),
@@ -143,7 +150,7 @@ CATALOG = Catalog(
             f"puzzles/{kind}-sample": call(
                 f"gristmill.puzzles.raw.samples.{kind}:write_{kind}_sample"
             )
-            for kind in ("arc", "sudoku", "maze")
+            for kind in ("arc", "sudoku", "maze", "grid")
         },
         "puzzles/recipes/domino-sample.toml": call(
             "gristmill.puzzles.raw.samples.domino:write_domino_sample"

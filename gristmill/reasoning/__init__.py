@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         ReportConfig,
         TokenizeConfig,
     )
+    from gristmill.reasoning.format.records import Record
+    from gristmill.reasoning.raw.flatten import Unfit
+    from gristmill.reasoning.raw.forms.transforms import Transform
     from gristmill.reasoning.read.gate import check_gate
     from gristmill.reasoning.read.shard_reader import ShardReader
     from gristmill.reasoning.read.stage import stage, unstage
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignConfig",
     "NormalizeConfig",
+    "Record",
     "ReportConfig",
     "ShardReader",
     "TokenizeConfig",
+    "Transform",
+    "Unfit",
     "align",
     "by_step",
     "check_gate",
@@ -65,6 +71,9 @@ __getattr__ = lazy_exports(
             "ReportConfig",
             "TokenizeConfig",
         ),
+        "format.records": ("Record",),
+        "raw.flatten": ("Unfit",),
+        "raw.forms.transforms": ("Transform",),
         "read.gate": ("check_gate",),
         "read.shard_reader": ("ShardReader",),
         "read.stage": (

@@ -61,13 +61,14 @@ def normalized_build(wanted: Wanted) -> Build:
     Raises NothingToBuild if no drop has the split, BadInput if the drop or a setting is refused.
     """
     from gristmill.reasoning.builders.normalize import normalize
+    from gristmill.reasoning.raw.forms.transforms import versions
 
     root, key = wanted.root, wanted.partition
     corpus, split = corpus_and_split(key)
     folder, corpus, files, account = ready.files_of(root, corpus.name, split)
     config = wanted.config(NormalizeConfig, root.settings(NORMALIZED, folder))
     if corpus.table or corpus.version != "1":
-        config = CorpusConfig(**vars(config), corpus=corpus.table, version=corpus.version)
+        config = CorpusConfig(**vars(config), corpus=corpus.table, version=versions(corpus))
     links = root.link_rule()
     inputs = ready.split_inputs(root, files, key)
 

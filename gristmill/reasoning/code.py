@@ -14,6 +14,7 @@ NORMALIZED = Code(
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
+    compatible_with=("04d14155140f1603f4bf23a43cc0d4beb96acffb230ae32c6c30c165f15b7e58",),
 )
 SHARDS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize",),
@@ -26,7 +27,10 @@ SHARDS = Code(
 )
 MANIFEST = Code(
     entries=("gristmill.reasoning.builders.manifest.write_manifest",),
-    compatible_with=("537a1da42ec3aff5fbd71503f25f90740094446a47538acb7921adbb9e120b17",),
+    compatible_with=(
+        "1ae547484c4720eeac372280a2d3768f769aa44ecf737e2d21a4b85a664b3158",
+        "537a1da42ec3aff5fbd71503f25f90740094446a47538acb7921adbb9e120b17",
+    ),
 )
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.builders.align.align",),

@@ -15,6 +15,7 @@ from gristmill.reasoning.format.shards import MOST_TOKENS
 from gristmill.settings import kinds
 from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import (
+    ADDED_LATER,
     IN_EVENT,
     BadRows,
     Count,
@@ -29,6 +30,7 @@ from gristmill.settings.kinds import (
 from gristmill.vocabularies.engine import AUTO
 
 Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
+REFUSE: Literal["refuse"] = "refuse"
 CLEANING = get_args(Cleaning)
 """Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
 
@@ -63,6 +65,14 @@ class NormalizeConfig(Checked):
         Unit("records"),
         Help("Damaged records of one split to set aside, at most; one more fails the build."),
     ] = 0
+    unknown_keys: Annotated[
+        Literal["count", "refuse"],
+        ADDED_LATER,
+        Help(
+            "Keys of rows that nothing reads: count counts them by name, of a corpus of a drop; "
+            "refuse refuses the rows that have one."
+        ),
+    ] = "count"
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class CorpusConfig(NormalizeConfig):
     """The config of a corpus that has a file of its own, or of a built-in one that changed.
 
     corpus: the file as JSON, whole, so that the record says how rows were read.
-    version: of a built-in corpus.
+    version: of a built-in corpus, and of the installed transforms that read its rows.
     """
 
     CODE_VERSION: ClassVar = NormalizeConfig.CODE_VERSION

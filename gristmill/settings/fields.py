@@ -195,6 +195,10 @@ class Checked:
             if rule.kind is float:
                 object.__setattr__(self, name, rule.normal(value))  # the dataclass is frozen
 
+    def recorded(self) -> dict[str, Any]:
+        """The values that records have, by name."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
 
 def equal(one: Any, other: Any) -> bool:
     """Returns whether two values are one setting; records have lists where configs have tuples."""

@@ -34,9 +34,12 @@ PUBLIC = {
     "gristmill.reasoning": [
         "AlignConfig",
         "NormalizeConfig",
+        "Record",
         "ReportConfig",
         "ShardReader",
         "TokenizeConfig",
+        "Transform",
+        "Unfit",
         "align",
         "by_step",
         "check_gate",
@@ -69,6 +72,7 @@ PUBLIC = {
     "gristmill.puzzles": [
         "ArcConfig",
         "DominoConfig",
+        "GridConfig",
         "MazeConfig",
         "PuzzleDataset",
         "PuzzleDatasetConfig",
@@ -79,6 +83,7 @@ PUBLIC = {
         "aug_id",
         "build_arc",
         "build_domino",
+        "build_grid",
         "build_maze",
         "build_sudoku",
         "inverse",

@@ -28,6 +28,7 @@ OWN_FILES = {
     "chess/raw/download.py": "downloads that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
+    "chess/raw/collections.py": "the PGNs that this process unpacked",
     "inbox/hub.py": "downloads that this process writes itself",
     "inbox/copying.py": "the lock and the list that this process writes",
     "inbox/staging.py": "the copy that this process writes",

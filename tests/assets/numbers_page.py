@@ -1,10 +1,10 @@
-"""The tables of docs/numbers.md. `python -m tests.assets.numbers_page` writes them again."""
+"""The lists of docs/numbers.md. `python -m tests.assets.numbers_page` writes them again."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from typing import get_origin, get_type_hints
@@ -59,8 +59,13 @@ def sentences_of(summary: type[Summary]) -> dict[str, str]:
 
 
 def rendered() -> str:
-    """The Markdown of all tables."""
-    return "\n".join(line for asset, kinds in summaries().items() for line in _table(asset, kinds))
+    """The Markdown of all lists; assets with equal lists stand together."""
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for asset, kinds in summaries().items():
+        said = {name: sentences_of(kind)[name] for kind in kinds for name in numbers(kind)}
+        alike.setdefault(tuple(said.items()), []).append(asset)
+    above: dict[tuple[str, str, str], str] = {}
+    return "\n".join(line for said, them in alike.items() for line in _list(them, said, above))
 
 
 def on_the_page() -> str:
@@ -68,13 +73,24 @@ def on_the_page() -> str:
     return PAGE.read_text().partition(START)[2].partition(END)[0]
 
 
-def _table(asset: str, kinds: list[type[Summary]]) -> Iterator[str]:
-    yield f"### {asset}\n"
-    yield "| number | meaning |"
-    yield "|---|---|"
-    rows = {name: sentences_of(kind)[name] for kind in kinds for name in numbers(kind)}
-    for name, sentence in rows.items():
-        yield f"| `{name}` | {sentence.replace('|', chr(92) + '|')} |"
+def _list(
+    assets: list[str], said: Iterable[tuple[str, str]], above: dict[tuple[str, str, str], str]
+) -> Iterator[str]:
+    """A heading, and an item a sentence with all numbers that it is true of.
+
+    above: the asset that has a sentence already, by family, number and sentence.
+    """
+    yield f"### {', '.join(assets)}\n"
+    own: dict[str, list[str]] = {}
+    same: dict[str, list[str]] = {}
+    for name, sentence in said:
+        first = above.setdefault((assets[0].partition("/")[0], name, sentence), assets[0])
+        place, key = (own, sentence) if first == assets[0] else (same, first)
+        place.setdefault(key, []).append(f"`{name}`")
+    for sentence, names in own.items():
+        yield f"- {', '.join(names)}: {sentence}"
+    for first, names in same.items():
+        yield f"- {', '.join(names)}: as of {first}."
     yield ""
 
 

@@ -44,8 +44,9 @@ TABLES = [
     *("macroxue/pack", "macroxue/pool", "macroxue/values"),
     *("synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards"),
     *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
+    "chess/subset",
     *("reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"),
-    *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+    *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
 ]
 ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]
 
@@ -155,8 +156,8 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
 
 
 def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:
-    inputs = [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(110)]
-    for count, kept in ((80, 80), (110, 55)):
+    inputs = [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(150)]
+    for count, kept in ((110, 110), (150, 75)):
         more = {"inputs": inputs[:count]}
         metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
         assert value(metadata, "provenance")["inputs"] == inputs[:kept]
@@ -201,7 +202,8 @@ def test_every_listed_group_is_one_that_the_samples_have(sample_root: SampleRoot
         if isinstance(record, dict) and "data_version" in record:
             groups = {name.split("/")[0] for name in record["counts"] if "/" in name}
             found |= {(record["asset"], group) for group in groups}
-    assert listed and listed <= found
+    # Keys of rows are counted for corpora of drops, which the samples have none of.
+    assert listed - found == {("reasoning/normalized", "unknown_keys")}
 
 
 def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:

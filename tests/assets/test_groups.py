@@ -94,4 +94,4 @@ def test_every_number_of_every_builder_has_a_sentence_on_the_page_of_numbers() -
 
 def test_every_row_that_all_events_may_have_is_on_the_page_of_numbers() -> None:
     text = numbers_page.PAGE.read_text()
-    assert [name for name in _RESERVED if f"| `{name}`" not in text] == []
+    assert [name for name in _RESERVED if f"`{name}`" not in text] == []

@@ -71,7 +71,7 @@ def test_the_runs_of_a_drop_and_built_in_keys_become_partitions_of_their_definit
         starts=lambda _, drop, settled: [
             Start((made,), f"of-{drop.name}", "" if "d2" in settled else "waits for d2")
         ],
-        built_in={"toy_recipes": ["known", "fixed"]},
+        built_in=lambda: {"toy_recipes": ["known", "fixed"]},
     )
     arrivals = [arrival("d1")]
     starts = several.starts_of(instance, arrivals[0], ["d1"])

@@ -16,7 +16,7 @@ PICTURED = {
     *("synth_smoke/kd_manifest", "reasoning/raw_manifest", "reasoning/manifest"),
     *("synth/kd_shards", "synth_smoke/kd_shards", "reasoning/normalized"),
     *("reasoning/gpt2_shards", "reasoning/alignment"),
-    *(f"puzzles/{kind}" for kind in ("arc", "sudoku", "maze", "domino")),
+    *(f"puzzles/{kind}" for kind in ("arc", "sudoku", "maze", "domino", "grid")),
 }
 
 

@@ -172,8 +172,8 @@ def test_every_published_artifact_has_rows_with_pictures_and_origins(
     assert pictures == {
         *("macroxue/pack", "macroxue/pool", "synth/harmony", "synth/kd_shards"),
         *("synth_smoke/kd_shards", "chess/valid_games", "chess/game_dataset"),
-        *("chess/splice_cache", "chess/splice_dataset", "reasoning/alignment"),
-        *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+        *("chess/splice_cache", "chess/splice_dataset", "chess/subset", "reasoning/alignment"),
+        *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
     }
     assert {asset for asset, has in shown.items() if "tokens" in has} > {
         *("synth/harmony", "synth/kd_shards", "reasoning/gpt2_shards", "reasoning/alignment"),

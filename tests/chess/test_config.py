@@ -41,6 +41,9 @@ def test_allow_draws_is_the_older_name_of_games(config: Any) -> None:
     # What was made from a config can be stated again with it.
     for games in ("decisive", "finished", "all"):
         assert replace(config(games=games), seed=8).games == games
+        assert replace(config(), games=games) == config(games=games)
+        assert replace(config(games="all"), games=games) == config(games=games)
+    assert replace(config(), allow_draws=True) == config(games="finished")
     assert MonthConfig(games="all").splice().games == MonthConfig(games="all").game().games == "all"
 
 

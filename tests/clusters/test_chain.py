@@ -58,6 +58,7 @@ def test_a_killed_chain_on_ray_and_postgres_has_the_bytes_of_the_default(
     home, data = tmp_path / "home", tmp_path / "data"
     home.mkdir()
     shutil.copytree(sample_root.data / "drops", data / "drops", symlinks=True)
+    shutil.copy(sample_root.data / "gristmill.toml", data)
     with short_folder() as folder, postgres() as server:
         blocks = {
             "storage": {"postgres": {"postgres_url": server.database("chain")}},

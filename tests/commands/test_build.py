@@ -299,8 +299,8 @@ def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
 
 
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
-    result = run("build", ASSET, "gsm8k__dev")
+    result = run("build", ASSET, "gsm8k_dev")
     assert result.exit_code == 2
-    assert "'gsm8k__dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in " ".join(
+    assert "'gsm8k_dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in " ".join(
         result.output.split()
     )

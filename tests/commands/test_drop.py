@@ -119,7 +119,10 @@ def test_two_files_of_one_month_are_refused(data, tmp_path):
     assert "is the same partition 2021-01" in " ".join(result.output.split())
     (tmp_path / "none.zip").write_bytes(b"PK")
     result = run(str(tmp_path / "none.zip"), "--family", "chess")
-    assert "does not say which partition it is" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "its name does not say which partition it is: put that into the name, or give" in said
+    named = run(str(tmp_path / "none.zip"), "--family", "chess", "--name", "2021-02")
+    assert (data / "drops/chess/2021-02.zip").exists(), named.output
 
 
 @pytest.mark.parametrize("inbox", sorted(command._INBOXES))

@@ -71,6 +71,30 @@ def test_a_corpus_is_fetched_from_its_mirror(
 
 
 @needs_reasoning
+def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(
+    run: Command, data: Path, corpora_server: Corpora
+) -> None:
+    drop = data / "drops/reasoning/my_math"
+    drop.mkdir(parents=True)
+    words = ["fetch", "reasoning", "my_math", "--endpoint", corpora_server.address]
+    recipe = 'schema = 1\nname = "my_math"\nquestion = "question"\nanswer = "answer"\n'
+    (drop / "corpus.toml").write_text(recipe)
+    done = run(*words)
+    assert done.exit_code == 2
+    assert 'my_math: write source = { repo = "owner/name" } into its corpus.toml' in done.output
+    source = f'repo = "openai/gsm8k", revision = "{COMMIT}", paths = ["*/t*"]'
+    files = 'files = { train = "main/train*", heldout = "main/test*" }\nleave = ["socratic/*"]\n'
+    (drop / "corpus.toml").write_text(f"{recipe}source = {{ {source} }}\n{files}")
+    assert run(*words, "--check").output.startswith("my_math  public  openai/gsm8k  reached at")
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "1 left out: socratic/train.jsonl (`leave` names it)" in done.output
+    found = sorted(path.relative_to(drop).as_posix() for path in drop.rglob("*.jsonl"))
+    assert found == ["main/test.jsonl", "main/train.jsonl"]
+    assert "2 kept" in run(*words).output
+
+
+@needs_reasoning
 def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
     run: Command, data: Path, corpora_server: Corpora
 ) -> None:

@@ -266,6 +266,26 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     assert not (data / PACKS).exists()
 
 
+def test_a_list_of_partitions_is_built_by_one_command(
+    run: Command, data: Path, tmp_path: Path
+) -> None:
+    for key in ("one", "two", "three"):
+        land(data, key)
+    keys = tmp_path / "keys.txt"
+    keys.write_text("# two of them\none\ndrops/macroxue/two\n")
+    done = run("materialize", "macroxue/pack", "--list", str(keys), "--partition", "one")
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (data / PACKS).glob("[!.]*")) == ["one", "two"]
+    keys.write_text("one\nfour\n")
+    done = run("materialize", "macroxue/pack", "--list", str(keys))
+    assert done.exit_code == 2 and "has no partition 'four'" in done.output
+    keys.write_text("one\n\nno key\n")
+    done = run("materialize", "macroxue/pack", "--list", str(keys))
+    assert done.exit_code == 1 and "keys.txt:3: the name 'no key'" in " ".join(done.output.split())
+    done = run("materialize", "--all", "--list", str(keys))
+    assert done.exit_code == 2 and "--list goes with the name of an asset" in done.output
+
+
 def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
     run: Command, data: Path
 ) -> None:
@@ -409,7 +429,7 @@ def test_assets_without_a_drop_are_left_alone(
         "synth/harmony",
         "chess/elite_pgn",
         "reasoning/normalized",
-        *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino"),
+        *(f"puzzles/{name}" for name in ("arc", "sudoku", "maze", "domino", "grid")),
     ]
     assert waiting[1] == ["synth/harmony", "00,", "01,", "02,", "03"]
     assert not (data / "synth_harmony").exists()

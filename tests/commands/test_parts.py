@@ -83,7 +83,7 @@ def test_parts_that_depend_on_those_before_are_made_by_no_share(
 
 
 def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> None:
-    assert len(parts.in_parts()) == 14
+    assert len(parts.in_parts()) == 15
     for asset in ("macroxue/values", "no/asset"):
         result = _parts("1", "2", asset, "d6")
         assert result.exit_code == 2
@@ -99,7 +99,7 @@ def test_a_share_that_is_none_is_refused(data: Path, words: tuple[str, str]) -> 
 def test_a_share_without_a_partition_names_those_that_exist(
     run: Command, data: Path, words: tuple[str, ...]
 ) -> None:
-    for asset, known in (("chess/game_dataset", "2020-06, 2020-07 … "), ("puzzles/sudoku", "none")):
+    for asset, known in (("chess/game_dataset", "2020-06, 2020-07 … "), ("macroxue/pack", "none")):
         result = _parts("2", "3", asset, *words)
         assert result.exit_code == 2
         assert f"{asset} needs a partition; its partitions: {known}" in result.output

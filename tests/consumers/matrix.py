@@ -1,7 +1,7 @@
 """Which program opens which artifact, and the test that shows it: the table of docs/consumers.md.
 
 A package `tests/consumers/<name>/` has a `Consumer` in its `__init__.py`. A test that opens an
-artifact as this program does stands in a module `test_*.py` there, and says so:
+artifact as this program does is in a module `test_*.py` there, and says so:
 
     @TRM.opens("puzzles/dataset", how="the folder and its `trm/`")
     def test_the_evaluator_gives_full_marks_for_right_answers() -> None: ...

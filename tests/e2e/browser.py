@@ -113,5 +113,6 @@ def keep(page: Any, name: str) -> None:
     folder = os.environ.get(PICTURES)
     if folder:
         page.mouse.move(0, 0)
+        page.wait_for_load_state("networkidle")
         page.wait_for_timeout(500)
         page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled")

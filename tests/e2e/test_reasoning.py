@@ -71,3 +71,45 @@ def _record(live_instance: LiveInstance, folder: str, name: str) -> provenance.R
     return provenance.read_record(
         provenance.record_path(live_instance.data / folder, name, shared=True)
     )
+
+
+OWN = """schema = 1
+name = "my_math"
+licence = { id = "CC-BY-4.0", url = "https://example.org/terms", share = true, train = true }
+files = { train = "SFT/part-*", heldout = "check.csv" }
+question = "problem"
+answer = "solution"
+"""
+
+
+def test_a_corpus_of_a_stranger_is_taken_and_its_page_shows_table_and_licence(
+    live_instance: LiveInstance, vocabulary_root: Path
+) -> None:
+    tokenizers = live_instance.data / "drops/tokenizers"
+    shutil.copytree(vocabulary_root / "drops/tokenizers", tokenizers, dirs_exist_ok=True)
+    done = live_instance.gristmill("materialize", "tokenizers/gpt2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    drop = live_instance.data.parent / "my_math"
+    (drop / "SFT").mkdir(parents=True)
+    rows = [{"problem": f"What is {n} and {n}?", "solution": f"It is {2 * n}."} for n in range(9)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (drop / "SFT/part-0.jsonl").write_text(lines)
+    (drop / "check.csv").write_text("problem;solution\nWhat is 1 and 1?;It is 2.\n")
+    (drop / "corpus.toml").write_text(OWN)
+    asset, key = ["reasoning", "normalized"], "my_math__train"
+    assert all(key not in keys for keys in live_instance.statuses(asset).values())
+    done = live_instance.gristmill("drop", str(drop), "--family", "reasoning")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for each in ("my_math__train", "my_math__heldout"):
+        until(f"{each} has a run", lambda each=each: live_instance.runs(each))
+    (run,) = live_instance.ended(key)
+    assert run.status == "SUCCESS", live_instance.server.failure(run.run_id)
+    assert run.tags["dagster/sensor_name"] == "reasoning_drops"
+    for name, folder in SPLITS.items():
+        statuses = live_instance.statuses(name.split("/"))
+        assert {"my_math__train", "my_math__heldout"} <= set(statuses["materialized"]), name
+        live_instance.shows(name.split("/"), key, _record(live_instance, folder, key))
+    page = live_instance.partition(key, asset).metadata
+    assert "| licence | CC-BY-4.0, https:" in page["source and licence"]
+    assert "What is 1 and 1?" in page["first records"]
+    assert page["rows"] == 9 and str(page["account"]).startswith("1 file taken")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from tests.fuzz.parsers import PARSERS
 from tests.fuzz.parsers.chess import _URL
+from tests.paths import CHECKOUT
 
 _APART = b"\xff\xfe"
 
@@ -156,6 +158,9 @@ def chess(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "chess_zst", data
         yield "chess_drop", b"xx\n" + data
     yield "chess_drop", b"\n" + pgn
+    yield "chess_collection", b"\x01" + pgn
+    yield "chess_collection", b"\x03" + gzip.compress(pgn, mtime=0)
+    yield "chess_collection", b"\x04" + bz2.compress(pgn)
     yield (
         "chess_download_state",
         json.dumps({"url": _URL, "etag": 'W/"x"', "last_modified": "Mon"}).encode(),
@@ -383,6 +388,14 @@ def puzzles_arc(root: Path) -> Iterator[tuple[str, bytes]]:
     ):
         yield "puzzles_arc_task", b"0" + json.dumps(task).encode()
 
+    challenge = {"train": [small], "test": [{"input": [[0, 9]]}]}
+    yield (
+        "puzzles_arc_collection",
+        json.dumps({"t": challenge}).encode() + b"\xff\xfe" + json.dumps({"t": [[[1]]]}).encode(),
+    )
+    row = {"input": [[1, 2], [0, 3]], "output": [[2, 1], [3, 0]], "group": "a"}
+    yield "puzzles_grids", json.dumps(row).encode() + b"\n"
+
 
 def puzzles_reader(root: Path) -> Iterator[tuple[str, bytes]]:
     from tests.fuzz.parsers.puzzles_reader import _FIELDS
@@ -584,8 +597,29 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "cursor", state.write().encode()
 
 
+def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
+    """The recipes of the page with their rows, those of the package, and files to look at."""
+    from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
+
+    rows = b""
+    for name, recipe, row, _ in RECIPE.findall(PAGE):
+        text = recipe.replace(f'name = "{name}"', 'name = "mine"').encode()
+        yield "reasoning_corpus_file", text + _APART + row.encode() + b"\n"
+        rows += row.encode() + b"\n"
+        yield "look", b"\0" + row.encode() + b"\n" + _APART + row.encode()
+    for path in sorted((CHECKOUT / "gristmill/reasoning/corpora").glob("*.toml")):
+        lines = path.read_text().splitlines()
+        begins = ("version", "name = ", "splits", "apart", "words", "source")
+        kept = [line for line in lines if not line.startswith(begins) or line == 'name = "seed"']
+        yield "reasoning_corpus_file", "\n".join(['name = "mine"', *kept]).encode() + _APART + rows
+    table = b"question;answer\nWhy is it so?;it is\n"
+    yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
+    chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
+
+
 def main(root: Path) -> None:
-    families = (common, macroxue, synth, chess, reasoning, reasoning_steps)
+    families = (common, macroxue, synth, chess, reasoning, reasoning_corpora, reasoning_steps)
     for source in (
         *families,
         puzzles_arc,

@@ -49,7 +49,7 @@ def test_names_of_a_drop_are_printable():
 def test_the_account_of_a_split_has_its_files_and_all_that_is_left_out():
     account = Account({"train": ["a"], "test": ["b"]}, {"c": "no data"}, ["a note"])
     assert account.of("train") == Account({"": ["a"]}, {"c": "no data"}, ["a note"])
-    assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)"]
+    assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)", "a note"]
 
 
 def test_what_waits_and_what_nothing_reads_is_no_failure():

@@ -11,6 +11,9 @@ from gristmill.families import catalogs
 from gristmill.look.families import asked, fits, hints
 from gristmill.look.finding import look
 from gristmill.look.reading import listed
+from gristmill.look.report import lines
+from gristmill.puzzles.raw.drops import proposal
+from gristmill.puzzles.raw.recipe_file import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
 
 BOARD = "53..7...." * 9
@@ -48,7 +51,7 @@ def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path: Path)
     taken, _ = asked(listed(tmp_path, REFUSE_LINKS), REFUSE_LINKS)
     assert [taker.inbox for taker in taken] == ["synth"]
     found = look(tmp_path)
-    assert not fits(taken[0], found.columns)
+    assert not fits(taken[0], found.columns, found.reading)
     assert (found.takers, found.proposal.good) == ([], 4)
 
 
@@ -56,13 +59,33 @@ FORMS = {
     "Kaggle": (
         "arc-agi_training_challenges.json",
         json.dumps({"t": {"train": []}}),
-        "tasks of ARC",
+        "its NAME_SUBSET_solutions.json",
     ),
-    "Sudoku": ("sudoku.csv", f"quizzes,solutions\n{BOARD},{BOARD}\n", "Sudokus of 81 cells"),
-    "grids": ("a.jsonl", json.dumps({"input": [[1, 2]], "output": [[2, 1]]}), "grids as lists"),
-    "chess": ("games.pgn", '[Event "x"]\n\n1. e4 e5 *\n', "one file a month"),
+    "Sudoku": ("sudoku.csv", f"clues,filled\n{BOARD},{BOARD}\n", "Sudokus of 81 cells"),
+    "grids": (
+        "a.jsonl",
+        json.dumps({"id": 1, "input": [[1, 2]], "output": [[2, 1]]}),
+        "grids as lists",
+    ),
+    "archive": ("data.tar.gz", "x", "archives: unpack them"),
+    "arrow": ("data-00000.arrow", "x", "write Parquet"),
+    "sheet": ("Book1.xlsx", "x", "save them as CSV"),
+    "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }
+
+
+def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_path: Path) -> None:
+    games = tmp_path / "twic.pgn"
+    games.write_text('[Event "x"]\n[White "J\u00f6rg"]\n\n1. e4 e5 *\n', "latin-1")
+    found = look(tmp_path)
+    (taker,) = found.takers
+    assert (taker.inbox, taker.path) == ("chess", tmp_path)
+    assert taker.lines[0] == "1 file taken" and 'encoding = "latin-1"' in taker.lines[1]
+    found = look(games)
+    assert found.takers == []
+    assert any("any PGNs in a folder of their own" in hint for hint in found.hints)
+    assert "not a month that has ended" in found.refused["chess"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -74,3 +97,53 @@ def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(
     found = look(tmp_path)
     assert found.takers == []
     assert [hint for hint in hints(found.reading, found.columns) if said in hint]
+
+
+TASK = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]]}]}
+READ = {
+    "Kaggle": (
+        {
+            "arc-agi_evaluation2_challenges.json": json.dumps({"t": TASK}),
+            "arc-agi_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
+        },
+        'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n',
+    ),
+    "Sudoku": (
+        {"sudoku.csv": f"quizzes,solutions\n{BOARD},{BOARD}\n"},
+        'kind = "sudoku"\nsources = ["mine"]\n',
+    ),
+    "grids": (
+        {"a.jsonl": json.dumps({"input": [[1, 2]], "output": [[2, 6]], "group": "g"})},
+        'kind = "grid"\nsources = ["mine"]\n[settings]\nvalues = 7\n',
+    ),
+    "texts": (
+        {"a.jsonl": json.dumps({"input": ['#"'], "output": [".#"]})},
+        'kind = "grid"\nsources = ["mine"]\n[settings]\nalphabet = "\\"#."\n',
+    ),
+}
+
+
+def test_rows_behind_the_first_one_may_be_anything(tmp_path: Path) -> None:
+    first = json.dumps({"input": [[1]], "output": [[0]]})
+    odd = ["[]", "7", '{"input": 3}', '{"input": [4, null, [null, [9], "ab", -1, 2]]}']
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/a.jsonl").write_text("\n".join([first, "", *odd]) + "\n")
+    assert "values = 3" in proposal(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("form", READ)
+def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(
+    form: str, tmp_path: Path
+) -> None:
+    files, recipe = READ[form]
+    for name, text in files.items():
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        (tmp_path / "mine" / name).write_text(text + "\n")
+    found = look(tmp_path / "mine")
+    assert [(taker.inbox, taker.recipe) for taker in found.takers] == [("puzzles", recipe)]
+    said = "\n".join(lines(found))
+    assert "read as it is: " in said and "for drops/puzzles/recipes/mine.toml:" in said
+    written = tmp_path / "drops/puzzles/recipes/mine.toml"
+    written.parent.mkdir(parents=True)
+    written.write_text(recipe)
+    assert read_recipe_file(written).sources == ("mine",)

@@ -83,6 +83,29 @@ def written_lists(d: Path) -> None:
     jsonl(d / "train.jsonl", [{"question": "Which one is it?", "options": "['a', 'b']"}])
 
 
+def rows_under_a_key(d: Path) -> None:
+    (d / "train.json").write_text(json.dumps({"version": 1, "data": [gsm(1), gsm(2)]}))
+
+
+def rows_by_id(d: Path) -> None:
+    (d / "train.json").write_text(json.dumps({f"q{n}": gsm(n) for n in range(4)}))
+
+
+def configurations(d: Path) -> None:
+    jsonl(d / "main/train.jsonl", [gsm(n) for n in range(3)])
+    jsonl(
+        d / "more/train.jsonl", [{"problem": f"Is it {n} now?", "solution": "x"} for n in range(3)]
+    )
+
+
+def split_column(d: Path) -> None:
+    jsonl(d / "all.jsonl", [{**gsm(n), "split": "test" if n < 2 else "train"} for n in range(6)])
+
+
+def gzip_without_its_ending(d: Path) -> None:
+    (d / "train.jsonl").write_bytes(gzip.compress(json.dumps(gsm(1)).encode()))
+
+
 DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "01": ("gsm8k", two_configurations, ("train_socratic.jsonl have the same questions",)),
     "02": ("gsm8k", pointer, ("train-00001-of-00002.jsonl: is a Git LFS pointer",)),
@@ -100,6 +123,11 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
         folders,
         ("extended/train-0.jsonl", "test/data.jsonl", "not read by reasoning"),
     ),
+    "key": ("own", rows_under_a_key, ("holds its rows in a list under 'data'",)),
+    "ids": ("own", rows_by_id, ("holds a row under each of its keys",)),
+    "folders": ("own", configurations, ("configurations of one dataset: put all but one into",)),
+    "split": ("own", split_column, ("train, test", 'column = "split", equals = "train"')),
+    "packed": ("own", gzip_without_its_ending, ("train.jsonl: is gzip",)),
     "texts": ("own", written_lists, ("options: lists or objects written as text",)),
 }
 
@@ -202,3 +230,28 @@ def test_nothing_is_written_where_nothing_was_understood_or_a_family_reads_it(
 
 def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
     assert ": 0 files, 0 bytes" in said(tmp_path)
+
+
+def test_a_recipe_that_the_file_would_refuse_is_not_proposed(tmp_path: Path) -> None:
+    for split in ("train_sft", "test_sft", "train_gen"):
+        jsonl(tmp_path / f"own/{split}-00000.jsonl", [gsm(len(split))])
+    write(look(tmp_path / "own"))
+    assert list(account(tmp_path / "own").taken) == ["test", "traingen", "trainsft"]
+    many = {f"column {n}": 1 for n in range(20)}
+    jsonl(tmp_path / "deep/train.jsonl", [{"question": "How many?", "answer": "2", **many}])
+    found = look(tmp_path / "deep", name="Not A Name")
+    assert (found.proposal.text, found.proposal.good) == ("", 0)
+
+
+def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path) -> None:
+    texts = {
+        "a": "Why is it so?,2\nHow is it so?,3\n",
+        "b": "question;answer\nWhy is it so?;2\nHow is it so?;3\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.csv").write_text(text)
+        write(look(tmp_path / name))
+        assert [each.question for each in records(tmp_path / name)] == [
+            *("Why is it so?", "How is it so?")
+        ]

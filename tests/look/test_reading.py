@@ -84,10 +84,12 @@ def test_parquet_has_its_rows_in_the_footer_and_bytes_are_not_read(tmp_path: Pat
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    table = pa.table({"q": ["a", "b"], "image": pa.array([b"\xff", b"\xfe"], pa.binary())})
+    images = pa.array([b"\xff", b"\xfe"], pa.binary())
+    nested = pa.array([{"bytes": b"\xff"}] * 2)
+    table = pa.table({"q": ["a", "b"], "image": images, "nested": nested})
     pq.write_table(table, tmp_path / "a.parquet")
     (file,) = looked(tmp_path).files
-    assert (file.rows, file.is_exact, list(file.binary)) == (2, True, ["image"])
+    assert (file.rows, file.is_exact, list(file.binary)) == (2, True, ["image", "nested"])
     assert [row["q"] for row in file.sample] == ["a", "b"]
 
 
@@ -98,6 +100,13 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     assert (one.rows, one.names) == (2, ["question", "answer", "rationale"])
     assert one.sample[0]["rationale"] == "One,\ntwo."
     assert other.sample == [{"q": "b", "a": "3"}]
+
+
+def test_a_first_line_that_is_no_table_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"question,is it\0?\ra\0\r,b\r\0\n")
+    (tmp_path / "b.csv").write_text("\n")
+    found = {file.name: file for file in looked(tmp_path).files}
+    assert found["a.csv"].is_broken and found["b.csv"].damage == ["holds no row"]
 
 
 def test_damage_is_said_of_its_file_and_the_others_are_read(tmp_path: Path) -> None:

@@ -55,6 +55,17 @@ def test_numbers_that_are_estimated_say_so(tmp_path: Path, monkeypatch: pytest.M
     assert "train: train.jsonl; 5,000 rows\n" in whole
 
 
+def test_a_month_of_chess_is_not_said_to_hold_no_data(tmp_path: Path) -> None:
+    games = tmp_path / "games_2024-01.pgn"
+    games.write_text('[Event "x"]\n\n1. e4 e5 *\n')
+    said = list(lines(look(games)))
+    assert said[-1].startswith("read as it is: 1 file taken: `gristmill drop --family chess ")
+    assert not [line for line in said if "no data file" in line]
+    other = tmp_path / "games.txt"
+    other.write_text("1. e4 e5 *\n")
+    assert "  no data file: games.txt" in list(lines(look(other)))
+
+
 def test_control_characters_of_names_and_values_are_not_printed(tmp_path: Path) -> None:
     row = {"question\x1b[2J": "How many\x07 are there?", "answer": "2"}
     (tmp_path / "a\x1b.jsonl").write_text(json.dumps(row))

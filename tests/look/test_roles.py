@@ -58,3 +58,9 @@ def test_texts_of_few_values_are_no_question() -> None:
         {"source": ("math", "web")[place % 2], "target": f"{place} plums"} for place in range(9)
     ]
     assert guessed(rows).question is None
+
+
+def test_names_without_a_word_have_no_role() -> None:
+    columns = Columns()
+    columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
+    assert guess(columns).form == "unknown"

@@ -14,12 +14,12 @@ FOLDERS = {
     "capitals": (["ClozeTrain.json", "OrderDev.json"], ["train", "validation"]),
     "two of a word": (
         [f"{split}_{of}-0.parquet" for split in ("train", "test") for of in ("sft", "gen")],
-        ["test_gen", "test_sft", "train_gen", "train_sft"],
+        ["testgen", "testsft", "traingen", "trainsft"],
     ),
     "no word": (["cot-0.parquet", "tir-0.parquet", "tir-1.parquet"], ["cot", "tir"]),
     "one word": (["aqua_train.tsv", "ecqa_train.tsv"], ["train"]),
     "folders": (["main/train-0.parquet", "main/test-0.parquet"], ["train", "test"]),
-    "dots": (["SFT/math/v1.1.jsonl", "SFT/code/v1.jsonl"], ["sft_code_v1", "sft_math_v1"]),
+    "dots": (["SFT/math/v1.1.jsonl", "SFT/code/v1.jsonl"], ["sftcodev1", "sftmathv1"]),
     "signs": (["a[1].jsonl", "b?.jsonl"], ["a", "b"]),
 }
 

@@ -30,8 +30,9 @@ from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
 
 STATES = ("first", "next")
-OWN = "mine__train"
-"""Partition of a corpus that its drop describes: a target beside the first of an asset."""
+OWN, COLLECTION = "mine__train", "mine"
+"""Partitions of a corpus that its drop describes and of a collection of PGNs: targets beside the
+first of an asset."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ def _two_chess(root: Path, version: int) -> None:
     drop = root / "drops/chess/lichess_elite_2024-01.pgn"
     drop.parent.mkdir(parents=True, exist_ok=True)
     write_month(drop, "2024-01", 40, version)
+    own = root / "drops/chess" / COLLECTION
+    own.mkdir(exist_ok=True)
+    write_month(own / "a.zip", "2024-01", 20, version)
+    write_month(own / "b.pgn", "2024-01", 20, version + 2)
+    _write(own / "gristmill.toml", "[chess.subset]\ntrain = 9\ntest = 1")
 
 
 def _two_reasoning(root: Path, version: int) -> None:
@@ -121,6 +127,9 @@ def _two_puzzles(root: Path, version: int) -> None:
         pairs = [{"input": [[n] * width], "output": [[version + 3, n]]} for n in range(3)]
         task = json.dumps({"train": pairs[:2], "test": pairs[2:]})
         _write(inbox / "arc-sample" / split / f"{split[0]}.json", task)
+    for split, given, filled in (("train", "S.#", "So#"), ("test", "S", "o")):
+        row = json.dumps({"input": [given] * version, "output": [filled] * version})
+        _write(inbox / "grid-sample" / f"{split}.jsonl", row)
     for recipe in ("domino-sample", "domino-optimal-play"):
         text = f'kind = "domino"\n[settings]\nnum_games = {20 + version}\nnum_aug = 1\n'
         _write(inbox / "recipes" / f"{recipe}.toml", text)
@@ -171,7 +180,7 @@ def write_states(folder: Path, vocabularies: Path) -> None:
                 keys = graph.keys(asset, ())
                 name = asset.to_user_string()
                 assert keys, f"{name} has no partition: write a drop for it in {__name__}.DROPS"
-                chosen = [keys[0], *(key for key in keys[1:] if key == OWN)]
+                chosen = [keys[0], *(key for key in keys[1:] if key in (OWN, COLLECTION))]
                 _build_all(graph, asset, [key for key in keys if key not in chosen])
                 for target in (Target(state, name, key) for key in chosen):
                     shutil.copytree(root, folder / "states" / target.name, symlinks=True)

@@ -65,6 +65,7 @@ def write(folder: Path, small: Small, test: Small | None = None, dtype: str = "u
             total_groups=len(each.puzzles),
             mean_puzzle_examples=len(each.inputs) / len(each.examples),
             sets=(names.SET,),
+            total_puzzles=len(each.examples),
         )
         (folder / names.metadata(split)).write_text(metadata.text())
     (folder / names.IDENTIFIERS).write_text(json.dumps(list(small.names)))

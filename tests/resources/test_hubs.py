@@ -43,7 +43,7 @@ def test_a_branch_is_no_revision() -> None:
 
 def test_every_path_of_every_corpus_is_checked(corpora_server: ReasoningServer) -> None:
     hub = ReasoningHub(endpoint=corpora_server.address)
-    found = list(hub.check(list(CORPORA), {"wiqa": "openai/gsm8k"}))
+    found = list(hub.check(list(CORPORA.values()), {"wiqa": "openai/gsm8k"}))
     assert [(name, place.kind) for name, place, _ in found][:2] == [
         ("gsm8k", "public"),
         ("gsm8k", "seed"),
@@ -56,15 +56,15 @@ def test_every_path_of_every_corpus_is_checked(corpora_server: ReasoningServer) 
 
 def test_the_chosen_place_is_fetched(corpora_server: ReasoningServer, tmp_path: Path) -> None:
     hub = ReasoningHub(endpoint=corpora_server.address)
-    place = hub.reached("gsm8k", None)
+    place = hub.reached(CORPORA["gsm8k"], None)
     assert place.place.kind == "public"
     assert hub.fetch(tmp_path, "gsm8k", place).downloaded == 2
-    assert hub.reached("gsm8k", "openai/gsm8k").place.kind == "mirror"
-    assert hub.reached("gsm8k", "openai/gsm8k", "seed").place.kind == "seed"
+    assert hub.reached(CORPORA["gsm8k"], "openai/gsm8k").place.kind == "mirror"
+    assert hub.reached(CORPORA["gsm8k"], "openai/gsm8k", "seed").place.kind == "seed"
     with pytest.raises(ValueError, match="gsm8k has no mirror: choose one of public, seed"):
-        hub.reached("gsm8k", None, "mirror")
+        hub.reached(CORPORA["gsm8k"], None, "mirror")
     with pytest.raises(HubError, match="google/reveal"):
-        hub.reached("reveal", None)
+        hub.reached(CORPORA["reveal"], None)
 
 
 def test_the_token_of_the_corpora_comes_from_the_environment_too(
@@ -72,9 +72,9 @@ def test_the_token_of_the_corpora_comes_from_the_environment_too(
 ) -> None:
     hub = ReasoningHub(endpoint=corpora_server.address)
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    assert hub.reached("gsm8k", None).source.token is False
+    assert hub.reached(CORPORA["gsm8k"], None).source.token is False
     monkeypatch.setenv("HF_TOKEN", "secret")
-    assert hub.reached("gsm8k", None).source.token == "secret"
+    assert hub.reached(CORPORA["gsm8k"], None).source.token == "secret"
     assert "secret" not in str(hub.model_dump())
 
 

@@ -62,7 +62,9 @@ def environment(code: Path, **variables: str | Path) -> dict[str, str]:
         if name not in (kernels.CACHE_DIR, "XDG_CACHE_HOME", "HOME")
     }
     paths = os.pathsep.join([str(code / "code"), str(CHECKOUT)])
-    chosen = {"HOME": code / "home", "PYTHONPATH": paths, **variables}
+    # Python takes a .pyc of the same second and size for current; a test writes sources faster.
+    fixed = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    chosen = {"HOME": code / "home", **fixed, **variables}
     return {**kept, **{name: str(value) for name, value in chosen.items()}}
 
 

@@ -316,7 +316,7 @@ several = Inbox(
     partitions,
     list(LETTERS.values()),
     starts=starts,
-    built_in={"toy_a": ["fixed"]},
+    built_in=lambda: {"toy_a": ["fixed"]},
 )
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/configuration.md. `python -m tests.settings.page` writes them again."""
+"""The lists of docs/configuration.md. `python -m tests.settings.page` writes them again."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ SHORTER = (
     ("a whole number", "whole number"),
     ("a finite number", "number"),
     ("one of ", ""),
+    ("true or false", ""),
+    ("whole number, ", ""),
+    ("whole number ", ""),
+    ("number, ", ""),
+    ("number ", ""),
 )
 """What the head of the page says of all fields, or what a table need not repeat."""
 START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
@@ -26,8 +31,8 @@ def rendered() -> str:
     """The Markdown of all tables, in the order of the families; equal tables stand together."""
     alike: dict[tuple[str, ...], list[Table]] = {}
     for table in families.tables().values():
-        alike.setdefault((_place(table), *_rows(table).values()), []).append(table)
-    known: dict[tuple[str, ...], str] = {}
+        alike.setdefault((*_places(table), *_rows(table).values()), []).append(table)
+    known: dict[tuple[str, ...], tuple[str, str]] = {}
     return "\n".join(line for tables in alike.values() for line in _section(tables, known))
 
 
@@ -36,51 +41,49 @@ def on_the_page() -> str:
     return PAGE.read_text().partition(START)[2].partition(END)[0]
 
 
-def _section(tables: list[Table], known: dict[tuple[str, ...], str]) -> Iterator[str]:
-    """The lines of equal tables. known: of each row, its default apart, the first table with it."""
+def _section(tables: list[Table], known: dict[tuple[str, ...], tuple[str, str]]) -> Iterator[str]:
+    """The lines of equal tables.
+
+    known: of each key, its default apart, the first table with it, and the default there.
+    """
     first = tables[0]
     yield f"### {', '.join(table.name.replace('/', '.') for table in tables)}\n"
-    yield f"Read from: {_place(first)}.\n"
+    if files := _places(first):
+        yield f"Read from {', '.join(files)}, and the data root's file.\n"
     shown: dict[str, list[str]] = {}
     above: dict[str, list[str]] = {}
     rules = first.rules()
-    for name, cells in _rows(first).items():
+    for name, said in _rows(first).items():
         row = (name, _allowed(rules[name]), rules[name].help)
         if row in known:
             default = _default(rules[name])
-            above.setdefault(known[row], []).append(f"`{name}` ({default})")
+            first_header, its = known[row]
+            changed = "" if default == its else f" ({default})"
+            above.setdefault(first_header, []).append(f"`{name}`{changed}")
         else:
-            known[row] = first.header
-            shown.setdefault(cells, []).append(f"`{name}`")
-    if shown:
-        yield "| key | allowed | default | meaning |"
-        yield "|---|---|---|---|"
-        for cells, names in shown.items():
-            yield f"| {', '.join(names)} | {cells} |"
-        yield ""
+            known[row] = (first.header, _default(rules[name]))
+            shown.setdefault(said, []).append(f"`{name}`")
+    for said, names in shown.items():
+        yield f"- {', '.join(names)}: {said}"
     for header, names in above.items():
-        yield f"As in `{header}`, with these defaults: {', '.join(names)}.\n"
+        yield f"- as in `{header}`: {', '.join(names)}"
+    yield ""
 
 
-def _place(table: Table) -> str:
-    """Which files a table is read from."""
-    places = [f"`drops/{inbox}/<drop>/gristmill.toml`" for inbox in table.inboxes]
+def _places(table: Table) -> list[str]:
+    """Which files a table is read from, beside that of the data root."""
     if table.name == "macroxue/pool":
-        places = ["the pool's file, `drops/pools/<pool>.toml`"]
-    return ", ".join([*places, "`gristmill.toml` of the data root"])
+        return ["the pool's file, `drops/pools/<pool>.toml`"]
+    return [f"`drops/{inbox}/<drop>/gristmill.toml`" for inbox in table.inboxes]
 
 
 def _rows(table: Table) -> dict[str, str]:
-    """The cells of each key but its name."""
+    """What is said of each key: what is allowed, its default, its meaning."""
     in_drops = table.rules(in_root=False)
     return {
-        name: " | ".join(
-            (
-                _allowed(rule),
-                _default(rule),
-                _cell(rule.help if name in in_drops else f"{rule.help} {ROOT_ALONE}"),
-            )
-        )
+        name: "; ".join(filter(None, (_allowed(rule), _default(rule))))
+        + f". {_line(rule.help)}"
+        + ("" if name in in_drops else f" {ROOT_ALONE}")
         for name, rule in table.rules().items()
     }
 
@@ -90,16 +93,18 @@ def _allowed(rule: FieldRule) -> str:
     words = rule.words
     for long, short in SHORTER:
         words = words.replace(long, short)
-    unit = "" if rule.unit in ("", "none, any number") else f"; {rule.unit}"
-    return _cell(words + unit)
+    if words == "text" and rule.default is not None:
+        words = ""
+    unit = "" if rule.unit in ("", "none, any number") else f", {rule.unit}"
+    return _line(words + unit)
 
 
 def _default(rule: FieldRule) -> str:
-    return "not set" if rule.default is None else f"`{_cell(toml_value(rule.default))}`"
+    return "not set" if rule.default is None else f"`{_line(toml_value(rule.default))}`"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -75,17 +75,21 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
     normal = ("normal", "time_forfeit")
     if config.drop_abandoned and end_class(headers.get("Termination", "")) not in normal:
         return "abandoned"
-    titles = (headers.get(tag, "") for tag in ("WhiteTitle", "BlackTitle"))
-    if config.drop_bots and any(title.upper() == "BOT" for title in titles):
+    titles = [headers.get(tag, "").upper() for tag in ("WhiteTitle", "BlackTitle")]
+    if config.drop_bots and "BOT" in titles:
         return "bot_player"
+    if config.titles and not {*titles} <= {title.upper() for title in config.titles}:
+        return "other_title"
+    event = headers.get("Event", "").lower()
+    if config.events and not any(text.lower() in event for text in config.events):
+        return "other_event"
     return ""
 
 
 def has_filters(config: ValidateConfig) -> bool:
     """Whether any filter is on."""
-    return bool(
-        config.elo_floor or config.time_controls or config.drop_abandoned or config.drop_bots
-    )
+    on = (config.elo_floor, config.time_controls, config.drop_abandoned, config.drop_bots)
+    return any((*on, config.titles, config.events))
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gristmill.chess.format.cache_arrays import SPLICE_INDICES
-from gristmill.chess.format.names import SOURCE, STATS, VALID, split_file
+from gristmill.chess.format.names import SOURCE, STATS, SUBSET, VALID, split_file
 from gristmill.contract import BadInput
 
 _ASSETS = {
@@ -14,6 +14,7 @@ _ASSETS = {
     "dataset": "chess/game_dataset",
     "cache": "chess/splice_cache",
     "splices": "chess/splice_dataset",
+    "subset": "chess/subset",
 }
 
 
@@ -22,7 +23,7 @@ def kind_of(path: Path) -> str | None:
 
     path: any folder.
 
-    Returns `validated`, `dataset` (game dataset), `splices` (splice dataset) or
+    Returns `validated`, `dataset` (game dataset), `splices` (splice dataset), `subset` or
     `cache` (splice cache); None for any other folder.
 
     Raises BadInput where stats.json is damaged: it says which of the two datasets this is.
@@ -31,6 +32,8 @@ def kind_of(path: Path) -> str | None:
         return "validated"
     if (path / "train" / SPLICE_INDICES).is_file():
         return "cache"
+    if (path / SUBSET).is_file():
+        return "subset"
     if split_file(path, "train").is_file() and (path / STATS).is_file():
         try:
             stats = json.loads((path / STATS).read_bytes())

@@ -37,6 +37,17 @@ CACHE_PATHS = "paths.json"
 VOCABULARY = "vocab_rows_meta.json"
 
 
+# A subset: its config, and rows by split and stratum.
+SUBSET = "subset.json"
+# The moves of its train rows: id, move, count.
+SUBSET_VOCABULARY = "vocabulary.csv"
+
+
+def subset_rows(split: str) -> str:
+    """The file with the number of each row of a subset in its dataset: int64 [rows]."""
+    return f"{split}_rows.npy"
+
+
 def pgn_name(month: str) -> str:
     """The name of a month's PGN file.
 

@@ -32,6 +32,8 @@ from gristmill.chess.kernels.tables import (
     Z_TURN,
 )
 
+MAX_PLIES = 2000
+"""Of a game that a kernel reads."""
 TURN, RIGHTS, EP, CLOCK, MATERIAL, QUEENS, PLY = range(7)
 
 # By letter: the kind of a white piece, 8 more for a black one; -1 for other characters.
@@ -296,3 +298,14 @@ def phase(st):
     if st[PLY] <= 20 and st[RIGHTS]:
         return 1
     return 2
+
+
+def new_board() -> tuple[np.ndarray, ...]:
+    """The arrays of a position (see above), and one for the hashes of a game's positions."""
+    return (
+        np.zeros(8, np.uint64),
+        np.zeros(64, np.int8),
+        np.zeros(8, np.int64),
+        np.zeros(1, np.uint64),
+        np.zeros(MAX_PLIES + 2, np.uint64),
+    )

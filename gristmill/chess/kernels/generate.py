@@ -105,7 +105,7 @@ def play(opening, plies, seed, text, board):
     """Play a game that begins with `opening`, for at most `plies` plies in all.
 
     opening: packed moves, int64. text: uint8, filled with the moves in SAN joined by
-    spaces, 8 bytes a ply at most. board: see `scan.new_board`.
+    spaces, 8 bytes a ply at most. board: see `board.new_board`.
     Returns (bytes written, plies, verdict of `ending`).
     """
     bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import TURN, full_key, make, may_castle, phase
+from gristmill.chess.kernels.board import MAX_PLIES, TURN, full_key, make, may_castle, phase
 from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.moves import resolve
 
@@ -27,7 +27,6 @@ _BANG, _WHAT = 33, 63
 
 # More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
-MAX_PLIES = 2000
 
 _EVENT = np.frombuffer(b"[Event ", dtype=np.uint8).copy()
 

@@ -21,7 +21,7 @@ def replay(moves, first, lengths, phases, board):
 
     moves: packed, game after game, uint16; the first game begins at `first`.
     lengths: plies of each game, int64. phases: uint8, one a ply; the codes of a game
-    are 0 from its first illegal move on. board: see `scan.new_board`.
+    are 0 from its first illegal move on. board: see `board.new_board`.
     Returns the number of the first game that python-chess must decide, or -1.
     """
     moves, lengths, phases = borrowed(moves), borrowed(lengths), borrowed(phases)

@@ -28,7 +28,6 @@ from gristmill.chess.kernels.headers import (
     write_headers,
 )
 from gristmill.chess.kernels.movetext import (
-    MAX_PLIES,
     MORE,
     NO_ROOM,
     blank,
@@ -162,17 +161,6 @@ def _begin(buf, current, fen, bb, kinds, st, key):
     return current and set_up_fen(buf, fen[0], fen[1], bb, kinds, st)
 
 
-def new_board() -> tuple[np.ndarray, ...]:
-    """The arrays of a position (see `board.py`), and one for the hashes of a game's positions."""
-    return (
-        np.zeros(8, np.uint64),
-        np.zeros(64, np.int8),
-        np.zeros(8, np.int64),
-        np.zeros(1, np.uint64),
-        np.zeros(MAX_PLIES + 2, np.uint64),
-    )
-
-
 @kernel()
 def scan_games(
     buf, size, at_eof, current, pos, stop, games, known, tags, moves, phases, text, board
@@ -181,7 +169,7 @@ def scan_games(
 
     whose tags or moves may have come apart.
     games: int64 [games, COLUMNS]. known: int64 [games, len(KNOWN), 2]. tags: int64 [tags, 4].
-    for moves joined by spaces. board: see `new_board`.
+    for moves joined by spaces. board: see `board.new_board`.
     Returns (games read, position, why it stopped).
     """
     buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)

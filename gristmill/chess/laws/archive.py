@@ -16,15 +16,19 @@ from gristmill.hashing import sha256_file
 
 @law
 def archive_laws(subject: Subject) -> Iterator[Violation]:
-    """Find what breaks the laws of an archived month; another program writes no source.json."""
+    """Find what breaks the laws of the PGN of a month, or those of a collection.
+
+    Another program writes no source.json.
+    """
     path = subject.folder
     has_source = not subject.missing({SOURCE: "pgn_as_recorded"})
     source, faults = read_json(path / SOURCE) if has_source else ({}, [])
     yield from faults
     pgns = sorted(path.glob("*.pgn"))
-    if len(pgns) != 1:
+    recorded = [each["pgn"] for each in source.get("files", [source])] if source else []
+    if len(pgns) != (len(recorded) or 1):
         yield Violation("one_pgn", str(path), f"{len(pgns)} PGN files")
-    elif source:
-        pgn = pgns[0]
+        return
+    for pgn, facts in zip(pgns, sorted(recorded, key=lambda each: str(each["name"])), strict=False):
         found = {"name": pgn.name, "bytes": pgn.stat().st_size, "sha256": sha256_file(pgn)}
-        yield from difference("pgn_as_recorded", pgn, found, source["pgn"])
+        yield from difference("pgn_as_recorded", pgn, found, facts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -40,23 +41,53 @@ def event_line_laws(subject: Subject) -> Iterator[Violation]:
     The line starts a game that was read or rejected, is one of its tags, lies in a closed
     comment of it, or follows no blank line in its movetext. Memory does not grow with the PGN.
 
-    subject: validated in the mode `current`; its input is the folder of the PGN, which is not
-        compared where it has another size than `sources.json` records.
+    subject: validated in the mode `current`; its input is the folder of the PGNs, which are not
+        compared where they have other sizes than `sources.json` records.
 
-    Yields the violation `event_line_accounted` for the first 20 lines without a game.
+    Yields the violation `event_line_accounted` for the first 20 lines of a PGN without a game.
     """
     path, (pgn_folder,) = subject.folder, subject.inputs
     recorded, faults = read_json(sidecar.sources_file(path))
     yield from faults
     pgns = sorted(pgn_folder.glob("*.pgn"))
-    sizes = [source["bytes"] for source in recorded.get("sources", ())]
-    if len(pgns) != 1 or sizes != [pgns[0].stat().st_size]:
+    sources = recorded.get("sources", ())
+    if [source["bytes"] for source in sources] != [pgn.stat().st_size for pgn in pgns]:
         return
-    few = Few(pgns[0].name, "{more} more lines belong to no game")
-    with pgns[0].open("rb", buffering=0) as file:
-        for offset, found in _lines_without_game(file.fileno(), sizes[0], path):
-            yield from few.at("event_line_accounted", f"{pgns[0].name}: byte {offset}", found)
-    yield from few.rest()
+    for number, (pgn, source) in enumerate(zip(pgns, sources, strict=True)):
+        few = Few(pgn.name, "{more} more lines belong to no game")
+        games = _Recorded(path, number, source["name"])
+        with pgn.open("rb", buffering=0) as file:
+            for offset, found in _lines_without_game(file.fileno(), source["bytes"], games):
+                yield from few.at("event_line_accounted", f"{pgn.name}: byte {offset}", found)
+        yield from few.rest()
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The games of one PGN in a validated folder. number: of the PGN. source: its `source_file`."""
+
+    path: Path
+    number: int
+    source: str
+
+    def valid(self) -> tuple[Path, int, int]:
+        """The file of the records, and which of them are of the PGN: the first, the one behind."""
+        file = sidecar.games_file(self.path, "games")
+        count = file.stat().st_size // sidecar.GAME.itemsize
+
+        def of(record: int) -> int:
+            (found,) = np.fromfile(file, sidecar.GAME, 1, offset=record * sidecar.GAME.itemsize)
+            return int(found["file"])
+
+        first, behind = (bisect_left(range(count), self.number + more, key=of) for more in (0, 1))
+        return file, first, behind
+
+    def rejected(self) -> Iterator[int]:
+        """Byte offsets of the rejected games."""
+        with open_csv(self.path / INVALID) as table:
+            for row in csv.DictReader(table):
+                if row["source_file"] == self.source:
+                    yield int(row["pgn_offset"])
 
 
 @dataclass(frozen=True)
@@ -73,15 +104,15 @@ class _Games:
     ends: NDArray[np.int64]
 
 
-def _stretches(path: Path, size: int) -> Iterator[_Games]:
-    """The games of a validated folder, valid and rejected, some records at a time."""
-    file = sidecar.games_file(path, "games")
-    rejected = np.sort(np.fromiter(_rejected_offsets(path), np.int64))
-    start, first = 0, 0
+def _stretches(recorded: _Recorded, size: int) -> Iterator[_Games]:
+    """The games of a PGN, valid and rejected, some records at a time."""
+    file, first, behind = recorded.valid()
+    rejected = np.sort(np.fromiter(recorded.rejected(), np.int64))
+    start = 0
     while start < size:
         # One record more than wanted: where it begins, the next stretch does.
-        place = first * sidecar.GAME.itemsize
-        records = np.fromfile(file, sidecar.GAME, _RECORDS + 1, offset=place)
+        place, most = first * sidecar.GAME.itemsize, min(_RECORDS + 1, behind - first)
+        records = np.fromfile(file, sidecar.GAME, most, offset=place)
         stop = int(records["pgn"][-1]) if len(records) > _RECORDS else size
         records = records[:_RECORDS]
         valid = records["pgn"].astype(np.int64)
@@ -94,15 +125,9 @@ def _stretches(path: Path, size: int) -> Iterator[_Games]:
         start, first = stop, first + _RECORDS
 
 
-def _rejected_offsets(path: Path) -> Iterator[int]:
-    with open_csv(path / INVALID) as table:
-        for row in csv.DictReader(table):
-            yield int(row["pgn_offset"])
-
-
-def _lines_without_game(file: int, size: int, path: Path) -> Iterator[tuple[int, str]]:
+def _lines_without_game(file: int, size: int, recorded: _Recorded) -> Iterator[tuple[int, str]]:
     """Byte offset of each line that belongs to no game, and why."""
-    for games in _stretches(path, size):
+    for games in _stretches(recorded, size):
         for game, pairs in groupby(_inner_lines(file, games), itemgetter(0)):
             lines = [line for _, line in pairs]
             if game < 0:

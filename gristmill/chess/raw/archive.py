@@ -20,9 +20,9 @@ from typing import Any
 from gristmill.chess.format.names import SOURCE, pgn_name
 from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.download import Fetched, fetch
-from gristmill.chess.raw.drops import ending_of
+from gristmill.chess.raw.endings import ending_of
 from gristmill.chess.raw.months import check_month
-from gristmill.chess.raw.unpack import unpack_pgn, unpack_zip, unpack_zst
+from gristmill.chess.raw.unpack import unpack_pgn
 from gristmill.contract import FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.parts import PartStore
@@ -108,7 +108,8 @@ def fetch_month(
     fetched = fetch(url, part_file, config.fetch, sleep, progress=progress)
     try:
         archive = (part_file.stat().st_size, sha256_file(part_file))
-        unpack_zip(part_file, out / pgn_name(month), config.limits, progress=progress)
+        pgn = out / pgn_name(month)
+        unpack_pgn(part_file, pgn, config.limits, ending=".zip", month=month, progress=progress)
     finally:
         # A complete archive is never resumed, also not one that was refused.
         part_file.unlink()
@@ -138,9 +139,17 @@ def take_drop(
     that is refused.
     """
     check_month(month)
-    unpack = {".zip": unpack_zip, ".pgn.zst": unpack_zst, ".pgn": unpack_pgn}[ending_of(drop)]
+    ending = ending_of(drop)
     out.mkdir()
-    unpack(drop, out / pgn_name(month), config.limits, links=links, progress=progress)
+    unpack_pgn(
+        drop,
+        out / pgn_name(month),
+        config.limits,
+        links=links,
+        ending=ending,
+        month=month,
+        progress=progress,
+    )
     with open_file(drop, root=drop.parent, links=links, buffering=0) as file:
         digest, size = hashlib.sha256(), 0
         for data in reads(file):

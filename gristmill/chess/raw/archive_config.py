@@ -1,10 +1,10 @@
-"""The configs of the chess archive: its address, the download, and the limits."""
+"""The configs of the chess archive and of collections: address, download, limits, encoding."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final, Literal
 
 from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import NO_EFFECT, Ge, Gt, Help, Positive
@@ -13,6 +13,8 @@ from gristmill.settings.kinds import NO_EFFECT, Ge, Gt, Help, Positive
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
 VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
 """The environment variable with the folder of another server."""
+COLLECTIONS: Final = "chess_collections"
+"""The dynamic partitions of chess: the months of the archive, and a key for each collection."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,17 @@ class ArchiveConfig(Checked):
         super().__post_init__()
         if "{month}" not in self.url_template:
             raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")
+
+
+@dataclass(frozen=True)
+class CollectionConfig(Checked):
+    """How the files of a collection become PGNs (docs/formats/chess.md#collections)."""
+
+    encoding: Annotated[
+        Literal["utf-8", "latin-1"],
+        Help("What the PGNs are written in: 'latin-1' is rewritten as UTF-8."),
+    ] = "utf-8"
+    CODE_VERSION: ClassVar[str] = "1"
 
 
 def archive_config(

@@ -42,7 +42,7 @@ class ScanArrays:
     """The arrays of the compiled reader for texts of up to `size` bytes."""
 
     def __init__(self, size: int) -> None:
-        from gristmill.chess.kernels import scan
+        from gristmill.chess.kernels import board, scan
 
         self.size = size
         self.buf = np.zeros(size + scan.PADDING, np.uint8)
@@ -52,7 +52,7 @@ class ScanArrays:
         self.moves = np.zeros(size // 3 + 64, np.uint16)
         self.phases = np.zeros(size // 3 + 64, np.uint8)
         self.text = (np.zeros(4 * size + 4096, np.uint8), np.zeros(3 * size + 4096, np.uint8))
-        self.board = scan.new_board()
+        self.board = board.new_board()
 
     def fill(self, data: bytes) -> None:
         """Take a text, with zeros after it."""

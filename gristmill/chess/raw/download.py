@@ -16,6 +16,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ __all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 _READ_BYTES = 1 << 20
 _LONGEST_WAIT = 60.0
 _SHORTEST_PATIENCE = 0.1
+_MOST_DIGITS = 12
 _NOT_PUBLISHED = (404, 410)
 _TRY_AGAIN = (408, 425, 429)
 
@@ -159,6 +162,19 @@ def _append_body(
     return written
 
 
+def _asked_wait(retry_after: str) -> float:
+    """Seconds that a `Retry-After` asks for, as a number or a date; 0 for any other text."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after[:_MOST_DIGITS])
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    # A date without a zone is in UTC.
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
 def _error_of_status(
     url: str, part_file: Path, have: int, error: urllib.error.HTTPError
 ) -> Exception | None:
@@ -173,9 +189,7 @@ def _error_of_status(
         part_file.unlink(missing_ok=True)
         return _TryAgain("the server has no bytes after those we have")
     if error.code in _TRY_AGAIN or error.code >= 500:
-        seconds = error.headers.get("Retry-After", "")
-        wait = min(float(seconds), _LONGEST_WAIT) if seconds.isdigit() else 0.0
-        return _TryAgain(f"HTTP {error.code}", wait)
+        return _TryAgain(f"HTTP {error.code}", _asked_wait(error.headers.get("Retry-After", "")))
     return DownloadError(f"{url}: HTTP {error.code} {error.reason}; look at the address")
 
 
@@ -306,5 +320,10 @@ def _fetch(
                 ) from error
             wait = min(config.backoff * 2 ** (failures - 1), _LONGEST_WAIT)
             wait = max(wait, error.wait if isinstance(error, _TryAgain) else 0.0)
+            if time.monotonic() + wait > deadline:
+                raise DownloadError(
+                    f"{url}: {error}, and the next request is due in {wait:.0f} s, after the "
+                    f"{config.total_seconds:.0f} s of a download: run again then"
+                ) from error
             stage.say(f"{error}: request {requests + 1} from byte {size:,} in {wait:.0f} s")
             sleep(wait)

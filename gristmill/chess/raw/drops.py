@@ -10,78 +10,48 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.chess.raw import collections
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.months import ENDINGS, has_ended, month_in
-from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head
-from gristmill.chess.raw.unpack import check_zstd_signature
+from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_in, ending_of
+from gristmill.chess.raw.months import has_ended, month_in
+from gristmill.chess.raw.unpack import check_begin
 from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
-from gristmill.inbox import READY
 from gristmill.inbox.account import Account
 from gristmill.inbox.sample_mark import real_paths, samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-
-# Archives of other kinds, and what unpacks them.
-_OTHER = {
-    ".gz": "gunzip",
-    ".bz2": "bunzip2",
-    ".xz": "unxz",
-    ".7z": "7z x",
-    ".rar": "unrar x",
-    ".tar": "tar -xf",
-    ".tgz": "tar -xf",
-    ".zst": "unzstd",
-}
-
-
-def ending_of(drop: Path) -> str:
-    """The ending of a drop, in small letters; one of `ENDINGS`.
-
-    drop: the file. Its ending may have capitals.
-
-    Raises BadInput for another ending, with what to do.
-    """
-    name = drop.name.lower()
-    if ending := next((each for each in ENDINGS if name.endswith(each)), None):
-        return ending
-    if command := next((word for each, word in _OTHER.items() if name.endswith(each)), None):
-        rule = (
-            f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
-        )
-        raise BadInput(drop, rule)
-    raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
 
-    drop: the file.
+    drop: the file of a month, or the folder of a collection.
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that is refused; OSError where it cannot be read.
     """
+    if not ending_in(drop.name, MONTH_ENDINGS) and drop.is_dir():
+        return collections.account(drop, links)
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):
         raise BadInput(
             drop,
             f"{month or drop.name} is not a month that has ended, from 2020-06 on: put the month "
-            "into the file's name, as lichess_elite_2024-01.zip",
+            "into the file's name, as lichess_elite_2024-01.zip, or put the games into a folder, "
+            "which is a collection",
         )
     ending = ending_of(drop)
     left_out: dict[str, str] = {}
-    with open_file(drop, root=drop.parent, links=links) as file:
-        if ending == ".zip":
-            with opened_zip(file, drop) as archive:
-                size = os.fstat(file.fileno()).st_size
-                members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
-            left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
-        elif ending == ".pgn.zst":
-            check_zstd_signature(file.read(512), drop)
-        elif head := file.read(HEAD_BYTES):
-            check_head(head, drop, whole=True)
-        else:
-            raise BadInput(drop, "holds an empty PGN; download it again")
+    if ending == ".zip":
+        with (
+            open_file(drop, root=drop.parent, links=links) as file,
+            opened_zip(file, drop) as archive,
+        ):
+            size = os.fstat(file.fileno()).st_size
+            members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
+        left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
+    check_begin(drop, links, month=month)
     return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))
 
 
@@ -103,26 +73,21 @@ def drop_of(root: DataRoot, month: str) -> Path | None:
 
 
 def available(root: DataRoot) -> list[str]:
-    """The months that need no download, sorted: those with a drop, and those with a built PGN.
+    """The months and collections that need no download, sorted: with a drop, or a built PGN.
 
     root: the data root.
 
     A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
     why of the others.
     """
-    dropped = {
-        str(month_in(path.name))
-        for path in _drops(root)
-        if root.judged("chess", path).state == READY
-    }
-    built = root.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
-    return sorted(dropped | {path.parent.name for path in built})
+    built = root.root.glob(f"chess/raw/*/*/{provenance.RECORD}")
+    return sorted({*root.taken("chess"), *(path.parent.name for path in built)})
 
 
 def _drops(root: DataRoot) -> list[Path]:
     inbox = root.inbox("chess")
     by_month: dict[str | None, list[Path]] = {}
     for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
-        if path.name.lower().endswith(ENDINGS) and not path.name.startswith("."):
+        if path.name.lower().endswith(MONTH_ENDINGS) and not path.name.startswith("."):
             by_month.setdefault(month_in(path.name), []).append(path)
     return sorted(path for files in by_month.values() for path in real_paths(files))

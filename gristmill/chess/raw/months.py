@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import date
+from datetime import UTC, date, datetime
 
 from gristmill.contract import BadInput
 
 # The first archive of the database.
 FIRST_MONTH = "2020-06"
-ENDINGS = (".zip", ".pgn", ".pgn.zst")
-"""What the name of a month's drop ends in."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
 _BARE = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _NAMED = re.compile(r"(?<!\d)\d{4}-\d{2}(?!\d)", re.ASCII)
@@ -60,6 +58,11 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
     return list(months)
 
 
+def is_month(key: str) -> bool:
+    """Whether a partition key is that of a month, and not of a collection."""
+    return _BARE.fullmatch(key) is not None
+
+
 def month_in(name: str) -> str | None:
     """The month in the name of a drop; None unless there is exactly one.
 
@@ -72,6 +75,14 @@ def month_in(name: str) -> str | None:
 def has_ended(month: str, day: date) -> bool:
     """Whether a month is one of the archive, and over on a day."""
     return bool(_MONTH.fullmatch(month)) and FIRST_MONTH <= month < f"{day:%Y-%m}"
+
+
+def ended_months(day: date | None = None) -> list[str]:
+    """The months of the archive that are over on a day, oldest first; default: today, in UTC."""
+    day = day or datetime.now(UTC)
+    first = 12 * int(FIRST_MONTH[:4]) + int(FIRST_MONTH[5:]) - 1
+    numbers = range(first, 12 * day.year + day.month - 1)
+    return [f"{number // 12}-{number % 12 + 1:02d}" for number in numbers]
 
 
 def month_before(month: str) -> str:

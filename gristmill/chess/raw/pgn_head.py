@@ -54,6 +54,11 @@ def other_kind(head: bytes) -> str:
     return f"it holds {snippet(head)!r}; give it the ending of its kind: .zip, .pgn or .pgn.zst"
 
 
+def has_game_text(head: bytes) -> bool:
+    """Whether a line of a text begins with a tag or a move."""
+    return _GAME_TEXT.search(head) is not None
+
+
 def check_head(head: bytes, path: Path, *, whole: bool) -> None:
     """Check that a text can be PGN.
 
@@ -67,6 +72,6 @@ def check_head(head: bytes, path: Path, *, whole: bool) -> None:
         raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")
     if head.lstrip(_BLANKS).startswith(b"<") or head.startswith(_LFS):
         raise BadInput(path, f"does not hold PGN text: {other_kind(head)}")
-    if b"\0" in head[:_BINARY_BYTES] or (whole and not _GAME_TEXT.search(head)):
+    if b"\0" in head[:_BINARY_BYTES] or (whole and not has_game_text(head)):
         found = f"no tag and no move is in it, but {snippet(head)!r}"
         raise BadInput(path, f"does not hold PGN text: {found}; export the games as PGN")

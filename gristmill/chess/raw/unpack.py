@@ -1,4 +1,4 @@
-"""One PGN out of an untrusted `.zip`, `.pgn` or `.pgn.zst`, within limits.
+"""One PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits.
 
 See also `zip_member.py`: which member of a ZIP, and which ZIP is refused.
 Rules: docs/formats/chess.md#zip-rules, docs/formats/chess.md#drops
@@ -7,13 +7,15 @@ Rules: docs/formats/chess.md#zip-rules, docs/formats/chess.md#drops
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head, other_kind
+from gristmill.chess.raw.endings import ENDINGS, ending_of
+from gristmill.chess.raw.months import month_in
+from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head, has_game_text, other_kind
 from gristmill.chess.raw.text_limits import with_short_lines
 from gristmill.chess.raw.zip_member import (
     ANY_RATIO_BYTES,
@@ -26,7 +28,9 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.unpack import Rules, unpack
 
+EMPTY = "holds an empty PGN; download it again"
 _READ_BYTES = 1 << 20
+_LOOK_BYTES = 1 << 14
 # bzip2 and LZMA unpack all that one read gives, 20 KB for each byte at most.
 _SMALL_READ_BYTES = 1 << 12
 _BROKEN = "is broken {name} ({error}); download it again"
@@ -43,79 +47,64 @@ _ZSTD = Rules(
 _BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-def _write(
-    reads: Iterable[bytes],
-    source: Path,
-    target: Path,
-    max_bytes: int,
-    progress: Progress,
-    expected: int | None = None,
-) -> int:
-    """Write a PGN; refuse an empty one, one of more than `max_bytes`, and one that is no text."""
-    total, head = 0, b""
-    with (
-        NamedFile(target, "wb") as file,
-        progress.stage("unpack", unit="bytes", total=expected) as stage,
-    ):
-        for data in with_short_lines(reads, source):
-            if len(head) < HEAD_BYTES:
-                head += data[: HEAD_BYTES - len(head)]
-                check_head(head, source, whole=len(head) == HEAD_BYTES)
-            total += len(data)
-            if total > max_bytes:
-                raise BadInput(source, f"unpacks to more than {max_bytes} bytes; it is not a month")
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            stage.advance(len(data))
-    if total == 0:
-        raise BadInput(source, "holds an empty PGN; download it again")
-    if total < HEAD_BYTES:
-        check_head(head, source, whole=True)
-    return total
+@dataclass(frozen=True)
+class Packed:
+    """An opened PGN.
+
+    reads: its text, in parts. most: its bytes at most. expected: its bytes by what holds it; None
+    where that does not say. name: of the member of a ZIP, else of the file.
+    """
+
+    reads: Iterator[bytes]
+    most: int
+    expected: int | None
+    name: str
 
 
 @contextmanager
-def _opened(path: Path, limits: Limits, links: LinkRule) -> Iterator[tuple[BinaryIO, int]]:
-    """A file of the inbox and its bytes. Raises BadInput where it is larger than its PGN may be."""
-    with open_file(path, root=path.parent, links=links) as file:
+def opened_pgn(
+    path: Path,
+    limits: Limits = Limits(),
+    *,
+    root: Path | None = None,
+    links: LinkRule = REFUSE_LINKS,
+    ending: str = "",
+    read_bytes: int = _READ_BYTES,
+) -> Iterator[Packed]:
+    """The text of a PGN as it is, or packed.
+
+    root, links: as for `open_file`; default: its folder, and links are refused.
+    ending: what it is, of `ENDINGS`; default: by its name. read_bytes: of one read.
+
+    Raises BadInput for no regular file, another kind of file than its ending says, and where
+    signature, members or limits are not right; GristmillError where zstandard is not installed.
+    """
+    ending = ending or ending_of(path, ENDINGS)
+    with open_file(path, root=root or path.parent, links=links) as file:
         size = file.seek(0, 2)
         file.seek(0)
         if size > limits.pgn_bytes:
             raise BadInput(path, f"has {size} bytes, more than {limits.pgn_bytes} bytes")
-        yield file, size
-
-
-def unpack_zip(
-    path: Path,
-    target: Path,
-    limits: Limits = Limits(),
-    *,
-    links: LinkRule = REFUSE_LINKS,
-    progress: Progress = SILENT,
-) -> int:
-    """Unpack the one PGN of a ZIP.
-
-    Returns the bytes of the PGN. Raises BadInput where it is no regular file, and where signature,
-    members, CRC or limits are not right; OSError for an error of the machine.
-    """
-    with (
-        _opened(path, limits, links) as (file, packed_bytes),
-        opened_zip(file, path) as archive,
-    ):
-        info = one_pgn(archive, path, packed_bytes, limits)
-        known = info.compress_type in _BOUNDED_METHODS
-        read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
-        with archive.open(info) as member:
-            # zipfile checks the CRC when it reads the end.
-            reads = iter(lambda: member.read(read_bytes), b"")
-            size = _write(reads, path, target, info.file_size, progress, info.file_size)
-    if size != info.file_size:
-        raise BadInput(
-            path,
-            f"unpacks to {size} bytes, its directory names {info.file_size}; download it again",
-        )
-    return size
+        if ending == ".zip":
+            with opened_zip(file, path) as archive:
+                info = one_pgn(archive, path, size, limits)
+                known = info.compress_type in _BOUNDED_METHODS
+                most = read_bytes if known else _SMALL_READ_BYTES
+                with archive.open(info) as member:
+                    # zipfile checks the CRC when it reads the end.
+                    reads = iter(lambda: member.read(most), b"")
+                    yield Packed(reads, info.file_size, info.file_size, info.filename)
+        elif ending == ".pgn":
+            reads = iter(lambda: file.read(read_bytes), b"")
+            yield Packed(reads, limits.pgn_bytes, size, path.name)
+        else:
+            if ending == ".pgn.zst":
+                check_zstd_signature(file.read(512), path)
+                file.seek(0)
+            most = min(limits.pgn_bytes, max(ANY_RATIO_BYTES, limits.ratio * size))
+            rules = _ZSTD if ending == ".pgn.zst" else Rules()
+            reads = unpack(file, path, ending.rpartition(".")[2], rules)
+            yield Packed(reads, most, None, path.name)
 
 
 def check_zstd_signature(head: bytes, path: Path) -> None:
@@ -128,25 +117,27 @@ def check_zstd_signature(head: bytes, path: Path) -> None:
         raise BadInput(path, f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}")
 
 
-def unpack_zst(
-    path: Path,
-    target: Path,
-    limits: Limits = Limits(),
-    *,
-    links: LinkRule = REFUSE_LINKS,
-    progress: Progress = SILENT,
-) -> int:
-    """Unpack a `.pgn.zst`.
+def check_begin(
+    path: Path, links: LinkRule = REFUSE_LINKS, *, root: Path | None = None, month: str = ""
+) -> bytes:
+    """Check that a file begins as a PGN, and return the first bytes of its text, one at least.
 
-    Returns the bytes of the PGN. Raises BadInput where it is no regular file, and where signature,
-    frames or limits are not right; GristmillError where zstandard is not installed.
+    root, links: see `opened_pgn`. month: that its games are of; default: of none.
+
+    Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
+    and for the PGN of another month.
     """
-    with _opened(path, limits, links) as (file, packed_bytes):
-        check_zstd_signature(file.read(512), path)
-        file.seek(0)
-        ratio_bytes = max(ANY_RATIO_BYTES, limits.ratio * packed_bytes)
-        max_bytes = min(limits.pgn_bytes, ratio_bytes)
-        return _write(unpack(file, path, "zst", _ZSTD), path, target, max_bytes, progress)
+    head = b""
+    with opened_pgn(path, root=root, links=links, read_bytes=_LOOK_BYTES) as packed:
+        _refuse_other_month(packed.name, path, month)
+        for data in with_short_lines(packed.reads, path):
+            head += data[: HEAD_BYTES - len(head)]
+            if len(head) == HEAD_BYTES or (len(head) >= _LOOK_BYTES and has_game_text(head)):
+                break
+    if not head:
+        raise BadInput(path, EMPTY)
+    check_head(head, path, whole=True)
+    return head
 
 
 def unpack_pgn(
@@ -154,14 +145,60 @@ def unpack_pgn(
     target: Path,
     limits: Limits = Limits(),
     *,
+    root: Path | None = None,
     links: LinkRule = REFUSE_LINKS,
+    ending: str = "",
+    month: str = "",
+    encoding: str = "utf-8",
     progress: Progress = SILENT,
 ) -> int:
-    """Copy a PGN that is not packed.
+    """Write the text of a PGN, as it is or packed, to a file.
 
-    Returns the bytes of the PGN. Raises BadInput where it is no regular file, is no text, is empty
-    or is too large.
+    path, limits, root, links, ending: see `opened_pgn`.
+    month: that its games are of; default: of none.
+    encoding: of its text: `utf-8` (default: its bytes stay), or `latin-1`, written as UTF-8.
+
+    Returns the bytes of the text as it was packed. Raises BadInput as `opened_pgn`, for an empty
+    text, one that is no PGN or too large, the PGN of another month, and damage; OSError for an
+    error of the machine.
     """
-    with _opened(path, limits, links) as (file, size):
-        reads = iter(lambda: file.read(_READ_BYTES), b"")
-        return _write(reads, path, target, limits.pgn_bytes, progress, size)
+    with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
+        _refuse_other_month(packed.name, path, month)
+        size = _write(packed, path, target, encoding, progress)
+    if packed.expected == packed.most != size:  # of a ZIP
+        rule = f"unpacks to {size} bytes, its directory names {packed.expected}; download it again"
+        raise BadInput(path, rule)
+    return size
+
+
+def _refuse_other_month(name: str, path: Path, month: str) -> None:
+    found = month_in(PurePosixPath(name).name)
+    if month and found not in (None, month):
+        rule = f"is the archive of {month}, and holds {name!r}, the PGN of {found}: give it the "
+        raise BadInput(path, f"{rule}month of its games, or download {month} again")
+
+
+def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: Progress) -> int:
+    """Write a PGN; refuse an empty one, one that is too large, and one that is no text."""
+    total, head = 0, b""
+    with (
+        NamedFile(target, "wb") as file,
+        progress.stage("unpack", unit="bytes", total=packed.expected) as stage,
+    ):
+        for data in with_short_lines(packed.reads, source):
+            if len(head) < HEAD_BYTES:
+                head += data[: HEAD_BYTES - len(head)]
+                check_head(head, source, whole=len(head) == HEAD_BYTES)
+            total += len(data)
+            if total > packed.most:
+                rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
+                raise BadInput(source, rule)
+            view = memoryview(data if encoding == "utf-8" else data.decode(encoding).encode())
+            while view:
+                view = view[file.write(view) :]
+            stage.advance(len(data))
+    if total == 0:
+        raise BadInput(source, EMPTY)
+    if total < HEAD_BYTES:
+        check_head(head, source, whole=True)
+    return total

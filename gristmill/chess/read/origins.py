@@ -18,15 +18,19 @@ import numpy as np
 from gristmill import contract
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
-from gristmill.chess.format.names import split_file, valid_file
+from gristmill.chess.format.names import split_file, subset_rows, valid_file
+from gristmill.chess.raw.collections import pgn_of, raw_offset
+from gristmill.chess.raw.zip_member import why_left_out
 from gristmill.chess.read.trace import Trace, trace, traces
 from gristmill.contract import BadInput
 from gristmill.families import Request
+from gristmill.layout import DROPS
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 
 PGN: Final = "chess/elite_pgn"
 GAMES: Final = "chess/valid_games"
 DATASET: Final = "chess/game_dataset"
+SPLICES: Final = "chess/splice_dataset"
 _READ_BYTES: Final = 1 << 20
 
 
@@ -78,13 +82,31 @@ def splice_origins(request: Request) -> Iterator[contract.Trace]:
         yield from notes(_raw(games, found))
 
 
+def subset_origins(request: Request) -> Iterator[contract.Trace]:
+    """Trace a row of a subset: its number in the dataset, then its game.
+
+    Raises BadInput where there is no such row, and NotTraced where the dataset is gone or was
+    built again.
+    """
+    split = request.options.get("split") or "train"
+    numbers = np.load(request.path / subset_rows(split))
+    if request.number >= len(numbers):
+        rule = f"has {len(numbers)} rows, no row {request.number}; rows count from 0"
+        raise BadInput(split_file(request.path, split), rule)
+    number = int(numbers[request.number])
+    dataset = source(request.path).made_from(DATASET, SPLICES)
+    yield Origin({"row": f"{request.number} of {split}", "row_of_dataset": number})
+    origins = game_origins if dataset.record.asset == DATASET else splice_origins
+    yield from origins(Request(dataset.folder, str(number), {**request.options, "split": split}))
+
+
 def pgn_origins(request: Request) -> Iterator[contract.Trace]:
     """Trace the PGN of a month to the drop that it came from."""
     made = source(request.path)
     for output in made.record.outputs:
         if output.path.endswith(".pgn"):
             yield Origin(_pgn(made, output.path, output.sha256) | {"bytes": f"0-{output.bytes}"})
-            yield Origin(_drop(made, 0, output.bytes))
+            yield Origin(_drop(made, output.path, 0, output.bytes))
 
 
 def _sample(sample: int, split: str, index: int) -> Origin:
@@ -99,7 +121,8 @@ def _raw(folder: Path, found: Trace) -> Iterator[contract.Trace]:
         made = made.made_from(GAMES)
     made = made.made_from(PGN)
     yield Origin(_pgn(made, str(found.source["name"]), str(found.source["sha256"])))
-    yield Origin(_drop(made, found.pgn_offset, found.pgn_offset + found.pgn_bytes))
+    end = found.pgn_offset + found.pgn_bytes
+    yield Origin(_drop(made, str(found.source["name"]), found.pgn_offset, end))
 
 
 def _pgn(made: Source, name: str, sha256: str) -> dict[str, object]:
@@ -108,18 +131,22 @@ def _pgn(made: Source, name: str, sha256: str) -> dict[str, object]:
     return {"pgn_file": f"{made.record.artifact}/{name}", "pgn_file_sha256": sha256}
 
 
-def _drop(made: Source, begin: int, end: int) -> dict[str, object]:
-    raw = made.raw_inputs()
-    if not raw:
+def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
+    """The place in the drop of bytes of a PGN."""
+    drop = f"{DROPS}/chess/{made.record.partition}/"
+    raw = {pgn_of(str(item.path).removeprefix(drop)): item for item in made.raw_inputs()}
+    item = raw.get(pgn) if len(raw) > 1 else next(iter(raw.values()), None)
+    if item is None:
         raise NotTraced(f"{made.title} names no drop")
-    (item, *_) = raw
-    facts = made.raw_facts(item)
+    facts, name = made.raw_facts(item), str(item.path).lower()
+    if made.record.config.get("encoding") == "latin-1":
+        begin, end = (raw_offset(made.folder / pgn, byte) for byte in (begin, end))
     place = f"{begin}-{end}"
-    if str(item.path).endswith(".zip"):
+    if name.endswith(".zip"):
         with zipfile.ZipFile(made.raw_file(item)) as archive:
-            names = [name for name in archive.namelist() if name.lower().endswith(".pgn")]
+            names = [each for each in archive.namelist() if not why_left_out(each)]
         return facts | {"raw_member": names[0], "raw_member_bytes": place}
-    if str(item.path).endswith(".zst"):
+    if not name.endswith(".pgn"):
         return facts | {"raw_unpacked_bytes": place}
     return facts | {"raw_file_bytes": place}
 

@@ -55,8 +55,8 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
     game are 0.
     Raises MissingPythonChess where python-chess is needed and absent.
     """
+    from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.replay import replay
-    from gristmill.chess.kernels.scan import new_board
 
     codes = np.zeros(len(moves), np.uint8)
     board, ply, game = new_board(), 0, 0

@@ -39,6 +39,11 @@ _COLUMNS = {
         _SOURCE,
         Column("headers", "object", "tags of the game, with keep_headers alone"),
     ),
+    "chess/subset": (
+        Column("id", "integer", "vocabulary.csv: id of a move; 0 is <PAD>, 1 is <UNK>"),
+        Column("move", "string", "vocabulary.csv: a move of the train rows, in UCI; sorted"),
+        Column("count", "integer", "vocabulary.csv: how often the train rows have it"),
+    ),
     "chess/splice_cache": (
         Column(PATH_IDS, "uint32", "index into the paths file, always 0"),
         Column(OFFSETS, "uint64", "byte offset of the game's row in the JSONL file"),

@@ -16,6 +16,7 @@ from gristmill.chess.format.names import (
     FLAGGED,
     INVALID,
     STATS,
+    SUBSET,
     SUMMARY,
     VALID,
     split_file,
@@ -38,7 +39,7 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     for split in SPLITS if asset == "chess/splice_cache" else ():
         for name, dtype in LAYOUT.items():
             yield array_fact(f"{split}/{name}", np.fromfile(folder / split / name, dtype))
-    for name in (SUMMARY, STATS, CACHE_MANIFEST):
+    for name in (SUMMARY, STATS, CACHE_MANIFEST, SUBSET):
         if (folder / name).is_file():
             yield from _numbers(name, json.loads((folder / name).read_bytes()))
 

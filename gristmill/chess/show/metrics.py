@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.names import SOURCE
-from gristmill.chess.raw.months import month_before
+from gristmill.chess.format.names import SOURCE, SUBSET
+from gristmill.chess.raw.collections import folder_of
+from gristmill.chess.raw.months import is_month, month_before
 from gristmill.chess.show.preview import (
     dataset_preview,
     drift,
@@ -23,6 +24,7 @@ from gristmill.provenance import RECORD
 from gristmill.publish.build import Published
 
 _BIN, _LAST_BIN = 40, 200
+_MOST_FILES = 100
 
 Figures = dict[str, str | int | float]
 
@@ -30,6 +32,17 @@ Figures = dict[str, str | int | float]
 def archive_figures(published: Published) -> Figures:
     """A table that says where a month came from."""
     source = json.loads((published.folder / SOURCE).read_bytes())
+    if files := source.get("files"):
+        cells = [
+            (
+                escape(each["origin"], 200),
+                f"{each['archive']['bytes']:,}",
+                f"{each['pgn']['bytes']:,}",
+            )
+            for each in files[:_MOST_FILES]
+        ]
+        title = f"file, of {len(files):,}"
+        return {"source": table((title, "bytes", "bytes of PGN"), cells, "lrr")}
     rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
         file = source[kind]
@@ -47,9 +60,10 @@ def validated_figures(published: Published) -> Figures:
     Also the drift since the month before, where that one is published.
     """
     path = published.folder
-    before = path.with_name(f"elite_{month_before(str(published.record.partition))}")
-    profile = read_profile(path)
-    earlier = read_profile(before) if (before / RECORD).exists() else None
+    key, profile, earlier = str(published.record.partition), read_profile(path), None
+    if is_month(key):
+        before = path.with_name(folder_of(month_before(key)))
+        earlier = read_profile(before) if (before / RECORD).exists() else None
     games = profile["games"]
     numbers: Figures = {"rows": games, "mean_plies": _ratio(profile["plies"], games)}
     numbers["valid_percent"] = round(
@@ -61,6 +75,18 @@ def validated_figures(published: Published) -> Figures:
     if earlier is not None:
         numbers |= {f"drift/{name}": value for name, value in drift(profile, earlier).items()}
     return {**validated_preview(path, earlier), **numbers}
+
+
+def subset_figures(published: Published) -> Figures:
+    """A table of the strata of a subset, and its rows."""
+    report = json.loads((published.folder / SUBSET).read_bytes())
+    cells = [
+        (split, escape(name, 80), f"{taken:,}", f"{size:,}")
+        for split, found in report["splits"].items()
+        for name, (taken, size) in found["strata"].items()
+    ]
+    strata = table(("split", "stratum", "rows", "of"), cells[:_MOST_FILES], "llrr")
+    return {"shares": strata, "rows": sum(each["rows"] for each in report["splits"].values())}
 
 
 def dataset_figures(published: Published) -> Figures:

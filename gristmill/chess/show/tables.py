@@ -66,11 +66,15 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
             )
             for split in SPLITS
         ]
-    drawn = _game if asset == "chess/game_dataset" else _splice
-    return [
+    drawn = {"chess/game_dataset": _game, "chess/subset": _game_or_splice}.get(asset, _splice)
+    found = [
         _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), drawn, split)
         for split in SPLITS
     ]
+    if asset == "chess/subset":
+        words = names.SUBSET_VOCABULARY
+        found.append(_stored("vocabulary", lambda: files.csv(words), traced=False))
+    return found
 
 
 def _stored(
@@ -115,6 +119,10 @@ def _splice(row: Record) -> Sequence[Picture]:
     """The position of a sample."""
     moves, title = row.values["context"][:_MOST_PLIES], f"next move {row.values['next_move']}"
     return [_position(moves, title, row.values["phase"])]
+
+
+def _game_or_splice(row: Record) -> Sequence[Picture]:
+    return _splice(row) if "context" in row.values else _game(row)
 
 
 def _cache(files: Files, split: str) -> Columns:

@@ -43,6 +43,8 @@ def show(request: Request) -> Iterator[RenderableType]:
         raise BadInput(path, f"split must be one of {SPLITS}, and samples count from 0")
     elif kind == "cache":
         yield _cached_sample(path, number, split)
+    elif kind == "subset":
+        yield _row(path, number, split)
     else:
         yield _legacy_sample(path, number, split)
 
@@ -76,12 +78,27 @@ def _cached_sample(path: Path, number: int, split: str) -> RenderableType:
     return _page(title, sample.context, sample.target, [f"cached phase {PHASES[sample.phase]}"])
 
 
-def _legacy_sample(path: Path, number: int, split: str) -> RenderableType:
+def _line(path: Path, number: int, split: str) -> dict[str, Any]:
     with (path / f"{split}.jsonl").open("rb") as lines:
         line = next(islice(lines, number, None), None)
     if line is None:
         raise BadInput(path / f"{split}.jsonl", f"there is no sample {number}")
     row: dict[str, Any] = json.loads(line)
+    return row
+
+
+def _row(path: Path, number: int, split: str) -> RenderableType:
+    """A row of a subset: a game, or a sample of the legacy form."""
+    row = _line(path, number, split)
+    if "context" in row:
+        return _legacy_sample(path, number, split)
+    title = f"{split} game {number} · {row['result']} · {row['plies']} plies · {row['game_id']}"
+    facts = [f"{name}: {value}" for name, value in row.get("headers", {}).items()]
+    return _page(title, moves_of(row), [], facts)
+
+
+def _legacy_sample(path: Path, number: int, split: str) -> RenderableType:
+    row = _line(path, number, split)
     title = f"{split} sample {number} · next move {row['next_move']} · game {row['game_id']}"
     facts = [f"{name}: {row[name]}" for name in ("winner_side", "splice_index", "plies_remaining")]
     return _page(title, row["context"], row["target"], facts)

@@ -15,6 +15,7 @@ import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.arc_leaks import Selection, select
+from gristmill.puzzles.builders.arc_trm import write_trm
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_augment import KIND, TRANSLATION, FlatTask, flat, task_hash
@@ -24,7 +25,8 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
-from gristmill.puzzles.raw.arc_tasks import EVALUATION, ArcTask, read_tasks
+from gristmill.puzzles.raw.arc_collections import is_collection
+from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, read_tasks
 from gristmill.puzzles.raw.folders import source_folders, source_labels
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -37,6 +39,8 @@ TASK_HASH: Final = "task_hash"
 """Fact of a source file: the hash of its pairs that the dataset holds."""
 LEFT_OUT: Final = "left_out"
 """Fact of a source file: how many of its test pairs are left out, where some are."""
+TASK: Final = "task"
+"""Fact of a source file: the id of the task in it, where it has `_` or the file has several."""
 _PART_BYTES: Final = 16 << 20
 _ZERO: Final = ord("0")
 
@@ -105,11 +109,11 @@ def build_arc(
     tasks: list[ArcTask] = []
     with progress.stage("read", "files", None) as stage:
         for folder in folders:
-            read = read_tasks(folder, links)
+            read = read_tasks(folder, links, Parts(config.evaluation, config.subsets))
             tasks += read
             stage.advance(len(read))
     selection = select(tasks, config)
-    _check_evaluation(tasks, folders)
+    _check_evaluation(tasks, folders, config)
     plan = Plan(
         kind=KIND,
         encoding=ENCODING,
@@ -117,12 +121,15 @@ def build_arc(
         tasks=list(_pieces(selection, config)),
         make=MakeArc(config.seed, config.num_aug),
         files=_source_files(selection, folders),
+        first_identifier=config.first_identifier,
+        num_puzzle_identifiers=config.num_puzzle_identifiers,
         engine=threaded_map,
     )
     built = build_dataset(plan, out, parts, progress)
     duplicates, not_full = _counts(out, config)
+    files = {**built.files, **write_trm(out, selection, built.files)}
     return ArcSummary(
-        **{spec.name: getattr(built, spec.name) for spec in fields(built)},
+        **{**{spec.name: getattr(built, spec.name) for spec in fields(built)}, "files": files},
         tasks=len(selection.tasks),
         duplicates_removed=duplicates,
         not_full=not_full,
@@ -240,19 +247,22 @@ def _source_files(selection: Selection, folders: Sequence[Path]) -> list[SourceF
             number for split in names.SPLITS for number in selection.numbers(task, split)
         )
         facts: dict[str, str | int] = {TASK_HASH: task_hash(task.pairs[number] for number in built)}
+        if task.task != task.base or is_collection(task.file):
+            facts[TASK] = task.task
         if len(built) < len(task.pairs):
             facts[LEFT_OUT] = len(task.pairs) - len(built)
         files.append(SourceFile(f"{labels[task.source]}/{task.file}", task.sha256, facts))
     return files
 
 
-def _check_evaluation(tasks: Sequence[ArcTask], folders: Sequence[Path]) -> None:
+def _check_evaluation(tasks: Sequence[ArcTask], folders: Sequence[Path], config: ArcConfig) -> None:
     """Refuse sources that have no test split."""
     if not any(task.is_evaluation for task in tasks):
         raise BadInput(
             folders[0] if folders else KIND,
-            f"no source has tasks in a folder `{EVALUATION}`, whose test pairs are the test split:"
-            " add a source that has it, such as ARC-AGI/data",
+            f"no source has tasks in a folder or subset `{'`, `'.join(config.evaluation)}`, whose"
+            " test pairs are the test split: add a source that has it, such as ARC-AGI/data, or"
+            " name another one, as [settings] evaluation = ['evaluation2']",
         )
 
 

@@ -50,6 +50,9 @@ class Plan(Generic[Task]):
         in any thread and process.
     files: the files that the origins number.
     sets: names of the sets of each split, in the order of training (default: `all`).
+    first_identifier: number of the first name; those before it are blank (default 1).
+    num_puzzle_identifiers: what the metadata states; the names from the last one on are blank.
+        Default: one more than the last identifier.
     engine: what runs `make`: processes (the default), for which it must pickle, or threads, for a
         `make` that spends its time in compiled functions, since a process takes a second to start.
     """
@@ -63,6 +66,8 @@ class Plan(Generic[Task]):
     sets: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: dict.fromkeys(names.SPLITS, _ONE_SET)
     )
+    first_identifier: int = 1
+    num_puzzle_identifiers: int | None = None
     engine: Engine = ordered_map
 
 
@@ -189,7 +194,7 @@ def _joined(
     identifiers: dict[str, int] = {names.BLANK: plan.encoding.blank_identifier_id}
 
     def identifier_of(name: str) -> int:
-        return identifiers.setdefault(name, len(identifiers))
+        return identifiers.setdefault(name, plan.first_identifier + len(identifiers) - 1)
 
     sets = {
         split: [
@@ -215,10 +220,11 @@ def _joined(
             for each in sets[split]:
                 files.update(each.write_indices(identifier_of))
         files.update(written.result() for written in writing)
+    listed = _listed(plan, list(identifiers))
     for split in names.SPLITS:
-        metadata = _metadata(plan, split, sets[split], len(identifiers))
+        metadata = _metadata(plan, split, sets[split], len(listed))
         (out / names.metadata(split)).write_text(metadata.text())
-    (out / names.IDENTIFIERS).write_text(json.dumps(list(identifiers)))
+    (out / names.IDENTIFIERS).write_text(json.dumps(listed))
     config = config_fields(plan.config, affecting_output=True)
     (out / names.SOURCES).write_text(Sources(plan.kind, config, plan.files).text())
     return DatasetSummary(
@@ -229,6 +235,20 @@ def _joined(
         identifiers=len(identifiers),
         augmented=sum(summary["augmented"] for _, summary in made),
     )
+
+
+def _listed(plan: Plan[Any], found: list[str]) -> list[str]:
+    """The content of `identifiers.json`. found: the names, the blank one first."""
+    before = plan.first_identifier if len(found) > 1 else 1
+    needed = before + len(found) - 1
+    stated = plan.num_puzzle_identifiers or needed
+    if stated < needed:
+        raise BadInput(
+            plan.kind,
+            f"num_puzzle_identifiers = {stated}: the last puzzle has the identifier {needed - 1}:"
+            f" set it to {needed} or more",
+        )
+    return [*[names.BLANK] * before, *found[1:], *[names.BLANK] * (stated - needed)]
 
 
 def _check_sizes(plan: Plan[Any], split: str, sets: Sequence[SetFiles]) -> None:
@@ -260,4 +280,5 @@ def _metadata(
         mean_puzzle_examples=sum(each.examples for each in sets)
         / sum(each.puzzles for each in sets),
         sets=tuple(plan.sets[split]),
+        total_puzzles=sum(each.puzzles for each in sets),
     )

@@ -30,8 +30,8 @@ from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.raw.drops import MAZE_FILES
+from gristmill.puzzles.raw.file_forms import both_tables
 from gristmill.puzzles.raw.folders import labelled_folders, source_folders
-from gristmill.puzzles.raw.table_names import both_tables
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map

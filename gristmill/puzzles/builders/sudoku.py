@@ -277,6 +277,7 @@ def build_sudoku(
     with _scratch(out, parts) as folder:
         table = read_sources(folders, folder / "boards", config, links, progress, counts)
         chosen = chosen_rows(table, config, counts)
+        _check_splits(table, chosen)
         make = MakeSudokus(config.seed, config.num_aug, config.unique == "refuse")
         tasks = [*_tasks(table, chosen, config.num_aug)]
         plan = Plan(KIND, ENCODING, config, tasks, make, table.sources, engine=threaded_map)
@@ -295,6 +296,16 @@ def build_sudoku(
         leaks_dropped=counts["leaks_dropped"],
         augmentations_missing=made.groups["train"] * config.num_aug - made.augmented,
     )
+
+
+def _check_splits(table: Table, chosen: Mapping[str, RowNumbers]) -> None:
+    """Raise BadInput, with the first file, where a split has no puzzle."""
+    for split, rows in chosen.items():
+        if not len(rows):
+            count = sum(map(len, chosen.values()))
+            rule = f"of {count:,} puzzles of the sources none is for the split {split}: add puzzles"
+            advice = ", or for files without a split set test_share"
+            raise BadInput(table.paths[0] if table.paths else KIND, rule + advice)
 
 
 @contextmanager

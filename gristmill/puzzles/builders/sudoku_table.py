@@ -24,8 +24,9 @@ from gristmill.puzzles.domains.sudoku.canonical import invariants
 from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.raw.file_forms import is_table
 from gristmill.puzzles.raw.folders import labelled_folders
-from gristmill.puzzles.raw.rated_csv import RatedRows, read_rows
+from gristmill.puzzles.raw.rated_csv import RatedRows, columns_of, read_rows
 from gristmill.puzzles.raw.sudoku_bank import BankRows, SudokuFile, read_bank, sudoku_files
 from gristmill.run.progress import Progress, Stage
 from gristmill.untrusted.files import LinkRule
@@ -157,8 +158,9 @@ class _Reader:
         """The rows that the config takes, checked."""
         path = self.file.path
         found: Iterator[RatedRows] | Iterator[BankRows]
-        if self.file.split is not None:
-            found = read_rows(path, length=CELLS, links=links, see=see)
+        if is_table(path.name):
+            columns = columns_of(self.config.question_column, self.config.answer_column)
+            found = read_rows(path, length=CELLS, columns=columns, links=links, see=see)
         else:
             found = read_bank(path, links=links, see=see)
         for rows in found:
@@ -169,7 +171,8 @@ class _Reader:
                 yield self._checked(self._solved(kept))
 
     def _filtered(self, rows: RatedRows | BankRows) -> _Rows:
-        questions, answers = (board.digits(b) for b in (rows.questions, rows.answers))
+        read = (rows.questions, rows.answers)
+        questions, answers = (board.digits(text, self.config.blank) for text in read)
         found = _Rows(questions, answers, rows.lines)
         if self.config.min_difficulty is None:
             return found
@@ -184,7 +187,7 @@ class _Reader:
         """The rows with the solutions of those that have none."""
         self._check_digits(rows)
         lacking = np.flatnonzero(rows.answers.max(axis=1) == 0)
-        if self.file.split is not None or not len(lacking):
+        if is_table(self.file.path.name) or not len(lacking):
             return rows
         solutions, counts, _ = solutions_of(rows.questions[lacking])
         for place, rule in (

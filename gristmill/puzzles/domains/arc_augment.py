@@ -29,6 +29,9 @@ MOST_BASE: Final = 100
 """Letters of the id of a task."""
 _SHOWN: Final = 80
 _ID = re.compile(r"([^_]+)(?:_t([0-7])_(0[1-9]{9}))?")
+TRM_MARK: Final = "|||"
+"""What separates the parts of an id in the datasets of TRM."""
+_TRM_ID = re.compile(r"(.+?)\|\|\|t([0-7])\|\|\|(0[1-9]{9})")
 
 
 class Augmentation(NamedTuple):
@@ -72,9 +75,19 @@ def training_places(
 
 
 def is_base(text: str) -> bool:
-    """Whether a text can be a task id: 1 to 100 printable letters, without `_` or `<` first."""
+    """Whether a text can begin the ids of augmentations: a task id without `_`."""
+    return is_task_id(text) and "_" not in text
+
+
+def is_task_id(text: str) -> bool:
+    """Whether a text can be a task id: 1 to 100 printable letters, not as `<a`, `a|` or `a|||b`."""
     is_named = 0 < len(text) <= MOST_BASE and text.isprintable()
-    return is_named and "_" not in text and not text.startswith("<")
+    return is_named and TRM_MARK not in text and text[0] != "<" and text[-1] != "|"
+
+
+def base_of(task: str) -> str:
+    """The id of a task in the ids of its augmentations: `-` in place of each `_`."""
+    return task.replace("_", "-")
 
 
 def aug_id(base: str, augmentation: Augmentation) -> str:
@@ -92,10 +105,14 @@ def aug_id(base: str, augmentation: Augmentation) -> str:
 def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     """Return the id of the task and the augmentation, None for the task itself.
 
+    identifier: in the form of HRM, `a_t1_0123456789`, or in that of TRM, `a|||t1|||0123456789`.
+
     Raises GristmillError for what is no id of a puzzle, such as the blank identifier.
     """
-    found = _ID.fullmatch(identifier) if isinstance(identifier, str) else None
-    is_puzzle = found is not None and is_base(found[1])
+    found = None
+    if isinstance(identifier, str):
+        found = _TRM_ID.fullmatch(identifier) or _ID.fullmatch(identifier)
+    is_puzzle = found is not None and is_task_id(found[1])
     if found is None or not is_puzzle or (found[3] and len(set(found[3])) != len(found[3])):
         raise GristmillError(
             f"{repr(identifier)[:_SHOWN]} is no id of an ARC puzzle: expected the id of a task"

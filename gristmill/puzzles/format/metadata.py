@@ -51,11 +51,12 @@ _INTEGERS = (
     "num_puzzle_identifiers",
     "total_groups",
 )
+_OF_TRM = "total_puzzles"
 
 
 @dataclass(frozen=True)
 class PuzzleDatasetMetadata:
-    """The metadata of a split, with the keys of the original in its order.
+    """The metadata of a split: the keys of HRM in its order, then the one that TRM adds.
 
     pad_id: token of padding.
     ignore_label_id: label without loss; None where every label has one.
@@ -66,6 +67,7 @@ class PuzzleDatasetMetadata:
     total_groups: groups of all sets.
     mean_puzzle_examples: examples of all sets, divided by their puzzles.
     sets: names of the sets, in the order in which training reads them.
+    total_puzzles: puzzles of all sets; None where the file does not say it, as those of HRM.
     """
 
     pad_id: int
@@ -77,11 +79,14 @@ class PuzzleDatasetMetadata:
     total_groups: int
     mean_puzzle_examples: float
     sets: tuple[str, ...]
+    total_puzzles: int | None = None
 
     def text(self) -> str:
         """The content of `dataset.json`: one line without a newline at its end."""
         values = asdict(self)
         values["mean_puzzle_examples"] = float(self.mean_puzzle_examples)
+        if self.total_puzzles is None:
+            del values[_OF_TRM]
         return json.dumps(values)
 
 
@@ -97,10 +102,10 @@ def parsed_metadata(text: bytes, path: Path) -> PuzzleDatasetMetadata:
     if not isinstance(read, dict):
         raise BadInput(path, "must hold an object")
     names = [spec.name for spec in fields(PuzzleDatasetMetadata)]
-    if missing := [name for name in names if name not in read]:
+    if missing := [name for name in names if name not in read and name != _OF_TRM]:
         raise BadInput(path, f"lacks the keys {', '.join(missing)}")
     _check_values(read, path)
-    values = {name: read[name] for name in names}
+    values: dict[str, Any] = {name: read.get(name) for name in names}
     values["sets"] = tuple(values["sets"])
     values["mean_puzzle_examples"] = float(values["mean_puzzle_examples"])
     return PuzzleDatasetMetadata(**values)
@@ -116,7 +121,7 @@ def read_metadata(path: Path) -> PuzzleDatasetMetadata:
 
 
 def _check_values(read: Mapping[str, Any], path: Path) -> None:
-    for name in _INTEGERS:
+    for name in (*_INTEGERS, *([_OF_TRM] if _OF_TRM in read else [])):
         if type(read[name]) is not int or not 0 <= read[name] < 1 << 31:
             raise BadInput(path, f"{name} must be an integer from 0 to 2147483647")
     ignored, mean, sets = (

@@ -22,7 +22,15 @@ from gristmill.puzzles.builders.arc import LEFT_OUT, TASK_HASH, TRIES
 from gristmill.puzzles.builders.arc_leaks import is_same_pair
 from gristmill.puzzles.config import MOST_AUGMENTATIONS
 from gristmill.puzzles.domains import dihedral
-from gristmill.puzzles.domains.arc_augment import KIND, flat, is_base, task_hash, training_places
+from gristmill.puzzles.domains.arc_augment import (
+    KIND,
+    TRM_MARK,
+    flat,
+    is_base,
+    is_task_id,
+    task_hash,
+    training_places,
+)
 from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, SIDE, Grid
 from gristmill.puzzles.domains.dihedral import SYMMETRIES
 from gristmill.puzzles.domains.source_key import source_key
@@ -54,11 +62,13 @@ class Identifiers:
     colours: npt.NDArray[np.uint8]
 
 
-def parsed(listed: Sequence[str]) -> Identifiers:
+def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
     """Take identifiers apart.
 
     listed: the content of `identifiers.json`, the blank one first.
+    is_trm: whether `|||` separates their parts, as in datasets of TRM; default False: `_` does.
     """
+    separator, is_own = (TRM_MARK, is_task_id) if is_trm else ("_", is_base)
     numbers: dict[str, int] = {}
     task = np.full(len(listed), -1, np.int64)
     is_task = np.zeros(len(listed), np.bool_)
@@ -67,9 +77,10 @@ def parsed(listed: Sequence[str]) -> Identifiers:
     for first in range(1, len(listed), _AT_ONCE):
         tails = []
         for number, name in enumerate(listed[first : first + _AT_ONCE], first):
-            base, mark, tail = name.partition("_")
+            base, mark, tail = name.partition(separator)
+            tail = tail.replace(separator, "_")
             is_id = not mark or (len(tail) == len(_TAIL) and tail.isascii())
-            is_id &= base in numbers or is_base(base)
+            is_id &= name != names.BLANK and (base in numbers or is_own(base))
             if is_id:
                 task[number] = numbers.setdefault(base, len(numbers))
                 is_task[number] = not mark
@@ -94,10 +105,11 @@ def _augments(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Violation]:
-    """Yield identifiers that are no ids of ARC puzzles."""
+    """Yield identifiers that are no ids of ARC puzzles; blank ones are of no puzzle."""
     few = Few(names.IDENTIFIERS, "{count:,} in all")
     for number in (1 + np.flatnonzero(found.task[1:] < 0)).tolist():
-        yield from few.at("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")
+        if listed[number] != names.BLANK:
+            yield from few.at("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")
     yield from few.rest()
 
 
@@ -202,7 +214,8 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
 def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
     yield from encoding_laws(dataset, ENCODING)
-    found = parsed(dataset.identifiers)
+    is_trm = (dataset.folder / names.TEST_PUZZLES).is_file()
+    found = parsed(dataset.identifiers, is_trm)
     yield from identifier_laws(dataset.identifiers, found)
     tasks: _Tasks = defaultdict(_Built)
     offenders = Few("all", "{count:,} in all")

@@ -34,6 +34,8 @@ _OfRows = tuple[str, int, list[tuple[str, str]]]
 """Law, how many rows break it, and of the first ones the place and what is there."""
 _TOKEN_TYPES = {"|u1": "uint8", "<i4": "int32"}
 """By NumPy's string, which names the order of the bytes, too."""
+_TYPES_OF_OTHERS = {**_TOKEN_TYPES, "<i8": "int64"}
+"""Of datasets without a trace: TRM writes augmented Sudokus as int64."""
 
 
 def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
@@ -73,7 +75,8 @@ def _identifiers(
         yield Violation("identifiers", names.IDENTIFIERS, found)
     if listed[:1] != [names.BLANK] and (listed != [_DOMINO_BLANK] or is_traced):
         yield Violation("identifiers", names.IDENTIFIERS, f"must begin with {names.BLANK}")
-    if len(set(listed)) != len(listed):
+    named = [name for name in listed if name != names.BLANK]
+    if len(set(named)) != len(named):
         yield Violation("identifiers", names.IDENTIFIERS, "has a name twice")
 
 
@@ -90,6 +93,11 @@ def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Ite
     place = names.metadata(split)
     if groups != metadata.total_groups:
         yield Violation("metadata", place, f"total_groups {metadata.total_groups}, not {groups}")
+    # TRM writes groups for Sudokus and mazes; HRM writes nothing.
+    allowed = {None, puzzles} | ({groups} if dataset.kind is None else set())
+    if metadata.total_puzzles not in allowed:
+        found_puzzles = f"total_puzzles {metadata.total_puzzles}, not {puzzles}"
+        yield Violation("metadata", place, found_puzzles)
     mean = examples / puzzles if puzzles else 0.0
     if metadata.mean_puzzle_examples != mean:
         found_mean = f"mean_puzzle_examples {metadata.mean_puzzle_examples}, not {mean}"
@@ -135,10 +143,11 @@ def _tokens(
     if arrays.inputs.shape[1] != metadata.seq_len:
         found = f"{arrays.inputs.shape[1]} tokens a row, but seq_len {metadata.seq_len}"
         yield Violation("seq_len", place, found)
+    types = _TYPES_OF_OTHERS if dataset.kind is None else _TOKEN_TYPES
     for field in names.TOKENS:
         array: Integers = getattr(arrays, field)
-        if array.dtype.str not in _TOKEN_TYPES:
-            found = f"{array.dtype}, expected {' or '.join(_TOKEN_TYPES.values())}"
+        if array.dtype.str not in types:
+            found = f"{array.dtype}, expected {' or '.join(types.values())}"
             yield Violation("dtype", names.array(split, name, field), found)
     few = Few(f"{split}/{name}")
     look = partial(_wrong_tokens, split, name, metadata)

@@ -12,7 +12,7 @@ from typing import Final
 from gristmill.contract import BadInput, Violation
 from gristmill.provenance import RECORD, read_record
 from gristmill.puzzles.format.names import SOURCES
-from gristmill.puzzles.format.sources import Sources, read_sources
+from gristmill.puzzles.format.sources import SourceFile, Sources, read_sources
 
 _NAMED: Final = 5
 _FIRST: Final = "first_repeats/"
@@ -48,11 +48,16 @@ def equal_tasks(sources: Sources) -> list[tuple[str, str]]:
     """
     first_of: dict[str, str] = {}
     pairs = [
-        (first_of.setdefault(str(file.facts["task_hash"]), file.path), file.path)
+        (first_of.setdefault(str(file.facts["task_hash"]), _named(file)), _named(file))
         for file in sources.files
         if "task_hash" in file.facts
     ]
     return [(path, first) for first, path in pairs if path != first]
+
+
+def _named(file: SourceFile) -> str:
+    """The path of a file, and the task in it where the file has several."""
+    return f"{file.path} {file.facts['task']}" if "task" in file.facts else file.path
 
 
 def _repeated(counts: dict[str, int | float]) -> Iterator[Violation]:

@@ -25,6 +25,13 @@ def of_trace(laws: Laws, subject: Subject) -> Iterable[Violation]:
     return laws(_dataset(subject))
 
 
+def of_grids(laws: Laws, subject: Subject) -> Iterable[Violation]:
+    """Yields what a dataset of grids breaks; without its config its sizes are not known."""
+    if subject.missing({SOURCES: "rules of grids"}):
+        return ()
+    return laws(_dataset(subject))
+
+
 def of_other(subject: Subject) -> Iterable[Violation]:
     """Says of a dataset of an unknown puzzle that nobody looks at the rules of the puzzle."""
     subject.left_out.append("rules of its puzzle: its files do not say which puzzle it is")

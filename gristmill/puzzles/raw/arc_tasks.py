@@ -1,5 +1,6 @@
 """ARC tasks: JSON files in the sub-folders of a source, read within limits and checked.
 
+See also `arc_collections.py`: all tasks of a subset in two files.
 Source: `docs/formats/puzzles.md#arc`.
 """
 
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,23 +18,35 @@ import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.inbox.sample_mark import not_samples
-from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
+from gristmill.puzzles.domains.arc_augment import MOST_BASE, base_of, is_task_id
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
-from gristmill.puzzles.raw.near_names import check_names, unpack_hint
-from gristmill.puzzles.raw.other_forms import id_form, json_form, task_form
-from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, check_encoding
+from gristmill.puzzles.raw.arc_collections import (
+    Subset,
+    is_collection,
+    read_subset,
+    subsets_of,
+)
+from gristmill.puzzles.raw.file_forms import (
+    BYTE_ORDER_MARK,
+    check_encoding,
+    check_names,
+    unpack_hint,
+)
+from gristmill.puzzles.raw.other_forms import json_form, task_form
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
 from gristmill.untrusted.walk import Entry, list_files
 
 EVALUATION: Final = "evaluation"
-"""The sub-folder whose `test` pairs are the test split."""
+"""The sub-folder, or subset, whose `test` pairs are the test split where nothing else is set."""
 MOST_PAIRS: Final = 100
 """Pairs of one task."""
 _LIMITS: Final = Limits(bytes=16 << 20, depth=8, values=1 << 18, digits=20)
 _ENDING: Final = ".json"
 _LISTS: Final = ("train", "test")
+_NO_TASKS: Final = frozenset({"sample_submission.json"})
+"""Files beside Kaggle's that hold no task."""
 _NAME: Final = "name"
 _SHOWN: Final = 80
 _OTHERS: Final = bytes(set(range(256)) - set(b'"[]{}'))
@@ -44,29 +57,27 @@ _COLOURS: Final = frozenset(range(COLOURS))
 class ArcTask:
     """One task.
 
-    base: its id, without `_`.
+    base: its id in the names of augmentations, without `_`. task: its id in its source.
     source: folder of the source that it is in. file: path of the file in the source.
     sha256: of the file's bytes, in hex.
+    is_evaluation: whether its `test` pairs belong to the test split.
     pairs: input and output of every pair, uint8 [height, width], in the order of the file.
     is_test: of every pair whether it is in the list `test`.
     """
 
     base: str
+    task: str
     source: Path
     file: str
     sha256: str
     pairs: tuple[tuple[Grid, Grid], ...]
     is_test: tuple[bool, ...]
+    is_evaluation: bool
 
     @property
     def path(self) -> Path:
         """The file."""
         return self.source / self.file
-
-    @property
-    def is_evaluation(self) -> bool:
-        """Whether its `test` pairs belong to the test split."""
-        return self.file.startswith(f"{EVALUATION}/")
 
     def numbers(self, split: str) -> tuple[int, ...]:
         """The numbers of its pairs that belong to a split, `train` or `test`."""
@@ -77,52 +88,89 @@ class ArcTask:
         )
 
 
-def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
+@dataclass(frozen=True)
+class Parts:
+    """Which parts of a source are read: folders, or subsets of Kaggle's files, by their names.
+
+    evaluation: those whose test pairs are the test split. subsets: those that are read; none: all.
+    """
+
+    evaluation: Collection[str] = (EVALUATION,)
+    subsets: Collection[str] = ()
+
+    def has(self, folder: str) -> bool:
+        """Whether a folder is read."""
+        return not self.subsets or folder in self.subsets
+
+
+ALL: Final = Parts()
+
+
+def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL) -> list[ArcTask]:
     """Read the tasks of a source: `*.json` of each of its sub-folders, in the order of their paths.
 
-    Raises BadInput for a file that cannot be opened by the rules of drops, and as `task_entries`
-    and `parse_task`.
+    The tasks of Kaggle's files come after them. Raises BadInput for a file that cannot be opened by
+    the rules of drops, and as `task_files`, `parse_task` and `read_subset`.
     """
-    return [read_task(source, entry.name, links) for entry in task_entries(source, links)]
+    entries, collected = task_files(source, links, parts)
+    tasks = [read_task(source, entry.name, links, parts) for entry in entries]
+    for subset in collected:
+        found, sha256 = read_subset(source, subset, _LIMITS, links)
+        path, is_evaluation = source / subset.challenges, subset.name in parts.evaluation
+        for task, value in found:
+            checked = _task_id(task, path)
+            pairs = _pairs(value, path, f"task {task}: ")
+            place = (source, subset.challenges, sha256)
+            tasks.append(ArcTask(base_of(task), checked, *place, *pairs, is_evaluation))
+    return tasks
 
 
-def read_task(source: Path, name: str, links: LinkRule = REFUSE_LINKS) -> ArcTask:
+def read_task(
+    source: Path, name: str, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL
+) -> ArcTask:
     """Read one task of a source. name: path of its file in the source. Raises as `read_tasks`."""
     octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
-    return parse_task(octets, source, name)
+    return parse_task(octets, source, name, parts)
 
 
-def task_entries(source: Path, links: LinkRule = REFUSE_LINKS) -> list[Entry]:
-    """The files of the tasks of a source, sorted by their paths.
+def task_files(
+    source: Path, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL
+) -> tuple[list[Entry], list[Subset]]:
+    """The files of the tasks of a source, sorted by their paths, and its subsets in two files.
 
     Files with other endings do not count, nor do names that begin with a dot. Raises BadInput for a
     source without tasks, a `.json` file that is not directly in a sub-folder, a packed one, one of
-    a form that is not read, and `Evaluation` in capitals.
+    a form that is not read, a subset without solutions, and `Evaluation` in capitals.
     """
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
-    tasks = list(_tasks(source, entries))
-    left = not_samples(source, (task.name for task in tasks))
+    tasks = list(_tasks(source, entries, parts))
+    collected = subsets_of(source, (entry.name for entry in entries), parts.subsets)
+    others = [name for each in collected for name in each[1:]]
+    left = not_samples(source, [*(task.name for task in tasks), *others])
     tasks = [task for task in tasks if task.name not in left]
-    if not tasks:
+    if not tasks and not collected:
         raise BadInput(
             source,
-            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json"
+            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json, or in"
+            " NAME_SUBSET_challenges.json with NAME_SUBSET_solutions.json"
             + unpack_hint(entry.name for entry in entries),
         )
-    return tasks
+    return tasks, collected
 
 
 def _is_task(name: str) -> bool:
     return name.lower().endswith(_ENDING)
 
 
-def _tasks(source: Path, entries: Sequence[Entry]) -> Iterator[Entry]:
+def _tasks(source: Path, entries: Sequence[Entry], parts: Parts) -> Iterator[Entry]:
     for entry in entries:
         name = entry.name
         if entry.refusal and "/" not in name and not name.startswith("."):
             raise BadInput(source / name, entry.refusal)  # a link may lead to a folder of tasks
         if not _is_task(name) or any(part.startswith(".") for part in name.split("/")):
+            continue
+        if is_collection(name) or name.lower() in _NO_TASKS:
             continue
         if name.count("/") != 1:
             raise BadInput(
@@ -134,37 +182,48 @@ def _tasks(source: Path, entries: Sequence[Entry]) -> Iterator[Entry]:
         if entry.refusal:
             raise BadInput(source / name, entry.refusal)
         folder = name.partition("/")[0]
-        if folder != EVALUATION and folder.lower() == EVALUATION:
+        is_known = folder == EVALUATION or folder in parts.evaluation
+        if folder.lower() == EVALUATION and not is_known:
             raise BadInput(
                 source / folder,
                 f"is not named {EVALUATION}, so that its test pairs would be for training: rename"
                 " it",
             )
-        yield entry
+        if parts.has(folder):
+            yield entry
 
 
-def parse_task(octets: bytes, source: Path, name: str) -> ArcTask:
+def parse_task(octets: bytes, source: Path, name: str, parts: Parts = ALL) -> ArcTask:
     """Parse the file of a task. Raises BadInput, which names file, pair and rule."""
     path = source / name
-    task = _object(octets, path)
+    value = _object(octets, path)
+    task = _task_id(value.get(_NAME, path.stem), path)
+    place = (source, name, hashlib.sha256(octets).hexdigest())
+    is_evaluation = name.partition("/")[0] in parts.evaluation
+    return ArcTask(base_of(task), task, *place, *_pairs(value, path), is_evaluation)
+
+
+def _pairs(
+    task: dict[str, Any], path: Path, of_task: str = ""
+) -> tuple[tuple[tuple[Grid, Grid], ...], tuple[bool, ...]]:
+    """The pairs of a task, and which of them are in the list `test`. of_task: for messages."""
     for key in task:
         if key not in (*_LISTS, _NAME):
-            raise BadInput(path, f"has the key {_shown(key)}: a task has train, test and name only")
-    base = _base(task, path)
+            rule = f"has the key {_shown(key)}: a task has train, test and name only"
+            raise BadInput(path, of_task + rule)
     pairs: list[tuple[Grid, Grid]] = []
     is_test: list[bool] = []
     for key in [key for key in task if key in _LISTS]:
         if not isinstance(task[key], list) or not task[key]:
-            raise BadInput(path, f"{key} must be a list of at least one pair")
+            raise BadInput(path, f"{of_task}{key} must be a list of at least one pair")
         for number, pair in enumerate(task[key]):
-            pairs.append(_pair(pair, path, f"{key} pair {number}"))
+            pairs.append(_pair(pair, path, f"{of_task}{key} pair {number}"))
             is_test.append(key == "test")
             if len(pairs) > MOST_PAIRS:
-                raise BadInput(path, f"has more than {MOST_PAIRS} pairs")
+                raise BadInput(path, f"{of_task}has more than {MOST_PAIRS} pairs")
     if missing := [key for key in _LISTS if key not in task]:
-        raise BadInput(path, f"lacks the key {missing[0]}: a task has train and test")
-    sha256 = hashlib.sha256(octets).hexdigest()
-    return ArcTask(base, source, name, sha256, tuple(pairs), tuple(is_test))
+        raise BadInput(path, f"{of_task}lacks the key {missing[0]}: a task has train and test")
+    return tuple(pairs), tuple(is_test)
 
 
 def _object(octets: bytes, path: Path) -> dict[str, Any]:
@@ -208,18 +267,17 @@ def _is_shallow(octets: bytes) -> bool:
     return not marks
 
 
-def _base(task: dict[str, Any], path: Path) -> str:
-    base = task.get(_NAME, path.stem)
-    if not isinstance(base, str) or not 0 < len(base) <= MOST_BASE or not base.isprintable():
-        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {MOST_BASE} letters")
-    if not is_base(base):
+def _task_id(task: object, path: Path) -> str:
+    if not isinstance(task, str) or not 0 < len(task) <= MOST_BASE or not task.isprintable():
+        raise BadInput(path, f"name {_shown(task)} is no text of 1 to {MOST_BASE} letters")
+    if not is_task_id(task):
         raise BadInput(
             path,
-            id_form(base)
-            or f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
-            " the id, '_' and their parameters; rename the file, or its key name",
+            f"the id {_shown(task)} has '|||', ends with '|' or begins with '<': TRM makes ids of"
+            " augmentations of the id, '|||' and their parameters; rename the file, or its key"
+            " name",
         )
-    return base
+    return task
 
 
 def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
@@ -229,7 +287,7 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
         if key not in pair:
             rule = f"{where} has no {key}: every pair needs one, those of test, too"
             hidden = ", which hidden tests of Kaggle do not have: leave such tasks out"
-            raise BadInput(path, rule + (hidden if where.startswith("test") else ""))
+            raise BadInput(path, rule + (hidden if "test pair" in where else ""))
     if more := [key for key in pair if key not in ("input", "output")]:
         raise BadInput(path, f"{where} has the key {_shown(more[0])}: it has input and output only")
     before, after = (_grid(pair[key], path, f"{where}, {key}") for key in ("input", "output"))

@@ -1,7 +1,8 @@
-"""Rows of a rated CSV file in their usual form, taken out of bytes by a compiled function.
+"""Rows of a CSV file of puzzles in their usual form, taken out of bytes by a compiled function.
 
-The usual form has no quotes, four columns, and a question and an answer of the file's length. The
-scan stops before any other line: see `rated_csv.py`, which reads that one and says what is wrong.
+The usual form has no quotes, the columns of the header, and a question and an answer of the file's
+length. The scan stops before any other line: see `rated_csv.py`, which reads that one and says what
+is wrong.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -19,14 +20,14 @@ _MOST_DIGITS = 18
 
 @njit
 def _copied(text, at, out):
-    """Copy one field that a comma ends; the place behind the comma, -1 for another field."""
+    """Copy one field; the place of its end, -1 for a field of another length or with quotes."""
     length = out.shape[0]
     for k in range(length):
         byte = text[at + k]
         if byte in (_COMMA, _QUOTE, _NEWLINE, _RETURN):
             return -1
         out[k] = byte
-    return at + length + 1 if text[at + length] == _COMMA else -1
+    return at + length if text[at + length] in (_COMMA, _NEWLINE, _RETURN) else -1
 
 
 @njit
@@ -57,12 +58,15 @@ def _field_end(text, at):
 
 
 @kernel()
-def scan(text, begin, end, line, questions, answers, ratings, is_whole, spots, lines):
+def scan(
+    text, begin, end, line, columns, count, questions, answers, ratings, is_whole, spots, lines
+):
     """Take rows until the text ends, the arrays are full, or a line is not in the usual form.
 
     text: uint8, whose whole lines are at begin to end; padded so that reading a field of a row
         may pass the end.
     line: number of the first line.
+    columns: int64 [3], those of question, answer and rating; -1 for no rating. count: of columns.
     questions, answers: uint8 [rows, length], filled. ratings: int64 [rows], filled where
         is_whole (bool [rows]) says so. spots: int64 [rows, 2], where the text of the rating is.
         lines: int64 [rows].
@@ -71,21 +75,31 @@ def scan(text, begin, end, line, questions, answers, ratings, is_whole, spots, l
     """
     rows = 0
     while begin < end and rows < questions.shape[0]:
-        at = _field_end(text, begin)
-        if text[at] != _COMMA:
-            break
-        at = _copied(text, at + 1, questions[rows])
+        at = begin
+        first = stop = begin
+        for column in range(count):
+            if column == columns[0]:
+                at = _copied(text, at, questions[rows])
+            elif column == columns[1]:
+                at = _copied(text, at, answers[rows])
+            else:
+                start = at
+                at = _field_end(text, at)
+                if column == columns[2]:
+                    first, stop = start, at
+            if at < 0 or column == count - 1:
+                break
+            if text[at] != _COMMA:
+                at = -1
+                break
+            at += 1
         if at < 0:
             break
-        at = _copied(text, at, answers[rows])
-        if at < 0:
-            break
-        stop = _field_end(text, at)
-        after = stop + 1 if text[stop] == _RETURN else stop
+        after = at + 1 if text[at] == _RETURN else at
         if text[after] != _NEWLINE:
             break
-        ratings[rows], is_whole[rows] = _whole_number(text, at, stop)
-        spots[rows, 0], spots[rows, 1] = at, stop
+        ratings[rows], is_whole[rows] = _whole_number(text, first, stop)
+        spots[rows, 0], spots[rows, 1] = first, stop
         lines[rows] = line
         rows += 1
         line += 1

@@ -13,45 +13,61 @@ from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import left_out_of, not_samples
-from gristmill.puzzles.raw.near_names import unpack_hint
+from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import Entry, list_files
 
 INBOX: Final = "puzzles"
-_TASKS: Final = (".json",)
-_TABLES: Final = (".csv", ".txt")
 
 MAZE_FILES: Final = frozenset({"train.csv", "test.csv"})
 """Names of the files of a source of mazes."""
-_ARC_DEPTH: Final = 1
 _ARC: Final = "arc"
 _MAZE: Final = "maze"
+_GRID: Final = "grid"
+_ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    _ARC: (".json",),
+    "sudoku": (".csv", ".txt"),
+    _MAZE: (".csv", ".txt"),
+    _GRID: (".jsonl",),
+}
+_EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
 _LOOKED_AT: Final = 1 << 20
 """Bytes of the largest task that an account reads."""
 
 
-def source_files(kind: str, folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
+def source_files(
+    kind: str, folder: Path, links: LinkRule = REFUSE_LINKS, subsets: Collection[str] = ()
+) -> list[Path]:
     """The files of a source that a builder reads, sorted by path.
 
     kind: of the recipe. ARC tasks are in folders one level below the source, all other puzzles in
-        the source itself.
+        the source itself, as are the files of Kaggle.
     folder: the source.
     links: what happens to links; default: they are refused.
+    subsets: folders and subsets of ARC that are read; default: all.
 
-    Raises BadInput for a link, pipe, socket or device with the name of such a file, OSError where
-    a folder cannot be read.
+    Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
+    subset of ARC without solutions, OSError where a folder cannot be read.
     """
+    from gristmill.puzzles.raw.arc_collections import subsets_of
+
     found = []
-    depth, endings = (_ARC_DEPTH, _TASKS) if kind == _ARC else (0, _TABLES)
-    for entry in list_files(
-        folder, root=folder, links=links, enter=lambda name: name.count("/") < depth
-    ):
-        name = entry.name.rpartition("/")[2]
-        if entry.name.count("/") != depth or name.startswith("."):
-            continue
-        if not name.lower().endswith(endings):
+    depth, endings = int(kind == _ARC), _ENDINGS.get(kind, ())
+    entries = list(
+        list_files(folder, root=folder, links=links, enter=lambda name: name.count("/") < depth)
+    )
+    listed = (entry.name for entry in entries if kind == _ARC)
+    collected = {name for each in subsets_of(folder, listed, subsets) for name in each[1:]}
+    for entry in entries:
+        above, _, name = entry.name.rpartition("/")
+        if entry.name not in collected and (
+            entry.name.count("/") != depth
+            or name.startswith(".")
+            or not name.lower().endswith(endings)
+            or (subsets and above not in subsets)
+        ):
             continue
         if entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
@@ -65,7 +81,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
     """Whether a file that a builder of a kind lists takes the place of a sample."""
     from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
 
-    if kind == _ARC:
+    if kind in (_ARC, _GRID):
         return lambda _: True
     return MAZE_FILES.__contains__ if kind == _MAZE else is_sudoku_file
 
@@ -89,16 +105,41 @@ def account(
             raise BadInput(drop / name, entry.refusal)
     taken: set[str] = set()
     refused: list[tuple[str, BadInput]] = []
-    for recipe, kind, source in _named(drop.name, recipes) or _guessed(entries):
+    for recipe, source in _named(drop.name, recipes) or _guessed(entries):
         try:
-            taken |= {f"{source}/{name}".lstrip("/") for name in _read(kind, drop / source, links)}
+            read = _read(recipe, drop / source, links)
+            taken |= {f"{source}/{name}".lstrip("/") for name in read}
         except BadInput as error:
-            refused.append((recipe, error))
+            refused.append((recipe.name, error))
     if not taken:
         raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
+
+
+def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
+    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
+
+    Raises BadInput and OSError as `account`.
+    """
+    from gristmill.puzzles.raw.arc_collections import subsets_of
+    from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
+
+    names = [entry.name for entry in _visible(drop, links)]
+    sources = _guessed(names)
+    if _named(drop.name, BUILT_IN.values()) or not sources:
+        return ""
+    (recipe, _), *_ = sources
+    listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source in sources)
+    lines = [f'kind = "{recipe.kind}"', f"sources = [{listed}]"]
+    if recipe.kind == _GRID:
+        lines += ["[settings]", cells_of(grid_files(drop / sources[0][1], links)[0].path, links)]
+    elif subsets := [each.name for each in subsets_of(drop / sources[0][1], names)]:
+        tested = [name for name in subsets if name.startswith("evaluation")]
+        if tested and "evaluation" not in tested:
+            lines += ["[settings]", f'evaluation = ["{tested[0]}"]']
+    return "\n".join(lines) + "\n"
 
 
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
@@ -109,27 +150,30 @@ def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
             yield entry
 
 
-def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[str, str, str]]:
-    """Recipe, kind and folder below the drop of each source that a recipe names."""
+def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
+    """Recipe and folder below the drop of each source that a recipe names."""
     return [
-        (recipe.name, recipe.kind, source.partition("/")[2])
+        (recipe, source.partition("/")[2])
         for recipe in recipes
         for source in recipe.sources
         if source.partition("/")[0] == drop
     ]
 
 
-def _guessed(names: Collection[str]) -> list[tuple[str, str, str]]:
-    """Kinds and folders that a recipe might name: tasks before tables."""
+def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
+    """Recipes without a name, and folders that they might name: tasks before tables."""
+    from gristmill.puzzles.raw.arc_collections import is_collection
+
     sources: dict[tuple[str, str], None] = {}
-    for kind, endings, above in ((_ARC, _TASKS, 2), ("sudoku", _TABLES, 1)):
+    for kind in (_ARC, "sudoku", _GRID):
         for name in sorted(names, key=lambda name: (name.count("/"), name)):
-            if name.lower().endswith(endings) and _is_puzzle(name):
-                folders = PurePosixPath(name).parts[:-above]
-                sources[kind, "/".join(folders)] = None
+            if name.lower().endswith(_ENDINGS[kind]) and _is_puzzle(name):
+                *folders, last = PurePosixPath(name).parts
+                is_below = kind == _ARC and not is_collection(last)
+                sources[kind, "/".join(folders[:-1] if is_below else folders)] = None
         if sources:
             break
-    return [("", kind, source) for kind, source in sources]
+    return [(Recipe("", kind), source) for kind, source in sources]
 
 
 def _is_puzzle(name: str) -> bool:
@@ -139,38 +183,54 @@ def _is_puzzle(name: str) -> bool:
     return not last.lower().endswith(".txt") or is_bank(last)
 
 
-def _read(kind: str, folder: Path, links: LinkRule) -> list[str]:
-    """Paths in a source of the files that a builder of a kind reads. Raises BadInput as it does."""
-    from gristmill.puzzles.raw.arc_tasks import read_task, task_entries
-    from gristmill.puzzles.raw.rated_csv import check_header
+def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
+    """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
+    from gristmill.puzzles.raw.file_forms import both_tables, is_table
+    from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
+    from gristmill.puzzles.raw.rated_csv import check_header, columns_of
     from gristmill.puzzles.raw.sudoku_bank import read_bank, sudoku_files
-    from gristmill.puzzles.raw.table_names import both_tables
 
     if not folder.is_dir():
         raise BadInput(folder, "is missing: a source is a folder of puzzles")
-    if kind == _ARC:
-        first_of: set[str] = set()
-        entries = task_entries(folder, links)
-        for entry in entries:
-            below = entry.name.rpartition("/")[0]
-            size = entry.stat.st_size
-            if not size or (below not in first_of and size <= _LOOKED_AT):
-                read_task(folder, entry.name, links)
-            first_of.add(below)
-        return [entry.name for entry in entries]
-    if kind == _MAZE:
+    if recipe.kind == _ARC:
+        return _tasks(recipe, folder, links)
+    if recipe.kind == _GRID:
+        grids = [file.path for file in grid_files(folder, links)]
+        for path in grids:
+            next(read_grids(path, None, links))
+        return [path.name for path in grids]
+    columns: dict[str, str] = {}
+    if recipe.kind == _MAZE:
         listed = [entry.name for entry in list_files(folder, root=folder, links=links, deep=False)]
         paths = list(both_tables(folder, listed).values())
         banks: list[Path] = []
     else:
-        files = sudoku_files(folder, links)
-        paths = [file.path for file in files if file.split is not None]
-        banks = [file.path for file in files if file.split is None]
+        files = [file.path for file in sudoku_files(folder, links)]
+        paths = [path for path in files if is_table(path.name)]
+        banks = [path for path in files if not is_table(path.name)]
+        named = (recipe.settings.get(f"{role}_column") for role in ("question", "answer"))
+        columns = columns_of(*named)
     for path in paths:
-        check_header(path, links)
+        check_header(path, links, columns)
     for path in banks:
         next(read_bank(path, links=links), None)
     return [path.name for path in (*paths, *banks)]
+
+
+def _tasks(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
+    """Paths in a source of the files of ARC tasks; the first one of each folder is read."""
+    from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
+
+    parts = Parts(subsets=recipe.settings.get("subsets", ()))
+    entries, collected = task_files(folder, links, parts)
+    first_of: set[str] = set()
+    for entry in entries:
+        below = entry.name.rpartition("/")[0]
+        size = entry.stat.st_size
+        if not size or (below not in first_of and size <= _LOOKED_AT):
+            read_task(folder, entry.name, links)
+        first_of.add(below)
+    return [*(entry.name for entry in entries), *(n for each in collected for n in each[1:])]
 
 
 def _left_out(entries: Mapping[str, Entry], taken: Collection[str]) -> dict[str, str]:
@@ -184,7 +244,7 @@ def _left_out(entries: Mapping[str, Entry], taken: Collection[str]) -> dict[str,
         if unread is not None:
             left[f"{unread}/"] = "no recipe reads this folder"
         else:
-            is_one = name.lower().endswith((*_TASKS, *_TABLES)) and _is_puzzle(name)
+            is_one = name.lower().endswith(_EVERY) and _is_puzzle(name)
             left[name] = "other files are the source" if is_one else "no file of puzzles"
     return left
 
@@ -195,6 +255,6 @@ def _parts(name: str) -> tuple[str, ...]:
 
 def _no_file(names: Collection[str]) -> str:
     return (
-        "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv"
-        f" or .txt into it{unpack_hint(names)}"
+        "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv,"
+        f" .txt or .jsonl, or Kaggle's files of ARC, into it{unpack_hint(names)}"
     )

@@ -1,7 +1,8 @@
-"""Rated CSV files, as the Sudoku and maze sets on the hub have them: their rows, as bytes.
+"""CSV files of puzzles, as the sets on the hub and on Kaggle have them: their rows, as bytes.
 
-A file has the header `source,question,answer,rating` and four columns. What the bytes of a question
-mean belongs to the puzzle. The rows of the usual form are read by `csv_kernel.py`.
+The header names the columns of questions, answers and ratings, as `source,question,answer,rating`
+or `quizzes,solutions`. What the bytes of a question mean belongs to the puzzle. The rows of the
+usual form are read by `csv_kernel.py`.
 Source: docs/formats/puzzles.md#rated-csv
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,13 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.other_forms import csv_form
-from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, CARRIAGE_RETURN, check_encoding
+from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, CARRIAGE_RETURN, check_encoding
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import reads
 
 COLUMNS: Final = ("source", "question", "answer", "rating")
+COLUMN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "question": ("question", "quizzes", "quiz", "puzzle", "puzzles"),
+    "answer": ("answer", "answers", "solution", "solutions"),
+    "rating": ("rating", "difficulty"),
+}
+"""What a header may call a column, in lower case."""
 CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 18)
 """Limits of a CSV file: 64 GiB, 2,147,483,647 lines, 256 KiB for a line."""
 
@@ -43,7 +49,7 @@ class RatedRows:
     questions, answers: uint8 [rows, length], the bytes of the file.
     lines: int64 [rows], the line of each row, the first line of the file being 1.
     ratings: int64 [rows], valid where is_whole (bool [rows]) is true: see `whole_ratings`.
-    rating_text: returns the text of the rating of a row.
+    rating_text: returns the text of the rating of a row; None for a file without ratings.
     """
 
     path: Path
@@ -52,13 +58,16 @@ class RatedRows:
     lines: npt.NDArray[np.int64]
     ratings: npt.NDArray[np.int64]
     is_whole: npt.NDArray[np.bool_]
-    rating_text: Callable[[int], str]
+    rating_text: Callable[[int], str] | None
 
     def __len__(self) -> int:
         return len(self.questions)
 
     def whole_ratings(self) -> npt.NDArray[np.int64]:
-        """The ratings, int64 [rows]. Raises BadInput for one that is no whole number."""
+        """The ratings, int64 [rows]. Raises BadInput for one that is no whole number, or none."""
+        if self.rating_text is None:
+            rule = "has no column rating, which min_difficulty compares with: leave it out"
+            raise BadInput(self.path, rule, 1)
         for row in np.flatnonzero(~self.is_whole).tolist():
             text = self.rating_text(row)
             try:
@@ -76,10 +85,17 @@ class RatedRows:
         return self.ratings
 
 
+def columns_of(question: str | None, answer: str | None) -> dict[str, str]:
+    """The columns that settings name, as `read_rows` takes them."""
+    named = {"question": question, "answer": answer}
+    return {role: name for role, name in named.items() if name}
+
+
 def read_rows(
     path: Path,
     *,
     length: int | None = None,
+    columns: Mapping[str, str] | None = None,
     links: LinkRule = REFUSE_LINKS,
     limits: Limits = CSV_LIMITS,
     see: Callable[[bytes], None] | None = None,
@@ -88,15 +104,16 @@ def read_rows(
 
     path: the file, in its drop.
     length: bytes of every question and answer; None (default): those of the first question.
+    columns: names in the header of `question` and `answer`; default: those that are known.
     links: what happens if the file is a link; default: it is refused.
     limits: `bytes`, `rows`, `blank_lines` and `line_bytes` count.
     see: called with all bytes of the file in order, as a hash takes them; default None.
 
-    Blank lines are passed over. Raises BadInput with the line for a row that has not four columns
-    or a question or answer of another length; for a header of other names, a quoted field that
+    Blank lines are passed over. Raises BadInput with the line for a row that has not the columns of
+    the header, or a question or answer of another length; for other names, a quoted field that
     goes on in the next line, and a file that breaks a limit. Memory: some MiB.
     """
-    reader = _Reader(path, length, limits)
+    reader = _Reader(path, length, limits, columns or {})
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         if file.seek(0, 2) > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
@@ -108,12 +125,14 @@ def read_rows(
     yield from reader.end()
 
 
-def check_header(path: Path, links: LinkRule = REFUSE_LINKS) -> None:
-    """Raise BadInput where the first line of a file is not the header of a rated CSV file.
+def check_header(
+    path: Path, links: LinkRule = REFUSE_LINKS, columns: Mapping[str, str] | None = None
+) -> None:
+    """Raise BadInput where the first line of a file does not name the columns of puzzles.
 
-    path: the file, in its drop. links: as for `read_rows`.
+    path: the file, in its drop. links, columns: as for `read_rows`.
     """
-    reader = _Reader(path, None, CSV_LIMITS)
+    reader = _Reader(path, None, CSV_LIMITS, columns or {})
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         head = file.read(CSV_LIMITS.line_bytes)
     reader.check_header(head)
@@ -122,8 +141,14 @@ def check_header(path: Path, links: LinkRule = REFUSE_LINKS) -> None:
 class _Reader:
     """Takes the bytes of a file, gives its rows."""
 
-    def __init__(self, path: Path, length: int | None, limits: Limits) -> None:
+    def __init__(
+        self, path: Path, length: int | None, limits: Limits, columns: Mapping[str, str]
+    ) -> None:
         self._path, self._length, self._limits = path, length, limits
+        self._given = columns
+        self._header: tuple[str, ...] = COLUMNS
+        # Those of question, answer and rating.
+        self._columns = np.array([1, 2, 3], np.int64)
         self._rest = b""
         self._line = 1
         self._blank = 0
@@ -133,7 +158,7 @@ class _Reader:
         """Check the first line. head: the beginning of the file."""
         if not head:
             self._end_of_file()
-        self._header(head + b"\n")
+        self._take_header(head + b"\n")
 
     def take(self, part: bytes) -> Iterator[RatedRows]:
         """The rows that are whole with this part of the file."""
@@ -163,7 +188,7 @@ class _Reader:
         from gristmill.puzzles.raw.csv_kernel import scan
 
         view = np.frombuffer(text, np.uint8)
-        begin = self._header(text) if self._line == 1 and end else 0
+        begin = self._take_header(text) if self._line == 1 and end else 0
         while begin < end:
             if self._line > self._limits.rows:
                 raise self._wrong(f"more than {self._limits.rows:,} lines", None)
@@ -176,10 +201,11 @@ class _Reader:
                 arrays = _Arrays(
                     min(_ROWS, self._limits.rows, (end - begin) // (2 * length) + 1), length
                 )
-                count, begin, self._line = scan(view, begin, end, self._line, *arrays.all())
+                place = (begin, end, self._line, self._columns, len(self._header))
+                count, begin, self._line = scan(view, *place, *arrays.all())
                 if count:
                     self._has_row = True
-                    yield arrays.rows(count, self._path, text)
+                    yield arrays.rows(count, self._path, text if self._has_rating else None)
                     continue
                 for unusual in self._unusual(text, begin):
                     self._has_row = True
@@ -189,9 +215,10 @@ class _Reader:
     def _first_length(self, text: bytes, begin: int) -> int:
         """The length of the first question; 0 for a blank line."""
         fields = self._fields(text, begin)
-        if fields is not None and not fields[1]:
+        question = fields[self._columns[0]] if fields is not None else None
+        if question == "":
             raise self._wrong("the question is empty")
-        return len(fields[1]) if fields else 0
+        return len(question or "")
 
     def _past(self, text: bytes, begin: int) -> int:
         self._line += 1
@@ -203,19 +230,33 @@ class _Reader:
         self._limits.check_blank(self._blank, self._line - 1 - self._blank, self._path)
         return end
 
-    def _header(self, text: bytes) -> int:
+    @property
+    def _has_rating(self) -> bool:
+        return bool(self._columns[2] >= 0)
+
+    def _take_header(self, text: bytes) -> int:
         check_encoding(text, self._path)
         text = text[: text.index(b"\n") + 1]
         if b"\r" in text.rstrip(b"\r\n"):
             raise self._wrong(CARRIAGE_RETURN, 1)
         found = self._fields(text, len(BYTE_ORDER_MARK) * text.startswith(BYTE_ORDER_MARK), False)
-        columns = tuple(name.strip().lower() for name in found or ())
-        if columns != COLUMNS:
-            if form := csv_form(columns):
-                raise self._wrong(form, 1)
-            shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
-            raise self._wrong(f"the first line is {shown!r}, must be {','.join(COLUMNS)}", 1)
+        self._header = tuple(name.strip().lower() for name in found or ())
+        self._columns[:] = [self._column(role, text) for role in COLUMN_NAMES]
         return self._past(text, 0)
+
+    def _column(self, role: str, text: bytes) -> int:
+        """The number of a column, -1 for ratings that are not there."""
+        given = self._given.get(role)
+        named = (given.lower(),) if given else COLUMN_NAMES[role]
+        found = [number for number, name in enumerate(self._header) if name in named]
+        if len(found) == 1:
+            return found[0]
+        if role == "rating":
+            return -1
+        shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
+        rule = f"the first line is {shown!r}, must be {','.join(COLUMNS)}, or name one column"
+        setting = f"or set {role}_column to its name"
+        raise self._wrong(f"{rule} of the {role}s ({', '.join(named)}): rename it, {setting}", 1)
 
     def _fields(self, text: bytes, begin: int, checked: bool = True) -> list[str] | None:
         """The fields of one line, by the rules of Python's csv; None for a blank line."""
@@ -227,8 +268,9 @@ class _Reader:
         except (csv.Error, ValueError) as error:
             rule = f"is no line of CSV ({error}): quotes must end on the line that they begin on"
             raise self._wrong(rule) from error
-        if checked and len(fields) != len(COLUMNS):
-            rule = f"has {len(fields)} columns, must have {len(COLUMNS)}: {','.join(COLUMNS)}"
+        if checked and len(fields) != len(self._header):
+            rule = f"has {len(fields)} columns, must have {len(self._header)}: "
+            rule += ",".join(self._header)[:_SHOWN]
             raise self._wrong(rule)
         return fields
 
@@ -237,11 +279,14 @@ class _Reader:
         fields = self._fields(text, begin)
         if fields is None:
             return
-        for name, field in zip(COLUMNS[1:3], fields[1:3], strict=True):
+        places = self._columns.tolist()
+        wanted = [fields[place] for place in places[:2]]
+        for name, field in zip(COLUMNS[1:3], wanted, strict=True):
             if len(field) != self._length:
                 rule = f"the {name} has {len(field)} characters, must have {self._length}"
                 raise self._wrong(rule)
-        question, answer, rating = (field.encode("latin-1") for field in fields[1:])
+        question, answer = (field.encode("latin-1") for field in wanted)
+        rating = fields[places[2]].encode("latin-1") if self._has_rating else b""
         yield RatedRows(
             self._path,
             np.frombuffer(question, np.uint8).reshape(1, -1),
@@ -249,7 +294,7 @@ class _Reader:
             np.array([self._line], np.int64),
             np.zeros(1, np.int64),
             np.zeros(1, np.bool_),
-            lambda _: rating.decode("utf-8", "replace"),
+            (lambda _: rating.decode("utf-8", "replace")) if self._has_rating else None,
         )
 
     def _wrong(self, rule: str, line: int | None = -1) -> BadInput:
@@ -272,13 +317,15 @@ class _Arrays:
         tokens = (self.questions, self.answers)
         return (*tokens, self.ratings, self.is_whole, self.spots, self.lines)
 
-    def rows(self, count: int, path: Path, text: bytes) -> RatedRows:
-        """The first `count` rows."""
+    def rows(self, count: int, path: Path, text: bytes | None) -> RatedRows:
+        """The first `count` rows. text: that holds their ratings; None: there are none."""
         spots = self.spots
 
         def rating_text(row: int) -> str:
+            assert text is not None
             return text[spots[row, 0] : spots[row, 1]].decode("utf-8", "replace")
 
         whole, lines = self.is_whole[:count], self.lines[:count]
         tokens = (self.questions[:count], self.answers[:count])
-        return RatedRows(path, *tokens, lines, self.ratings[:count], whole, rating_text)
+        rated = None if text is None else rating_text
+        return RatedRows(path, *tokens, lines, self.ratings[:count], whole, rated)

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 
 CONFIGS: Final[Mapping[str, type[Any]]] = {
     "arc": ArcConfig,
     "sudoku": SudokuConfig,
     "maze": MazeConfig,
     "domino": DominoConfig,
+    "grid": GridConfig,
 }
 """The config of each kind."""
 KINDS: Final = tuple(CONFIGS)
@@ -64,6 +65,7 @@ _BUILT_IN = (
     Recipe("sudoku-sample", "sudoku", ("sudoku-sample",), {"num_aug": 3}),
     Recipe("maze-30x30-hard-1k", "maze", ("maze-30x30-hard-1k",)),
     Recipe("maze-sample", "maze", ("maze-sample",), {"aug": True}),
+    Recipe("grid-sample", "grid", ("grid-sample",), {"alphabet": ".#So", "dihedral": True}),
     Recipe("domino-optimal-play", "domino"),
     Recipe("domino-sample", "domino", settings={"num_games": 200, "num_aug": 2}),
 )

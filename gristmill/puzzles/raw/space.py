@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 
 _ARC_CELLS: Final = 900
 _ARC_PAIR: Final = 1000
@@ -39,6 +39,10 @@ def space(config: object, files: Sequence[tuple[str, int]]) -> int:
         # A file has a byte for each token, and the tokens are kept while parts are made.
         examples = _SYMMETRIES if config.aug else 1
         return total + total * examples * (1 + _itemsize(config))
+    if isinstance(config, GridConfig):
+        # A row has two bytes at least for each cell, and is padded to the largest grid.
+        examples = _SYMMETRIES if config.dihedral else 1
+        return total + total * examples * (4 + _itemsize(config))
     if isinstance(config, DominoConfig):
         trained = min(config.num_games, config.subsample_size or config.num_games)
         rows = trained * (1 + config.num_aug) + config.num_games

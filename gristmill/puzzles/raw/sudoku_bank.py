@@ -6,7 +6,7 @@ Source: docs/formats/puzzles.md#sudoku-sources
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,16 @@ from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
-from gristmill.puzzles.raw.near_names import check_names, unpack_hint
-from gristmill.puzzles.raw.rated_csv import check_header
-from gristmill.puzzles.raw.table_names import is_table, split_tables
-from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, CARRIAGE_RETURN, check_encoding
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.puzzles.raw.file_forms import (
+    CARRIAGE_RETURN,
+    check_names,
+    is_table,
+    split_tables,
+    text_lines,
+    unpack_hint,
+)
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import lines, reads
 from gristmill.untrusted.walk import list_files
 
 BANK_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 12)
@@ -38,7 +41,7 @@ _SHOWN: Final = 40
 
 @dataclass(frozen=True)
 class SudokuFile:
-    """A file with Sudokus. split: the one that its name says, None for a bank."""
+    """A file with Sudokus. split: the one that its name says, None for a bank or another table."""
 
     path: Path
     split: str | None
@@ -47,11 +50,12 @@ class SudokuFile:
 def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFile]:
     """The files of a drop that hold Sudokus, sorted by name; its subfolders are not read.
 
-    folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`.
+    folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`, or else with tables of
+        other names, `*.csv`.
     links: what happens to links; default: they are refused.
 
-    Raises BadInput where there is neither, one of the CSV files alone, a packed file that would
-    count unpacked, or tables of another form.
+    Raises BadInput where there is none, one of the two CSV files alone, or a packed file that would
+    count unpacked.
     """
     try:
         entries = sorted(
@@ -68,13 +72,15 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         lacking = f"{next(other for other in SPLITS if other != split)}.csv"
         what = f"no {lacking} but that of a sample" if left else f"no {lacking}"
         raise BadInput(folder, f"has {name}, but {what}: add it")
+    counts = is_bank if any(map(is_bank, names)) else is_sudoku_file
     if not tables:
-        check_names(folder, names, is_bank)
+        check_names(folder, names, counts)
     chosen: dict[str, Split | None] = {name: split for split, name in tables.items()} or {
-        name: None for name in names if is_bank(name)
+        name: None for name in names if counts(name)
     }
     if not chosen:
-        raise BadInput(folder, _no_file(folder, names, links))
+        rule = "holds neither tables, `*.csv`, nor a bank, `*.txt`"
+        raise BadInput(folder, rule + unpack_hint(names))
     for entry in entries:
         if entry.name in chosen and entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
@@ -83,17 +89,6 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         for entry in entries
         if entry.name in chosen
     ]
-
-
-def _no_file(folder: Path, names: Sequence[str], links: LinkRule) -> str:
-    """Why a folder without a file of Sudokus is refused: the form of its tables, if it has some."""
-    for name in filter(is_table, names):
-        check_header(folder / name, links)
-    rule = "holds neither train.csv and test.csv nor a bank, `*.txt`"
-    others = [name for name in names if is_table(name)]
-    if others:
-        rule += f": rename {others[0]} to {SPLITS[0]}.csv or {SPLITS[1]}.csv"
-    return rule + unpack_hint(names)
 
 
 def is_sudoku_file(name: str) -> bool:
@@ -159,36 +154,19 @@ def read_bank(
     Memory: some MiB.
     """
     held: list[tuple[int, bytes, bytes, bytes | None]] = []
-    with open_file(path, root=path.parent, links=links, buffering=0) as file:
-        if file.seek(0, 2) > limits.bytes:
-            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
-        file.seek(0)
-        has_row = False
-        for number, line in enumerate(lines(_seen(reads(file), see), path, limits), 1):
-            if number == 1:
-                check_encoding(line, path)
-                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
-            words = line.split()
-            if not words:
-                continue
-            if b"\r" in line.rstrip(b"\r\n"):
-                raise BadInput(path, CARRIAGE_RETURN, number)
-            has_row = True
-            held.append((number, *_row(words, path, number)))
-            if len(held) == _ROWS:
-                yield _together(held, path)
-                held = []
+    has_row = False
+    for number, line in text_lines(path, limits, links, see):
+        if b"\r" in line.rstrip(b"\r\n"):
+            raise BadInput(path, CARRIAGE_RETURN, number)
+        has_row = True
+        held.append((number, *_row(line.split(), path, number)))
+        if len(held) == _ROWS:
+            yield _together(held, path)
+            held = []
     if not has_row:
         raise BadInput(path, "holds no puzzle: get the file again, or remove it")
     if held:
         yield _together(held, path)
-
-
-def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:
-    for part in parts:
-        if see is not None:
-            see(part)
-        yield part
 
 
 def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, bytes | None]:

@@ -143,6 +143,8 @@ def _arc(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.intege
     task, augmentation = parse_id(found.identifier)
     place = decode(found.inputs)
     first_cell = {"first cell": f"row {place.row}, column {place.column}"}
+    # The id of the source may have `_`.
+    task = str(found.file.facts.get("task", task)) if found.file else task
     if augmentation is None:
         return {"task": task, **first_cell}
     moved = [f"{old} to {new}" for old, new in enumerate(augmentation.colours) if str(old) != new]
@@ -172,7 +174,9 @@ def _sudoku(
     }
 
 
-def _maze(config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]) -> Parameters:
+def _turned(
+    config: Mapping[str, Any], found: Example, first: npt.NDArray[np.integer]
+) -> Parameters:
     return {"symmetry": _symmetry(found.draw or 0)} if found.draw else {}
 
 
@@ -197,6 +201,7 @@ def _domino(
 _BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
     "arc": _arc,
     "sudoku": _sudoku,
-    "maze": _maze,
+    "maze": _turned,
     "domino": _domino,
+    "grid": _turned,
 }

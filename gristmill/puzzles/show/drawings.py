@@ -8,8 +8,10 @@ Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#maze`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +19,11 @@ import numpy.typing as npt
 from gristmill.puzzles.domains.arc_grid import COLOURS, EOS, FIRST_COLOUR, PAD
 from gristmill.puzzles.domains.arc_grid import SIDE as ARC_SIDE
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
+from gristmill.puzzles.domains.grid import Symbols, extents
 from gristmill.puzzles.domains.maze_grid import GOAL, OPEN, PATH, START, WALL, side_of
 from gristmill.puzzles.show.cells import WRONG, Drawing, Drawn, Grid, Lines, Look, Mask, Panel
 from gristmill.puzzles.show.domino_picture import decoded
-from gristmill.puzzles.show.token_table import TokenTable, tokens
+from gristmill.puzzles.show.token_table import FILLS, TokenTable, tokens
 from gristmill.svg import MIN_TEXT, SOFT
 
 ARC_PALETTE: Final = (
@@ -51,7 +54,7 @@ _MAZE_LOOKS: Final = (
     Look(_TO, "G ", f"bold white on {_TO}", letter="G"),
     Look(WRONG, "?!", f"bold {WRONG}"),
 )
-_LARGEST_MAZE: Final = 110
+_LARGEST: Final = 110
 SUDOKU_SIDE: Final = 9
 _BLANK: Final = 1
 GIVEN, ADDED = "#1f2328", "#1668b8"
@@ -221,10 +224,60 @@ _OF_CELLS: Final[dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Drawing]]] =
 }
 
 
-def drawing(kind: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawn:
+def grid(inputs: npt.ArrayLike, labels: npt.ArrayLike, config: Mapping[str, Any]) -> Drawing:
+    """The input and the output of an example of grids, a colour for each token.
+
+    inputs, labels: integer [height * width], tokens row by row. config: of the dataset.
+
+    Rows and columns below and to the right of both grids are left out. Tokens that are none of the
+    alphabet have a red border. Raises ValueError where the tokens are no rows of the config.
+    """
+    texts = Symbols.of(config["alphabet"], config["values"], config["pad"]).texts
+    grids = [tokens(row).reshape(_sides(config)) for row in (inputs, labels)]
+    sizes = [tuple(extents(each[None])[0].tolist()) for each in grids]
+    rows, columns = (max(1, *of) for of in zip(*sizes, strict=True))
+    windows = [each[:rows, :columns] for each in grids]
+    used = np.unique(windows).tolist()
+    looks = [_look_of(token, texts) for token in used]
+    panels = [
+        Panel(
+            f"{name} {high} × {wide}",
+            np.searchsorted(used, cells),
+            looks,
+            [Lines(high, wide, "#8a8378")],
+            ' stroke="#d8cfbd" stroke-width="1"',
+        )
+        for name, cells, (high, wide) in zip(("input", "output"), windows, sizes, strict=True)
+    ]
+    size = max(5, min(20, 210 // max(rows, columns)))
+    note = " → ".join(f"{high} × {wide}" for high, wide in sizes)
+    return Drawing("Grids", note, panels, size, gap=26, arrow=True)
+
+
+def _look_of(token: int, texts: Sequence[str]) -> Look:
+    """How a token of grids looks. texts: of the tokens, see `Symbols`."""
+    if not token:
+        return Look()
+    if not 0 <= token < len(texts):
+        return Look("#ffffff", "? ", f"bold {WRONG}", more=f' stroke="{WRONG}" stroke-width="2"')
+    fill = FILLS[token % len(FILLS)]
+    return Look(fill, texts[token][-2:].ljust(2), f"black on {fill}")
+
+
+def _sides(config: Mapping[str, Any]) -> tuple[int, int]:
+    return int(config.get("height") or 0), int(config.get("width") or 0)
+
+
+def drawing(
+    kind: str,
+    inputs: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: Mapping[str, Any] = MappingProxyType({}),
+) -> Drawn:
     """What is drawn of an example.
 
     kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len].
+    config: of the dataset, which says what the tokens of grids are; default: nothing.
 
     Other kinds, and rows of another length than their kind has, are tables of tokens.
     """
@@ -233,9 +286,12 @@ def drawing(kind: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawn:
     fits = {
         "arc": side == ARC_SIDE,
         "sudoku": side == SUDOKU_SIDE,
-        "maze": 0 < side <= _LARGEST_MAZE,
+        "maze": 0 < side <= _LARGEST,
         "domino": count == DOMINO_LENGTH,
+        "grid": max(_sides(config)) <= _LARGEST and count == prod(_sides(config)),
     }
     if not fits.get(kind):
         return TokenTable(tokens(inputs), tokens(labels))
+    if kind == "grid":
+        return grid(inputs, labels, config)
     return decoded(inputs, labels) if kind == "domino" else _OF_CELLS[kind](inputs, labels)

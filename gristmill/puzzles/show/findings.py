@@ -101,9 +101,18 @@ def _domino(inputs: _Row, labels: _Row) -> list[str]:
     return rule_names(int(broken_rules(inputs[None], labels[None])[0]))
 
 
+def _grid(inputs: _Row, labels: _Row) -> list[str]:
+    return [
+        f"{name}: every cell is padding"
+        for name, row in (("input", inputs), ("label", labels))
+        if not row.any()
+    ]
+
+
 _BY_KIND: Final[dict[str, Callable[[_Row, _Row], list[str]]]] = {
     "arc": _arc,
     "sudoku": _sudoku,
     "maze": _maze,
     "domino": _domino,
+    "grid": _grid,
 }

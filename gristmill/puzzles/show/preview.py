@@ -91,7 +91,7 @@ def _picture(data: Dataset, numbers: Sequence[SetNumbers]) -> str:
         arrays = data.arrays(split, set_name)
         for row in drawn(f"picture of {split}", 1, len(arrays.inputs)):
             found = example(data, split, set_name, row, arrays)
-            drawn_row = drawing(data.kind or "", found.inputs, found.labels)
+            drawn_row = drawing(data.kind or "", found.inputs, found.labels, data.config)
             small = drawn_row.small(f"{split} {row:,}")
             drawings[:0] = [] if small is None else [small]
     return markdown.inline_image("example", *drawings)
@@ -138,7 +138,7 @@ def _pictures(data: Dataset) -> Iterator[Markdown]:
             found = example(data, split, set_name, row, arrays)
             named = found.identifier_id != data.metadata(split).blank_identifier_id
             title = f"{split} {row:,}" + f" · {found.identifier}" * named
-            large = drawing(data.kind or "", found.inputs, found.labels).large(title)
+            large = drawing(data.kind or "", found.inputs, found.labels, data.config).large(title)
             image = markdown.image(f"{split} {row}", large)
             # A picture that is too large is passed over: a smaller one may still fit.
             if len(image) <= left:

@@ -228,7 +228,7 @@ def _drawing(
     if len(broken) > _MOST_RULES:
         broken[_MOST_RULES:] = [f"… and {len(broken) - _MOST_RULES} more"]
     notes = [*where_from(data, found), *map(printable, broken)]
-    return drawing(data.kind or "", found.inputs, found.labels).large(title, notes)
+    return drawing(data.kind or "", found.inputs, found.labels, data.config).large(title, notes)
 
 
 def _read_back(numbers: Sequence[SetNumbers]) -> str:

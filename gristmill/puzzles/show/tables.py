@@ -47,7 +47,7 @@ def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
     def pictures(row: Record) -> Sequence[Picture]:
         found = example(data, split, set_name, row.number, data.arrays(split, set_name))
         title = f"{split} {row.number:,} · {found.identifier}"
-        drawn = drawing(data.kind or "", found.inputs, found.labels)
+        drawn = drawing(data.kind or "", found.inputs, found.labels, data.config)
         return [Picture(title, drawn.large(title))]
 
     def tokens(row: Record) -> Sequence[Token]:

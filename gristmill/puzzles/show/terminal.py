@@ -45,7 +45,7 @@ def shown(
     yield Text(heading(found), "bold")
     for line in where_from(data, found):
         yield Text(line, "dim")
-    yield drawing(data.kind or "", found.inputs, found.labels).in_terminal()
+    yield drawing(data.kind or "", found.inputs, found.labels, data.config).in_terminal()
     metadata = data.metadata(split)
     broken = findings(data.kind, metadata, found)
     left = not_checked(data.kind, breaks_contract(metadata, found))

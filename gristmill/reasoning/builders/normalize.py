@@ -21,7 +21,7 @@ import orjson
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
 from gristmill.printable import cut, printable
-from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
+from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.format.origins import OriginsWriter
@@ -29,7 +29,7 @@ from gristmill.reasoning.format.records import LineWriter, Record
 from gristmill.reasoning.raw import drops
 from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
 from gristmill.reasoning.raw.forms.groups import Place
-from gristmill.reasoning.raw.forms.reader import Reader, with_columns
+from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, with_columns
 from gristmill.reasoning.raw.forms.rules import Drawn, Rules
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.raw.tables import named
@@ -168,8 +168,9 @@ class NormalizeSummary(Summary):
     """What was normalised.
 
     records: that were written.
-    raw_rows: that were read: those of records, of rejected, and of records of several rows
-        (`grouped`, which made `from_groups` records or rejected ones).
+    raw_rows: that were read: those of records, of rejected ones, and `grouped`.
+    grouped: rows of records of several rows.
+    from_groups: records, rejected ones included, that were made of these.
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
@@ -178,6 +179,7 @@ class NormalizeSummary(Summary):
     left_out_by: number of those that are whole and left out, by reason.
     shapes: number of records by the form of the raw record.
     cleaned: number of records that each cleaning hook changed.
+    unknown_keys: of a corpus of a drop, number of rows that have a key that nothing reads, by key.
     """
 
     raw_rows: int
@@ -192,6 +194,7 @@ class NormalizeSummary(Summary):
     left_out_by: Mapping[str, int]
     shapes: Mapping[str, int]
     cleaned: Mapping[str, int]
+    unknown_keys: Mapping[str, int]
 
 
 def normalize(
@@ -292,6 +295,9 @@ class _Work:
         self._origins: list[int] = []
         self._waiting = 0
         self._good_files: set[int] = set()
+        is_refused = config.unknown_keys == REFUSE
+        is_looked_at = is_refused or not corpus.is_built_in
+        self._unknown = UnknownKeys(corpus, is_refused) if is_looked_at else None
 
     def run(self, links: LinkRule, progress: Progress) -> None:
         """Write the records of all files."""
@@ -326,6 +332,7 @@ class _Work:
             left_out_by=dict(self._refused.left_out),
             shapes=dict(self.shapes),
             cleaned=dict(self.cleaned),
+            unknown_keys=dict(self._unknown.counts if self._unknown else {}),
         )
 
     def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
@@ -340,6 +347,8 @@ class _Work:
                     raise value
                 place = (number, row)
                 self.rules.check_row(value)
+                if self._unknown is not None:
+                    self._unknown.check(value)
                 record = read(value, place)
                 if record is not None:
                     self._take(record, place, value)

@@ -7,7 +7,7 @@ read. See also `invariance.py`. Source: `docs/formats/reasoning.md#reports`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from gristmill.provenance import Record
 from gristmill.reasoning.builders import invariance
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import corpus_and_split, ordered
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, ordered
 from gristmill.reasoning.format.published import corpus_of_record, recorded
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.encode import encoder
@@ -167,7 +167,9 @@ def coverage_report(
     if not splits:
         raise NothingToBuild("no split is published")
     measured = _invariance(data_root, splits, config, progress)
-    report = _report(splits, measured, config, baseline, {"date": date, "run_id": run_id})
+    head = {"date": date, "run_id": run_id}
+    warnings = [each for key in splits for each in _warnings(key, splits[key], records[key])]
+    report = _report(splits, measured, config, baseline, head, warnings)
     out.mkdir(parents=True)
     data = reports.to_bytes(report)
     path = reports.path(out, date)
@@ -203,9 +205,7 @@ def _records(data_root: Path, partition: str) -> dict[str, Record]:
 
 def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
     """The numbers of one split, from the records of its artifacts by folder."""
-    corpus, split = corpus_and_split(partition)
-    if (normalized := records.get(names.NORMALIZED)) is not None:
-        corpus = corpus_of_record(normalized)
+    corpus, split = _corpus(partition, records), partition.rpartition("__")[2]
     found: dict[str, Any] = {"dataset": corpus.name, "split": split}
     for folder, counts in _COUNTS.items():
         record = records.get(folder)
@@ -278,6 +278,7 @@ def _report(
     config: ReportConfig,
     baseline: Mapping[str, Any] | None,
     head: Mapping[str, str | None],
+    warnings: Sequence[str],
 ) -> dict[str, Any]:
     before = reports.reference(baseline) if baseline is not None else {}
     unstable = [
@@ -300,9 +301,7 @@ def _report(
             "breaches": unstable,
             "flagged": {name: each.flagged() for name, each in measured.items() if each.flagged()},
         },
-        "warnings": [
-            warning for name, split in splits.items() for warning in _warnings(name, split)
-        ],
+        "warnings": warnings,
         "drift": {
             "baseline": dated,
             "changes": changes(splits, before),
@@ -312,9 +311,17 @@ def _report(
     }
 
 
-def _warnings(partition: str, split: Mapping[str, Any]) -> Iterator[str]:
+def _corpus(partition: str, records: Mapping[str, Record]) -> Corpus:
+    """The corpus of a split, by the record of its normalised file if there is one."""
+    normalized = records.get(names.NORMALIZED)
+    return corpus_and_split(partition)[0] if normalized is None else corpus_of_record(normalized)
+
+
+def _warnings(
+    partition: str, split: Mapping[str, Any], records: Mapping[str, Record]
+) -> Iterator[str]:
     """What a person should know of a split, though nothing is wrong with its bytes."""
-    corpus, _ = corpus_and_split(partition)
+    corpus = _corpus(partition, records)
     allowed, licence = corpus.licence.training_allowed, corpus.licence.id
     if split["shards"] and allowed is None:
         yield f"{partition}: the terms are unknown: nobody has said that training is allowed"

@@ -171,7 +171,7 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
         sizes = [tokens, *(file.write(stream) for stream in made.streams())]
     return made.counts | {
         "sizes": sizes,
-        "extras": bool(selectors(task.corpus)),
+        "extras": bool(selectors(task.corpus, task.jsonl)),
         SHA256: file.sha256,
     }
 
@@ -201,7 +201,7 @@ class _Made:
         self._task = task
         self._encoder = encoder(GPT2, task.vocabulary, task.engine)
         self._sample = _Sample(task) if self._encoder.why_tiktoken_alone is None else None
-        self._selectors = selectors(task.corpus)
+        self._selectors = selectors(task.corpus, task.jsonl)
         self._records: list[bytes] = []
         self._lengths: list[bytes] = []
         self._digests: list[bytes] = []
@@ -304,10 +304,21 @@ class _Sample:
         return count
 
 
-def selectors(corpus: str) -> tuple[str, ...]:
-    """The columns of a corpus that the index repeats; of one of a drop those that a record has."""
-    known = CORPORA.get(corpus)
-    return tuple(name for name in SELECTORS if known is None or name in known.extra_columns)
+def selectors(corpus: str, jsonl: Path) -> tuple[str, ...]:
+    """The columns of a corpus that the index repeats: those of its name, and of its first record.
+
+    Of a name that is not built in, all that a record may have.
+    """
+    if (known := CORPORA.get(corpus)) is None:
+        return SELECTORS
+    with jsonl.open("rb") as file:
+        first = next((line for line in file if not line.isspace()), b"")
+    # A drop may have a file of its own for the name.
+    return tuple(
+        name
+        for name in SELECTORS
+        if name in known.extra_columns or b'"%s": ' % name.encode() in first
+    )
 
 
 def _refuse(task: Task, batch: Sequence[tuple[int, bytes]], encode: Encoder) -> None:

@@ -73,6 +73,7 @@ class Corpus:
     extra_columns: kept under the same key.
     notes: one sentence.
     public_path, public_subset: the public release, None where there is none.
+    revision: branch, tag or commit of it. paths: globs of its files; none for all.
     licence: the terms.
     version: of what a built-in corpus makes of its rows; raised when that changes.
     is_text: whether records are plain text, which `question` holds.
@@ -92,6 +93,8 @@ class Corpus:
     public_path: str | None
     public_subset: str | None
     licence: Licence
+    revision: str = "main"
+    paths: tuple[str, ...] = ()
     version: str = "1"
     is_text: bool = False
     forms: tuple[Form, ...] = ()
@@ -141,6 +144,8 @@ def corpus_of_table(raw: Mapping[str, Any], *, is_built_in: bool = False) -> Cor
         notes=raw.get("notes", ""),
         public_path=source.get("repo"),
         public_subset=source.get("subset"),
+        revision=source.get("revision", "main"),
+        paths=tuple(source.get("paths", ())),
         licence=Licence(
             terms.get("id", "unknown"),
             terms.get("url", ""),
@@ -234,14 +239,14 @@ RESERVED: Final = ("audits", "origins", "rejected", "provenance")
 """Folders beside those of the corpora."""
 SPLIT: Final = re.compile(_SPLIT)
 """The name of a split: without `_`, so that the id of an example says which part is the split."""
+REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+"""A repository of a hub: owner and name."""
 _KEY: Final = re.compile(f"{_NAME}__{_SPLIT}")
 
 
 def is_key(partition: str) -> bool:
-    """Whether a text is the key of a split: of any split of a free name, of those of the seven."""
-    if _KEY.fullmatch(partition) is None:
-        return False
-    return partition in PARTITIONS or partition.split("__")[0] not in CORPORA
+    """Whether a text is the key of a split of a corpus."""
+    return _KEY.fullmatch(partition) is not None
 
 
 def corpus_and_split(partition: str, table: str = "") -> tuple[Corpus, str]:
@@ -252,7 +257,7 @@ def corpus_and_split(partition: str, table: str = "") -> tuple[Corpus, str]:
 
     Raises ValueError for a text that is no key.
     """
-    if not is_key(partition) and not (table and _KEY.fullmatch(partition)):
+    if not is_key(partition):
         raise ValueError(
             f"{partition!r} is no <corpus>__<split>: the built-in ones are {', '.join(PARTITIONS)}"
         )

@@ -9,16 +9,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from gristmill.contract import Violation
+from gristmill.provenance import SHARED_RECORDS, read_record
 from gristmill.reasoning.builders.raw_manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
 
 _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
 _LICENCE_KEYS: Final = ("id", "url", "redistributable", "training_allowed", "confirmed")
+_FOLDER: Final = PurePosixPath(names.NORMALIZED).name
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -40,10 +42,21 @@ def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Vi
     if text != json.dumps(manifest, indent=2, ensure_ascii=False):
         yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
     for name, entry in manifest.items():
-        yield from _entry_violations(name, entry)
+        yield from _entry_violations(name, entry, name in CORPORA and not _has_own(folder, name))
 
 
-def _entry_violations(name: str, entry: Any) -> Iterator[Violation]:
+def _has_own(folder: Path, name: str) -> bool:
+    """Whether a split of a corpus was read by a file of its drop, as its records say.
+
+    folder: of the normalised files, or a staging folder beside it.
+    """
+    places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
+    place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
+    records = map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))
+    return any(record.config.get("corpus") for record in records)
+
+
+def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
     where = f"{names.MANIFEST}: {name}"
     if not isinstance(entry, dict):
         yield Violation("keys", where, "is no object")
@@ -54,7 +67,7 @@ def _entry_violations(name: str, entry: Any) -> Iterator[Violation]:
         return
     if entry["name"] != name:
         yield Violation("corpus", where, f"its name is {entry['name']!r}")
-    if name in CORPORA:
+    if is_built_in:
         corpus = CORPORA[name]
         known = {**nine(corpus), "licence": asdict(corpus.licence)}
         for key, value in known.items():

@@ -44,10 +44,11 @@ def text_laws(
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
-    texts = _Texts(folder, corpus.name, encoder(GPT2, vocabulary, TIKTOKEN))
     jsonl = normalized / names.normalized(corpus.name, split)
     prefix = f'{{"example_id": "{corpus.name}_{split}_'.encode()
     try:
+        repeated = selectors(corpus.name, jsonl)
+        texts = _Texts(folder, repeated, encoder(GPT2, vocabulary, TIKTOKEN))
         if sampled and not any(_sample(folder / name, jsonl, str(partition), texts)):
             return
         yield from _all(folder / name, name, jsonl, prefix, texts)
@@ -111,9 +112,8 @@ def _records(jsonl: Path) -> Iterator[tuple[int, bytes]]:
 class _Texts:
     """Compares examples with their records. The shard that was read last stays mapped."""
 
-    def __init__(self, folder: Path, corpus: str, encode: Encoder) -> None:
-        self._folder, self._encoder = folder, encode
-        self._selectors = selectors(corpus)
+    def __init__(self, folder: Path, repeated: tuple[str, ...], encode: Encoder) -> None:
+        self._folder, self._encoder, self._selectors = folder, encode, repeated
         self._path, self._ids = "", np.zeros((0, 0), dtype=np.int32)
 
     def problems(self, row: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -121,13 +121,16 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     file is no regular one, the names or folders of the data files say no one split, they are of
     two configurations, or two files of one split have the same bytes.
     """
-    found = _account(drop, corpus_of(drop, links), links)
+    corpus = corpus_of(drop, links)
+    found = _account(drop, corpus, links)
     if not found.taken:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
             f"holds no data file: put files with an ending {endings} into it, plain or packed as "
             f"{', '.join(f'.{ending}' for ending in PACKED)}"
         )
+        if corpus.public_path is not None and not corpus.is_built_in:
+            rule += f", or fetch {corpus.public_path}: `gristmill fetch reasoning {corpus.name}`"
         raise BadInput(drop, rule)
     return found
 
@@ -139,13 +142,24 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
             left_out[name] = _NO_DATA
         else:
             sizes[name] = size
-        if _matches(name, corpus.leave):
+        if matches(name, corpus.leave):
             left_out[name] = "`leave` names it"
     left_out |= not_samples(drop, sizes)
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    return Account(taken, left_out)
+    return Account(taken, left_out, list(_notes(corpus)))
+
+
+def _notes(corpus: Corpus) -> Iterator[str]:
+    """What a person should know of a drop with a file of its own."""
+    if corpus.is_built_in:
+        return
+    if corpus.name in CORPORA:
+        yield f"{CORPUS} is read in place of the built-in corpus {corpus.name}"
+    if corpus.licence.training_allowed is None:
+        rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
+        yield f"the terms are unknown, {rule}true }} into {CORPUS}"
 
 
 def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[str, list[Path]]:
@@ -204,7 +218,7 @@ def _by_globs(names: Sequence[str], corpus: Corpus, drop: Path) -> dict[str, lis
     """Data files by the globs of the corpus; each must be in one split."""
     found: dict[str, list[str]] = {split: [] for split in corpus.splits}
     for name in names:
-        splits = [split for split, globs in corpus.files.items() if _matches(name, globs)]
+        splits = [split for split, globs in corpus.files.items() if matches(name, globs)]
         if len(splits) != 1:
             what = f"is in the splits {' and '.join(splits)}" if splits else "is in no split"
             rule = f"{what} of `files` in {CORPUS}: name it there in one, or in `leave`"
@@ -213,7 +227,7 @@ def _by_globs(names: Sequence[str], corpus: Corpus, drop: Path) -> dict[str, lis
     return {split: names for split, names in found.items() if names}
 
 
-def _matches(name: str, globs: Iterable[str]) -> bool:
+def matches(name: str, globs: Iterable[str]) -> bool:
     """Whether a glob takes a file: by its name, or by its path where the glob has a folder."""
     path, last = name.lower(), name.lower().rpartition("/")[2]
     return any(fnmatchcase(path if "/" in glob else last, glob.lower()) for glob in globs)

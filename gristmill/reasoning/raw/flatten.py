@@ -19,7 +19,7 @@ _MARK: Final = "\ufeff"
 REASONS: Final = (
     *("json", "object", "columns", "utf8", "shape", "number", "generations", "story"),
     *("answer_id", "step", "step_idx", "question", "answer", "evidence", "surrogate"),
-    *("white_space", "value", "group"),
+    *("white_space", "value", "group", "python", "unknown_keys"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
 _LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap")

@@ -88,7 +88,7 @@ def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
     corpus: the corpus.
     mirror: `[address/]owner/name[@revision]`; None (default) for none.
 
-    Raises ValueError for a mirror of another form.
+    Raises ValueError for a mirror of another form, and for a corpus that names no repository.
     """
     found = []
     if mirror is not None:
@@ -101,8 +101,14 @@ def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
         place = Place(MIRROR, match["repo"], corpus.public_subset, endpoint=match["endpoint"])
         found.append(replace(place, revision=match["revision"] or place.revision))
     if corpus.public_path is not None:
-        found.append(Place(PUBLIC, corpus.public_path, corpus.public_subset))
-    return [*found, Place(SEED, corpus.hf_path, corpus.subset)]
+        found.append(Place(PUBLIC, corpus.public_path, corpus.public_subset, corpus.revision))
+    if corpus.is_built_in:
+        found.append(Place(SEED, corpus.hf_path, corpus.subset))
+    if not found:
+        raise ValueError(
+            f'{corpus.name}: write source = {{ repo = "owner/name" }} into its {drops.CORPUS}'
+        )
+    return found
 
 
 def reached(
@@ -126,30 +132,60 @@ def reached(
         source = _converted(source)
         listed = _data_files(source)
     at = f"{place.repo} at {source.revision}"
+    wanted, left_out = _wanted(listed, corpus, place)
+    taken, others = _of_one_format(wanted)
+    left_out |= others
     folder = drops.subset_folder([file.path for file in listed], place.subset)
-    taken, left_out = _of_one_format([file for file in listed if file.path.startswith(folder)])
-    left_out |= {
-        file.path: f"another configuration than {folder}"
-        for file in listed
-        if not file.path.startswith(folder)
-    }
+    # The globs of a file of its own may name folders, so these stay.
     files = sorted(
-        [(file, file.path.removeprefix(folder).replace("/", "-")) for file in taken],
+        [
+            (
+                file,
+                file.path.removeprefix(folder).replace("/", "-")
+                if corpus.is_built_in
+                else file.path,
+            )
+            for file in taken
+        ],
         key=lambda named: named[1],
     )
     if not files:
-        raise HubError(f"{at}: holds no data file")
+        raise HubError(f"{at}: holds no data file{' that is wanted' if listed else ''}")
     if partial := [file.path for file in taken if f"/{_PARTIAL}" in f"/{file.path}"]:
         raise HubError(f"{at}: {partial[0]}: the hub converted only a part: name a whole mirror")
     if len({name for _, name in files}) < len(files):
         raise HubError(f"{at}: two files would have one name in the drop")
-    if unsafe := [name for _, name in files if Path(name).name != name or "\0" in name]:
+    if unsafe := [name for _, name in files if not _is_name(name)]:
         raise HubError(f"{at}: {unsafe[0]!r} is no name of a file")
     try:
         drops.assigned([name for _, name in files], corpus)
     except BadInput as error:
         raise HubError(f"{at}: {error}") from error
     return Reached(place, source, files, left_out)
+
+
+def _wanted(
+    listed: Sequence[RemoteFile], corpus: Corpus, place: Place
+) -> tuple[list[RemoteFile], dict[str, str]]:
+    """The files that a corpus wants of a repository, and why the others are left out."""
+    folder = drops.subset_folder([file.path for file in listed], place.subset)
+    left_out = {}
+    for file in listed:
+        if corpus.paths and not drops.matches(file.path, corpus.paths):
+            left_out[file.path] = "`source.paths` does not name it"
+        elif drops.matches(file.path, corpus.leave):
+            left_out[file.path] = "`leave` names it"
+        elif not file.path.startswith(folder) and (
+            place.subset or not (corpus.paths or corpus.files)
+        ):
+            left_out[file.path] = f"another configuration than {folder}"
+    return [file for file in listed if file.path not in left_out], left_out
+
+
+def _is_name(name: str) -> bool:
+    """Whether a path of a hub is that of a file in a drop, and of none beside it or hidden."""
+    parts = name.split("/")
+    return "\0" not in name and all(part and not part.startswith(".") for part in parts)
 
 
 def _data_files(source: Source) -> list[RemoteFile]:

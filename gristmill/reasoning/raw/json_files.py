@@ -5,8 +5,9 @@ See also `rows.py`: the rows. Source: `docs/formats/reasoning.md#drops`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +68,35 @@ def holds_columns(row: object) -> bool:
         and len({tuple(value) for value in values}) == 1
         and bool(values[0])
         and all(key.isascii() and key.isdigit() for key in values[0])
+    )
+
+
+def held_under(row: object, columns: Collection[str]) -> str | None:
+    """What the only object of a file is, whose rows are below its keys; None: it is a row.
+
+    row: the object. columns: that are read; an object with one of them, or with numbers as
+        keys, is a row.
+    """
+    if not isinstance(row, dict) or any(each in columns or each.isdecimal() for each in row):
+        return None
+    lists = [name for name, value in row.items() if _is_of_rows(value)]
+    if lists:
+        (name, *_) = lists
+        what = f"holds its rows in a list under {name!r}"
+        return f"{what}: write them alone, as `jq -c '.[{json.dumps(name)}][]'` does"
+    values = list(row.values())
+    is_alike = _is_of_rows(values) and len({tuple(value) for value in values}) == 1
+    if is_alike and len(values) >= _MOST_SPLITS:
+        return "holds a row under each of its keys: write them alone, as `jq -c '.[]'` does"
+    return None
+
+
+def _is_of_rows(value: object) -> bool:
+    """Whether a value is a list of objects with keys."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(each and isinstance(each, dict) for each in value)
     )
 
 

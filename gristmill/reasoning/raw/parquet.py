@@ -48,7 +48,7 @@ def rows(
     """
     with open_file(path, root=path.parent, links=links) as file:
         size = os.fstat(file.fileno()).st_size
-        _check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
+        check_begin(os.pread(file.fileno(), HEAD_BYTES, 0), path)
         batches = child.stream(
             read,
             path,
@@ -67,7 +67,7 @@ def rows(
                     yield number, _row(row)
 
 
-def _check_begin(head: bytes, path: Path) -> None:
+def check_begin(head: bytes, path: Path) -> None:
     """Raise BadInput for what is no Parquet file by its first bytes."""
     refuse_pointer(head, path)
     if head.startswith(b"PARE"):

@@ -24,13 +24,13 @@ from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.reader import columns_of
-from gristmill.reasoning.raw.json_files import BLANK, FORMS, holds_columns, one_or_lines
+from gristmill.reasoning.raw.json_files import BLANK, FORMS, held_under, holds_columns, one_or_lines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
 from gristmill.untrusted.line_ends import with_line_feeds
 from gristmill.untrusted.lines import line_bytes, lines, reads
-from gristmill.untrusted.pointer import HEAD_BYTES, refuse_pointer
+from gristmill.untrusted.pointer import HEAD_BYTES, refuse_packed, refuse_pointer
 from gristmill.untrusted.unpack import unpack
 
 Row = tuple[int, dict[str, Any] | Unfit]
@@ -145,6 +145,8 @@ def _json_rows(
     begun = list(islice(found, 2))
     if len(begun) == 1 and holds_columns(begun[0][1]):
         raise BadInput(path, f"holds its columns in one object, and no rows: {FORMS}")
+    if len(begun) == 1 and columns and (rule := held_under(begun[0][1], columns)):
+        raise BadInput(path, rule)
     yield from begun
     yield from found
 
@@ -289,9 +291,10 @@ def unpacked(
         file.seek(0)
         if size > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
-        refuse_pointer(file.read(HEAD_BYTES), path)
+        refuse_pointer(head := file.read(HEAD_BYTES), path)
         file.seek(0)
         if not packing:
+            refuse_packed(head, path)
             yield reads(file)
             return
         yield bounded(unpack(file, path, packing), path, limits.unpacked(size))

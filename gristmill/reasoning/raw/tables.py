@@ -6,6 +6,7 @@ See also `rows.py`: the other formats. Source: `docs/formats/reasoning.md#drops`
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -22,6 +23,8 @@ from gristmill.untrusted.lines import line_bytes, lines
 
 _MOST_COLUMNS: Final = 10_000
 _SHOWN: Final = 80
+_QUOTED: Final = re.compile(rb'"[^"]*"')
+_MARKED: Final = re.compile(rb"sep=([,;|\t])\r?\n?")
 
 
 def rows(
@@ -35,33 +38,53 @@ def rows(
     limits: `line_bytes` and `values` count for a row, `rows` for their number.
 
     The first row names the columns, blanks around a name are no part of it; of cells they are. An
-    empty cell is None. Where the file of the corpus has `headerless` for the table and the first
-    row names no columns of a form, the rows are those of a table without a header; each has the
-    name of the form as a key, and that of the file as its value.
+    empty cell is None. The cells of a CSV are between `delimiter_of` its first line. Where the file
+    of the corpus has `headerless` for the table and the first row names no columns of a form, the
+    rows are those of a table without a header; where the rule names a form, each has that name as
+    a key, and the name of the file as its value.
     Raises BadInput for a header that is none, and for text that is no CSV.
     """
     found = lines(texts, path, limits)
-    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
     first = next(found, b"")
-    if _is_headerless(first, path, corpus):
-        assert corpus.headerless is not None
-        yield from _headerless_rows(chain([first], found), path, corpus.headerless)
-        return
-    yield from _table_rows(chain([first], found), path, "\t" if is_tsv else ",", limits)
+    delimiter, is_marked = delimiter_of(first, path)
+    found = found if is_marked else chain([first], found)
+    rule = _headerless(first, path, corpus, delimiter)
+    if rule is None:
+        yield from _table_rows(found, path, delimiter, limits)
+    elif delimiter == "\t":
+        yield from _headerless_rows(found, path, rule)
+    else:
+        yield from _table_rows(found, path, delimiter, limits, rule["columns"])
 
 
-def _is_headerless(first: bytes, path: Path, corpus: Corpus) -> bool:
-    """Whether a table is a TSV without names of columns. first: its first line."""
+def delimiter_of(first: bytes, path: Path) -> tuple[str, bool]:
+    """What divides the cells of a table, and whether its first line says nothing else.
+
+    first: the line. A CSV without a comma there may have semicolons, tabs or bars, and `sep=;`.
+    """
+    if (kind(path.name) or ("", ""))[0] == "tsv":
+        return "\t", False
+    if marked := _MARKED.fullmatch(first):
+        return marked[1].decode(), True
+    bare = _QUOTED.sub(b"", first)
+    counts = {mark: bare.count(mark.encode()) for mark in (",", ";", "\t", "|")}
+    return "," if counts[","] else max(counts, key=lambda mark: counts[mark]), False
+
+
+def _headerless(
+    first: bytes, path: Path, corpus: Corpus, delimiter: str
+) -> Mapping[str, Any] | None:
+    """The rule for tables without names of columns, where this is one. first: its first line."""
     rule = corpus.headerless
     if rule is None or not fnmatchcase(path.name.lower(), rule["files"].lower()):
-        return False
-    return not _is_header(first, corpus)
+        return None
+    return None if _is_header(first, corpus, delimiter.encode()) else rule
 
 
-def _is_header(line: bytes, corpus: Corpus) -> bool:
-    if line.count(b"\t") >= _MOST_COLUMNS:
+def _is_header(line: bytes, corpus: Corpus, delimiter: bytes) -> bool:
+    if line.count(delimiter) >= _MOST_COLUMNS:
         return False
-    names = {cell.strip(b'" \r\n') for cell in line.split(b"\t")}
+    names = {cell.strip(b'" \r\n') for cell in line.split(delimiter)}
     return any(
         {str(form.values.get(role)).encode() for role in ("question", "answer")} <= names
         for form in corpus.forms
@@ -71,8 +94,8 @@ def _is_header(line: bytes, corpus: Corpus) -> bool:
 def _headerless_rows(
     found: Iterator[bytes], path: Path, rule: Mapping[str, Any]
 ) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
-    form, names, newline = rule["form"], rule["columns"], rule.get("newline")
-    file = named(path) or None
+    names, newline = rule["columns"], rule.get("newline")
+    more = {rule["form"]: named(path) or None} if "form" in rule else {}
     for number, line in enumerate(found, 1):
         if not line or line.isspace():
             continue
@@ -89,7 +112,7 @@ def _headerless_rows(
         values = text.split("\t")
         if newline is not None:
             values = [cell.replace(newline, "\n") for cell in values]
-        yield number, {form: file, **dict(zip(names, values, strict=True))}
+        yield number, {**more, **dict(zip(names, values, strict=True))}
 
 
 def named(path: Path) -> str:
@@ -98,13 +121,17 @@ def named(path: Path) -> str:
 
 
 def _table_rows(
-    found: Iterator[bytes], path: Path, delimiter: str, limits: Limits
+    found: Iterator[bytes],
+    path: Path,
+    delimiter: str,
+    limits: Limits,
+    names: Sequence[str] | None = None,
 ) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    """The rows of a table. names: of its columns; None: its first row has them."""
     csv.field_size_limit(limits.line_bytes)
     decoder = _Decoder(found, path, delimiter, limits)
     reader = csv.reader(decoder, delimiter=delimiter, strict=True)
-    header: Sequence[str] | None = None
-    number = 0
+    header, number = names, int(names is not None)
     while True:
         decoder.begin(number)
         try:
@@ -120,7 +147,8 @@ def _table_rows(
             number = 1
             continue
         if len(cells) != len(header):
-            rule = f"has {len(cells)} columns where the header has {len(header)}"
+            where = "the header has" if names is None else "`headerless` names"
+            rule = f"has {len(cells)} columns where {where} {len(header)}"
             yield number, Unfit("columns", rule)
         elif decoder.is_broken:
             yield number, Unfit("utf8", "is not UTF-8")
@@ -133,8 +161,10 @@ def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
     if len(cells) > _MOST_COLUMNS:
         raise BadInput(path, f"has more than {_MOST_COLUMNS:,} columns")
     stripped = [cell.strip() for cell in cells]
-    # As in `question, answer`. Two names that differ in blanks alone stay two.
-    if len(set(stripped)) == len(cells):
+    # As in `question, answer`. Two names that differ in blanks alone stay two. Columns without a
+    # name, as of an index or behind a last comma, are several, and nothing reads them.
+    named_cells = [cell for cell in stripped if cell]
+    if len(set(named_cells)) == len(named_cells):
         return stripped
     if len(set(cells)) < len(cells):
         repeated, _ = Counter(cells).most_common(1)[0]
@@ -192,13 +222,15 @@ def place_of(
     """
     found = lines(texts, path)
     first = next(found, b"")
-    if _is_headerless(first, path, corpus):
+    delimiter, is_marked = delimiter_of(first, path)
+    rule = _headerless(first, path, corpus, delimiter)
+    if rule is not None and delimiter == "\t":
         return line_bytes(chain([first], found), path, row)
-    counted = _Counted(chain([first], found))
+    counted = _Counted(found if is_marked else chain([first], found))
+    counted.size = len(first) if is_marked else 0
     csv.field_size_limit(LIMITS.line_bytes)
-    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
-    reader = csv.reader(counted, delimiter="\t" if is_tsv else ",", strict=True)
-    number = 0  # the header
+    reader = csv.reader(counted, delimiter=delimiter, strict=True)
+    number = 0 if rule is None else 1
     while True:
         begin = counted.size
         try:

@@ -14,7 +14,7 @@ from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.corpora import CORPORA, Corpus, Licence, corpus_and_split
+from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
 from gristmill.reasoning.format.index import rows
 from gristmill.reasoning.format.published import NORMALIZED, corpus_of
 from gristmill.reasoning.show.place import normalized_beside, read_record
@@ -79,7 +79,7 @@ def _split(published: Published) -> tuple[Corpus, str, Counts]:
     record, folder = published.record, published.folder
     key = str(record.partition)
     corpus, split = corpus_and_split(key, str(record.config.get("corpus", "")))
-    if corpus.name not in CORPORA and record.asset != NORMALIZED:
+    if record.asset != NORMALIZED:
         root = next(each for each in folder.absolute().parents if each.name == "reasoning").parent
         corpus = corpus_of(root, key)
     return corpus, split, record.counts

@@ -48,8 +48,8 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
 
 def _harmony(folder: Path, files: Files, number: str) -> Stored:
     def lines(row: Record) -> tuple[str, list[tokens.Line]]:
-        vocabulary = terminal.vocabulary_of(folder)
-        return terminal.row_lines(folder, number, row.number, vocabulary)
+        shard, vocabulary = folder / shard_name(number), terminal.vocabulary_of(folder)
+        return terminal.row_lines(shard, row.number, row.values, vocabulary)
 
     return Stored(
         number,

@@ -7,7 +7,7 @@ Source: `docs/formats/synth.md#rendering`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,7 +50,7 @@ def document_text(root: Path, number: str, split: str, document: int, vocabulary
     prefix = root / split / f"shard_{number}_tokens"
     if not prefix.with_name(prefix.name + ".idx").exists():
         raise BadInput(prefix, f"shard {number} has no documents in {split}")
-    documents = len(indexed.read(prefix))
+    documents = len(indexed.opened(prefix))
     if not 0 <= document < documents:
         raise BadInput(prefix, f"has documents 0 to {documents - 1}, not {document}")
     title, lines = tokens.conversation(root, number, split, document, vocabulary, whole=True)
@@ -58,12 +58,7 @@ def document_text(root: Path, number: str, split: str, document: int, vocabulary
 
 
 def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
-    """Return one row of a Harmony shard, rendered, as coloured tokens; as `row_lines`."""
-    return _text(*row_lines(folder, number, row, vocabulary))
-
-
-def row_lines(folder: Path, number: str, row: int, vocabulary: Path) -> tuple[str, list[Line]]:
-    """Return the title of a row of a Harmony shard, and its messages as they are rendered.
+    """Return one row of a Harmony shard, rendered, as coloured tokens.
 
     row: from 0.
 
@@ -72,7 +67,16 @@ def row_lines(folder: Path, number: str, row: int, vocabulary: Path) -> tuple[st
     shard = folder / shard_name(number)
     if not shard.is_file():
         raise BadInput(shard, "there is no such shard")
-    values = _row(shard, row)
+    return _text(*row_lines(shard, row, _row(shard, row), vocabulary))
+
+
+def row_lines(
+    shard: Path, row: int, values: Mapping[str, Any], vocabulary: Path
+) -> tuple[str, list[Line]]:
+    """Return the title of a row of a Harmony shard, and its messages as they are rendered.
+
+    row: from 0. values: its columns, by name. Raises BadInput if it cannot be rendered.
+    """
     try:
         rendered = Renderer(vocabulary).read(values["messages_json"])
         strict.parse(values["messages_json"])

@@ -87,10 +87,7 @@ def conversation(
     """
     origin = trace(root, number, split, document)
     prefix = root / split / f"shard_{number}_tokens"
-    tokens, mask, span = (
-        _values(aligned.sibling(prefix, name), name, document, origin.offsets[-1] + 1)
-        for name in _BELOW
-    )
+    tokens, mask, span = _values(prefix, document, origin.offsets[-1] + 1)
     bounds = [*origin.message_bounds(), (len(tokens) - 1, len(tokens))]
     about = " · ".join(x for x in (origin.language, origin.exercise) if x)
     title = (
@@ -100,14 +97,25 @@ def conversation(
     return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
 
 
-def _values(prefix: Path, name: str, document: int, length: int) -> list[int]:
-    """Return one document of a dataset. Raises BadInput for a wrong length or value."""
-    values = indexed.read(prefix)[document]
-    if len(values) != length or values.min() < 0 or values.max() >= _BELOW[name]:
-        file = prefix.with_name(f"{prefix.name}.bin")
-        rule = f"document {document} is damaged, see `gristmill verify`: build the shard again"
-        raise BadInput(file, rule)
-    return [int(value) for value in values]
+def _values(prefix: Path, document: int, length: int) -> list[list[int]]:
+    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
+
+    length: as the trace says. No other entry of the three indexes is read: a shard of the full run
+    has millions. The trace and the two other indexes must agree on the place of this one.
+    """
+    found: list[list[int]] = []
+    place: list[int] | None = None
+    for name, below in _BELOW.items():
+        data = indexed.opened(aligned.sibling(prefix, name))
+        own = data.bounds(document, document + 1).tolist() if document < len(data) else [0, 0]
+        place = own if place is None else place
+        values = data.values[own[0] : own[1]] if own[0] >= 0 else data.values[:0]
+        is_there = own == place and len(values) == length == own[1] - own[0]
+        if not is_there or values.min() < 0 or values.max() >= below:
+            rule = f"document {document} is damaged, see `gristmill verify`: build the shard again"
+            raise BadInput(data.path, rule)
+        found.append(values.tolist())
+    return found
 
 
 def lines(

@@ -38,7 +38,7 @@ INBOX = Inbox(
     PARTITIONS,
     [text],
     starts=lambda *_: [],
-    built_in={"toy_drops": ["fixed"]},
+    built_in=lambda: {"toy_drops": ["fixed"]},
 )
 
 

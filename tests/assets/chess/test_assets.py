@@ -14,20 +14,26 @@ import numpy as np
 import pytest
 
 from assets.chess import FAMILY, ChessMonth
+from commands.graph import Graph
 from definitions import build_defs
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
+from gristmill.chess.builds import has_subset
 from gristmill.chess.format import sidecar
 from gristmill.chess.raw.drops import available
+from gristmill.chess.read.origins import subset_origins
 from gristmill.chess.samples import write_month
+from gristmill.chess.show.terminal import show
+from gristmill.contract import BadInput
+from gristmill.families import Request
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
-from tests.assets.helpers import built_by, failure, sha256
+from tests.assets.helpers import built_by, failure, not_built, sha256
 from tests.paths import REAL_DATA
 
 elite_pgn, valid_games, game_dataset, splice_cache, splice_dataset = MONTH = [
     *built_by("chess").values()
-]
+][:5]
 pytestmark = pytest.mark.sampled(0.4)
 
 REAL = REAL_DATA / "chess"
@@ -35,6 +41,13 @@ needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are no
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 GAMES = "chess/dataset/elite_2024-01_game"
 CACHE = f"{GAMES}/runtime_splice_cache"
+
+
+@pytest.fixture
+def instance(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    for name, months in FAMILY.inboxes[0].additions(instance, []).items():
+        instance.add_dynamic_partitions(name, months)
+    return instance
 
 
 @pytest.fixture
@@ -77,8 +90,8 @@ def drop(lake: Lake, name: str, games: int = 60, seed: int = 3) -> Path:
     return path
 
 
-def archive(tmp_path: Path, games: int = 60, seed: int = 5) -> bytes:
-    write_month(tmp_path / "month.zip", "2024-02", games, seed)
+def archive(tmp_path: Path, month: str = "2024-02", games: int = 60, seed: int = 5) -> bytes:
+    write_month(tmp_path / "month.zip", month, games, seed)
     return (tmp_path / "month.zip").read_bytes()
 
 
@@ -326,7 +339,7 @@ def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
 ):
     drop(lake, "x_2024-01.zip")
     (lake.inbox("chess") / "x_2024-02.zip").write_bytes(b"<html>sign in</html>")
-    server.files["lichess_elite_2024-04.zip"] = archive(tmp_path)
+    server.files["lichess_elite_2024-04.zip"] = archive(tmp_path, "2024-04")
     months = ("2024-01", "2024-02", "2024-03", "2024-04")
     result = build(*months, assets=[elite_pgn])
     assert "1 of 4 partitions failed" in failure(result)
@@ -398,10 +411,10 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     assert build("2024-01").success
     os.utime(lake.root / GAMES / "train.jsonl")
     result = build("2024-01", assets=[game_dataset])
-    assert r"kept runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
+    assert r"kept runtime_splice_cache" in metadata(result, game_dataset)["notes"]
     assert metadata(build("2024-01"), splice_cache)["status"] == "unchanged"
     result = build("2024-01", assets=[game_dataset], seed=8)
-    assert r"removed runtime\_splice\_cache" in metadata(result, game_dataset)["notes"]
+    assert r"removed runtime_splice_cache" in metadata(result, game_dataset)["notes"]
     assert not (lake.root / CACHE).exists()
     assert build("2024-01", assets=[splice_cache]).success
     assert provenance.verify(lake.root) == []
@@ -466,3 +479,30 @@ def test_known_months_are_those_dropped_and_those_taken_before(build, lake, serv
     server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
     assert build("2024-02", assets=[elite_pgn]).success
     assert available(lake) == ["2024-01", "2024-02"]
+
+
+def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, lake, instance):
+    drop(lake, "x_2024-01.pgn", games=120)
+    assert build("2024-01").success
+    (subset,) = [each for key, each in built_by("chess").items() if key == "chess/subset"]
+    assert list(Graph(instance, lake).keys(subset.key, ())) == []
+    assert list(Graph(instance, lake).keys(splice_cache.key, ())) == ["2024-01"]
+    assert "no subset is asked for: set train, val and test" in not_built(
+        build("2024-01", assets=[subset])
+    )
+    for of, ending in (("games", "game"), ("rows", "rows")):
+        text = f'[chess.subset]\nof = "{of}"\ntrain = 30\nval = 3\nby = ["result", "ply"]\n'
+        (lake.root / "gristmill.toml").write_text(text)
+        assert has_subset(lake, "2024-01")
+        assert list(Graph(instance, lake).keys(subset.key, ())) == ["2024-01"]
+        result = build("2024-01", assets=[subset])
+        assert metadata(result, subset)["rows"] == 33
+        folder = lake.root / f"chess/subset/elite_2024-01_subset_{ending}"
+        assert provenance.verify(lake.root) == []
+        first, *_, last = subset_origins(Request(folder, "29", {}))
+        assert first.facts()["row"] == "29 of train"
+        assert last.facts()["raw_file"] == "drops/chess/x_2024-01.pgn"
+        assert len(list(show(Request(folder, "2", {"split": "val"})))) == 1
+        with pytest.raises(BadInput, match="has 30 rows, no row 30"):
+            list(subset_origins(Request(folder, "30", {})))
+    assert metadata(build("2024-01", assets=[subset]), subset)["status"] == "unchanged"

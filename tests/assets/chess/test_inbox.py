@@ -70,7 +70,8 @@ def test_a_file_whose_name_carries_a_month_starts_that_months_run(tick, inbox, n
     (request,) = result.run_requests
     assert request.partition_key == month
     assert request.run_key.startswith(f"{month}:")
-    assert result.dynamic_partitions_requests == []
+    (added,) = result.dynamic_partitions_requests
+    assert added.partition_keys[:1] == ["2020-06"] and month in added.partition_keys
     observed, landed, _ = result.asset_events
     assert landed.asset_key.to_user_string() == "chess/raw_drop"
     assert observed.partition == landed.partition == month

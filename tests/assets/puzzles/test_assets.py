@@ -191,7 +191,7 @@ def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
     build: Build, lake: Lake
 ) -> None:
     write_samples(lake.root)
-    names = {kind: f"{kind}-sample" for kind in ("arc", "sudoku", "maze", "domino")}
+    names = {kind: f"{kind}-sample" for kind in ("arc", "sudoku", "maze", "domino", "grid")}
     versions = {}
     for kind, name in names.items():
         result = build(kind, name)

@@ -69,7 +69,7 @@ def built_in(kind: str) -> set[str]:
 
 def test_the_first_look_registers_the_built_in_recipes(look: Tick, instance) -> None:
     assert look() == []
-    for kind in ("arc", "sudoku", "maze", "domino"):
+    for kind in ("arc", "sudoku", "maze", "domino", "grid"):
         assert keys(instance, kind) == built_in(kind)
     assert look() == []
 

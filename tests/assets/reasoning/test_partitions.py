@@ -15,11 +15,13 @@ from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
+from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.raw import drops
 from gristmill.reasoning.show.terminal import record_text
 from gristmill.reasoning.show.tracing import traced_token
 from resources import Lake
@@ -40,7 +42,7 @@ from tests.assets.reasoning.test_assets import (
 
 (INBOX,) = FAMILY.inboxes
 pytestmark = pytest.mark.sampled(0.5)
-KEY, BOOKS = "my_math__heldout", "books__train"
+KEY, BOOKS, OTHER = "my_math__heldout", "books__train", "gsm8k__dev"
 OWN = """schema = 1
 name = "my_math"
 licence = { id = "MIT" }
@@ -55,6 +57,15 @@ cot = { column = "solution", before_line = "Answer:" }
 subject = "type"
 """
 PLAIN = 'schema = 1\nname = "books"\nlicence = { train = false }\ntexts = "{text}"\n'
+REPLACED = """schema = 1
+name = "gsm8k"
+licence = { id = "CC0-1.0", train = true }
+files = { dev = "*.jsonl" }
+extras = ["subject"]
+question = "q"
+answer = "a"
+subject = "subject"
+"""
 
 
 def own(lake: Lake, rows: int = 6, recipe: str = OWN) -> Path:
@@ -84,20 +95,30 @@ def books(lake: Lake) -> Path:
     return folder
 
 
+def replaced(lake: Lake) -> Path:
+    """Write a drop with the name of a built-in corpus and a file of its own."""
+    folder = lake.inbox("reasoning") / "gsm8k"
+    folder.mkdir(parents=True)
+    (folder / "corpus.toml").write_text(REPLACED)
+    (folder / "dev.jsonl").write_text('{"q": "One?", "a": "1", "subject": "sums"}\n')
+    return folder
+
+
 @pytest.fixture(scope="module")
 def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
-    """Two corpora of their own, one of them of plain text, built by every asset."""
+    """Three corpora of their own, built by every asset: one of plain text, one named gsm8k."""
     root = tmp_path_factory.mktemp("own") / "data"
     root.mkdir()
     lake = Lake(data_root=str(root))
     own(lake)
     books(lake)
+    replaced(lake)
     (lake.root / "gristmill.toml").write_text('[reasoning.gpt2_shards]\nallow = ["books"]\n')
     with dg.DagsterInstance.ephemeral() as instance:
         assert register(instance, lake, INBOX) == []
         build = builder(lake, instance)
         place_vocabulary(build, lake, vocabulary_root)
-        for key in (KEY, BOOKS):
+        for key in (KEY, BOOKS, OTHER):
             for asset in (normalized, gpt2_shards, alignment):
                 assert failed_checks(build(asset, key)) == {}
         for asset in (raw_manifest, manifest):
@@ -123,7 +144,7 @@ def test_a_corpus_of_its_own_goes_through_every_asset(built_root: Path) -> None:
     assert first.step_labels == ["Hypothesis", "Constraint", "Answer"]
     assert first.text_offset_ranges[0] == [18, 44] and first.rule == "explicit:marks"
     entries = json.loads((built_root / names.NORMALIZED / names.MANIFEST).read_bytes())
-    assert list(entries) == ["books", "my_math"]
+    assert list(entries) == ["gsm8k", "books", "my_math"]
     assert entries["my_math"]["splits"] == ["heldout", "train"]
     assert entries["my_math"]["licence"]["training_allowed"] is None
     assert entries["my_math"]["files"]["heldout"]["rejected"] == 1
@@ -133,10 +154,39 @@ def test_a_corpus_of_its_own_goes_through_every_asset(built_root: Path) -> None:
 
 def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root: Path) -> None:
     report = reports.read(reports.path(built_root / names.REPORTS, today().isoformat()))
-    assert list(report["splits"]) == [BOOKS, KEY]
-    assert {report["splits"][key]["licence"] for key in (BOOKS, KEY)} == {"unknown", "MIT"}
+    assert list(report["splits"]) == [BOOKS, OTHER, KEY]
+    assert [report["splits"][key]["licence"] for key in (BOOKS, OTHER, KEY)] == [
+        *("unknown", "CC0-1.0", "MIT")
+    ]
     warned = {text.partition(":")[0] for text in report["warnings"] if "terms" in text}
     assert warned == {BOOKS, KEY}
+
+
+def test_a_file_of_a_drop_wins_over_the_built_in_corpus_of_its_name(built_root: Path) -> None:
+    assert json.loads((built_root / names.NORMALIZED / "gsm8k/dev.jsonl").read_bytes()) == {
+        **{"question": "One?", "answer": "1", "cot": None, "source_dataset": "gsm8k"},
+        "subject": "sums",
+    }
+    entry = json.loads((built_root / names.NORMALIZED / names.MANIFEST).read_bytes())["gsm8k"]
+    assert (entry["question_column"], entry["splits"]) == ("q", ["dev"])
+    index = (built_root / names.TOKENIZED / "gsm8k/dev/index.jsonl").read_bytes()
+    assert json.loads(index)["extras"] == {"subject": "sums"}
+
+
+def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    folder = replaced(lake)
+    own(lake)
+    register(instance, lake, INBOX)
+    build = builder(lake, instance)
+    said = metadata(build(normalized, OTHER))["account"]
+    assert said == "1 file taken; corpus.toml is read in place of the built-in corpus gsm8k; 1 row"
+    unknown = "the terms are unknown, nobody has said that training is allowed: write licence = "
+    assert unknown in metadata(build(normalized, KEY))["account"]
+    (folder / "corpus.toml").unlink()
+    with pytest.raises(BadInput, match="the split validation; gsm8k has train"):
+        drops.account(folder)
 
 
 def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: Path) -> None:
@@ -145,7 +195,7 @@ def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: P
     traces = traced_token(Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {}))
     last = list(traces)[-1].facts()
     assert last["raw_row"] == 4 and str(last["raw_file"]).endswith("my_math/test_gen-00000.jsonl")
-    assert splits_in(built_root / names.TOKENIZED, "{split}/index.jsonl") == [BOOKS, KEY]
+    assert splits_in(built_root / names.TOKENIZED, "{split}/index.jsonl") == [BOOKS, OTHER, KEY]
 
 
 @pytest.mark.parametrize("folder", [names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT])

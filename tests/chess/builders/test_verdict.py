@@ -1,8 +1,9 @@
 """Games rejected by a filter."""
 
 import csv
+import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -99,7 +100,42 @@ def test_games_of_bots_are_rejected_if_asked(
     assert validate([pgn], tmp_path / "all").valid_games == 12
 
 
+@pytest.mark.parametrize(
+    ("filters", "reason", "valid"),
+    [
+        ({"titles": ("gm", "IM")}, "other_title", {1}),
+        ({"events": ("candidates", "Titled ")}, "other_event", {1, 2}),
+        ({"titles": ("GM",), "events": ("x",)}, "other_title", set()),
+        ({"titles": ("GM",), "drop_bots": True}, "bot_player", set()),
+    ],
+)
+def test_games_are_chosen_by_title_and_event(
+    tmp_path: Path, filters: dict[str, Any], reason: str, valid: set[int]
+) -> None:
+    """In the compiled reader's form and in that of the oracle."""
+    games = [
+        ("BOT", "GM", "Rated blitz"),
+        ("GM", "im", "FIDE CANDIDATES 2024"),
+        ("GM", "", "Titled Tuesday"),
+        ("WGM", "GM", "Titled"),
+    ]
+    tags = '[Event "{2}"]\n[Result "1-0"]\n[WhiteTitle "{0}"]\n[BlackTitle "{1}"]\n'
+    plain = [one_game(tags.format(*game), "1-0") for game in games]
+    odd = [text.replace("1. e4 e5", "1. e2e4 e7e5") for text in plain]
+    pgn = tmp_path / "x.pgn"
+    pgn.write_text("".join([*plain, *odd]))
+    config = ValidateConfig(**filters, source_names=("x.pgn",))
+    summary = validate([pgn], tmp_path / "out", config)
+    assert summary.valid_games == 2 * len(valid) and reason in summary.reasons
+    both_ways(pgn, config)
+    events = [
+        json.loads(line)["headers"]["Event"] for line in (tmp_path / "out/valid_games.jsonl").open()
+    ]
+    assert events == 2 * [games[number][2] for number in sorted(valid)]
+
+
 def test_the_filter_of_bots_moves_no_fingerprint_where_it_is_off() -> None:
-    assert "drop_bots" not in config_fields(ValidateConfig(), affecting_output=True)
+    later = {"drop_bots", "titles", "events"}
+    assert not later & {*config_fields(ValidateConfig(), affecting_output=True)}
     assert config_fields(ValidateConfig(drop_bots=True), affecting_output=True)["drop_bots"]
     assert MonthConfig(drop_bots=True).validate().drop_bots

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from gristmill.chess.kernels import ending
-from gristmill.chess.kernels.board import full_key, make, phase, reset
+from gristmill.chess.kernels.board import full_key, make, new_board, phase, reset
 from gristmill.chess.kernels.moves import legal, legal_moves
-from gristmill.chess.kernels.scan import new_board
 from gristmill.chess.raw import python_chess
 from gristmill.chess.read.phases import NO_MOVE, pack_move, phase_codes, unpack_move
 from tests.chess.generated_pgn import played

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,34 @@ def test_busy_servers_are_asked_again_and_refusals_are_final(
     with pytest.raises(DownloadError, match="HTTP 403"):
         fetch_month(MONTH, tmp_path / "b", refusing.config)
     assert len(refusing.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "waits"),
+    [("180", 180), ("date", 3600), ("past", 0.5), ("soon", 0.5), ("-7", 0.5), ("1" * 500, None)],
+)
+def test_a_server_says_when_to_ask_again_within_the_time_of_the_download(
+    serve, pgn: bytes, tmp_path: Path, after: str, waits: float | None
+) -> None:
+    seconds = {"date": 3600, "past": -3600}.get(after)
+    if seconds is not None:
+        after = formatdate(time.time() + seconds, usegmt=True)
+    data, waited = zipped(("x.pgn", pgn)), list[float]()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if len(server.asked) == 1:
+            reply(handler, b"", 429, Retry_After=after)
+        else:
+            reply(handler, data)
+
+    config = serve(answer).config
+    if waits is None:
+        with pytest.raises(DownloadError, match=r"HTTP 429, and the next request is due in \d+ s"):
+            fetch_month(MONTH, tmp_path / "out", config, sleep=nap(waited))
+        assert waited == []
+    else:
+        fetch_month(MONTH, tmp_path / "out", config, sleep=nap(waited))
+        assert waited == pytest.approx([waits], abs=5 if seconds else 0.01)
 
 
 def test_a_file_that_changed_between_attempts_is_downloaded_again(

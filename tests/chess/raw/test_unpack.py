@@ -20,7 +20,7 @@ from gristmill.chess import (
     take_drop,
 )
 from gristmill.chess.raw.archive_config import Limits
-from gristmill.chess.raw.unpack import unpack_zip
+from gristmill.chess.raw.unpack import unpack_pgn
 from gristmill.contract import BadInput
 from gristmill.untrusted.files import LinkRule
 from tests.chess.raw.archives import GAME, MONTH, zipped
@@ -35,7 +35,7 @@ def test_a_damaged_member_fails_its_crc(tmp_path: Path, pgn: bytes) -> None:
     data[2000] ^= 1
     (tmp_path / "a.zip").write_bytes(data)
     with pytest.raises(BadInput, match="CRC"):
-        unpack_zip(tmp_path / "a.zip", tmp_path / "a.pgn")
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "a.pgn")
 
 
 METHODS = {
@@ -93,7 +93,7 @@ def test_a_full_disk_is_not_blamed_on_the_archive(
 
     monkeypatch.setattr("gristmill.chess.raw.unpack._write", full)
     with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
-        unpack_zip(tmp_path / "a.zip", tmp_path / "x")
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
     assert caught.value.errno == code
 
 
@@ -153,7 +153,7 @@ def test_a_zip_may_not_name_more_packed_bytes_than_it_has(tmp_path: Path) -> Non
     bomb[directory + 20 : directory + 24] = struct.pack("<I", 20_000_000)
     (tmp_path / "a.zip").write_bytes(bomb)
     with pytest.raises(BadInput, match="names 20000000 packed bytes, and has"):
-        unpack_zip(tmp_path / "a.zip", tmp_path / "x")
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
 
 
 def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) ->
         (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME.ljust(size, b"\n"))))
         if refused:
             with pytest.raises(BadInput, match="looks like a ZIP bomb"):
-                unpack_zip(tmp_path / "a.zip", tmp_path / "x")
+                unpack_pgn(tmp_path / "a.zip", tmp_path / "x")
         else:
-            assert unpack_zip(tmp_path / "a.zip", tmp_path / "x") == size
+            assert unpack_pgn(tmp_path / "a.zip", tmp_path / "x") == size
 
 
 def _directory_bomb() -> bytes:
@@ -241,7 +241,7 @@ def test_a_bomb_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
 def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME * 1000)))
     with pytest.raises(BadInput, match="over the limit"):
-        unpack_zip(tmp_path / "a.zip", tmp_path / "x", Limits(pgn_bytes=1000))
+        unpack_pgn(tmp_path / "a.zip", tmp_path / "x", Limits(pgn_bytes=1000))
     (tmp_path / "a.pgn").write_bytes(GAME * 1000)
     with pytest.raises(BadInput, match="more than 1000 bytes"):
         take_drop(

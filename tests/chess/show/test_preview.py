@@ -25,7 +25,7 @@ def test_the_documents_of_a_month(valid: Path, dataset: Path) -> None:
     assert list(documents)[1:] == ["distributions", "openings", "reasons", "positions", "drift"]
     assert sum(len(document.encode()) for document in documents.values()) < 100_000
     assert all(value == 0 for value in drift(profile, profile).values())
-    assert rf"| too\_short | invalid | {profile['reasons']['too_short']} |" in documents["reasons"]
+    assert f"| too_short | invalid | {profile['reasons']['too_short']} |" in documents["reasons"]
     boards = images(documents["positions"])
     assert len(boards) == 6
     for svg in boards + images(documents["distributions"]):

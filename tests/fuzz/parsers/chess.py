@@ -87,21 +87,21 @@ def month_list(data: bytes) -> None:
 def zip_file(data: bytes) -> None:
     """An archive: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_zip
+    from gristmill.chess.raw.unpack import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
-    assert unpack_zip(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
+    assert unpack_pgn(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
 
 
 def zst_file(data: bytes) -> None:
     """A zstd file: it is refused, or unpacks to at most the limit."""
     from gristmill.chess.raw.archive_config import Limits
-    from gristmill.chess.raw.unpack import unpack_zst
+    from gristmill.chess.raw.unpack import unpack_pgn
 
     target = scratch() / "out.pgn"
     limit = 1 << 20
-    size = unpack_zst(file("x.pgn.zst", data), target, Limits(limit))
+    size = unpack_pgn(file("x.pgn.zst", data), target, Limits(limit))
     assert size == target.stat().st_size <= limit
 
 
@@ -120,6 +120,25 @@ def drop(data: bytes) -> None:
         with suppress(BadInput):
             assert account(path).taken == {"": [path.name]}
         take_drop(path, place / "out", "2024-01")
+
+
+def collection(data: bytes) -> None:
+    """A collection of one file, whose ending the first byte chooses: it becomes its PGN, or none.
+
+    What is plain text becomes itself.
+    """
+    from gristmill.chess.raw.archive_config import CollectionConfig
+    from gristmill.chess.raw.collections import account, take_collection
+    from gristmill.chess.raw.endings import ENDINGS
+
+    ending = ENDINGS[(data[:1] or b"0")[0] % len(ENDINGS)]
+    with folder("collection") as place:
+        file(f"collection/mine/a{ending}", data[1:])
+        assert account(place / "mine").taken == {"": [f"a{ending}"]}
+        taken = take_collection(place / "mine", place / "out", CollectionConfig())
+        pgn = (place / "out/a.pgn").read_bytes()
+        assert taken.pgn_bytes == len(pgn)
+        assert ending != ".pgn" or pgn == data[1:]
 
 
 def download_state(data: bytes) -> None:
@@ -322,6 +341,12 @@ PARSERS = (
         "chess_drop",
         drop,
         (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.pgn_head"),
+        inputs=TEN_THOUSAND,
+    ),
+    Parser(
+        "chess_collection",
+        collection,
+        (f"{_RAW}.collections", f"{_RAW}.endings"),
         inputs=TEN_THOUSAND,
     ),
     Parser(

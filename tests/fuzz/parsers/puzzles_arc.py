@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.parser import Parser
+from tests.fuzz.parser import Parser, file, split
 
 _WORDS = (
     *(b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN"),
@@ -45,11 +45,37 @@ def task(data: bytes) -> None:
     assert numbers[0] == 0 and (np.diff(numbers) > 0).all()
 
 
+def collection(data: bytes) -> None:
+    """Challenges and their solutions: each task has the outputs that the standard library reads."""
+    from gristmill.puzzles.raw.arc_collections import read_subset, subsets_of
+    from gristmill.puzzles.raw.arc_tasks import read_tasks
+    from gristmill.untrusted.files import REFUSE_LINKS
+    from gristmill.untrusted.limits import Limits
+
+    challenges, solutions = split(data, 2)
+    path = file("arc/a_training_challenges.json", challenges)
+    other = file("arc/a_training_solutions.json", solutions)
+    read_tasks(path.parent)  # refuses what is no task
+    (subset,) = subsets_of(path.parent, [path.name, other.name])
+    limits = Limits(bytes=1 << 20, depth=8, values=1 << 16, digits=20)
+    tasks, _ = read_subset(path.parent, subset, limits, REFUSE_LINKS)
+    outputs = json.loads(solutions)
+    assert [task for task, _ in tasks] == list(json.loads(challenges))
+    for name, task in tasks:
+        assert [pair["output"] for pair in task["test"]] == outputs[name]
+
+
 PARSERS = (
     Parser(
         "puzzles_arc_task",
         task,
         ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.domains.arc_augment"),
         words=_WORDS,
+    ),
+    Parser(
+        "puzzles_arc_collection",
+        collection,
+        ("gristmill.puzzles.raw.arc_collections",),
+        words=(*_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
     ),
 )

@@ -32,7 +32,7 @@ def recipe(data: bytes) -> None:
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
     from gristmill.puzzles.raw.drops import account, source_files
-    from gristmill.puzzles.raw.near_names import check_names
+    from gristmill.puzzles.raw.file_forms import check_names
     from gristmill.puzzles.raw.recipes import KINDS
 
     with folder("drop") as place:
@@ -68,8 +68,8 @@ PARSERS = (
     Parser(
         "puzzles_source_names",
         source_names,
-        ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.near_names"),
-        covers=("gristmill.puzzles.raw.other_forms", "gristmill.puzzles.raw.table_names"),
+        ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.file_forms"),
+        covers=("gristmill.puzzles.raw.other_forms",),
         most_bytes=400,
         words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
     ),

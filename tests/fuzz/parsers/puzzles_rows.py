@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder
 
@@ -14,23 +15,28 @@ _ANSWER = b"18572639462935481737489165243856927179241356856128794324693817595317
 
 def rated_csv(data: bytes) -> None:
     """A rated CSV file: its rows are those of the standard library."""
-    from gristmill.puzzles.raw.rated_csv import read_rows
+    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES, read_rows
 
     path = file("train.csv", data)
     found, seen = [], []
     for rows in read_rows(path):
         for row in range(len(rows)):
             question, answer = rows.questions[row].tobytes(), rows.answers[row].tobytes()
-            found.append((question, answer, rows.rating_text(row)))
+            rating = "" if rows.rating_text is None else rows.rating_text(row)
+            found.append((question, answer, rating))
         assert (rows.lines[1:] > rows.lines[:-1]).all()
         assert rows.questions.shape == rows.answers.shape
         seen.append(rows)
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     lines = csv.reader(io.StringIO(text, newline=""))
-    next(lines)
-    expected = [row for row in lines if len(row) == 4]
+    header = [name.strip().lower() for name in next(lines)]
+    question, answer = (
+        next(at for at, name in enumerate(header) if name in COLUMN_NAMES[role])
+        for role in ("question", "answer")
+    )
+    expected = [row for row in lines if len(row) == len(header) and "".join(row).strip()]
     assert [row[:2] for row in found] == [
-        (row[1].encode("latin-1"), row[2].encode("latin-1")) for row in expected
+        (row[question].encode("latin-1"), row[answer].encode("latin-1")) for row in expected
     ]
     for rows in seen:
         rows.whole_ratings()
@@ -48,6 +54,21 @@ def sudoku_bank(data: bytes) -> None:
         config = SudokuConfig(num_aug=2, test_share=0.5, unique="drop")
         build_sudoku(place / "drop", place / "out", config)
         assert [*contract_laws(place / "out"), *sudoku_laws(place / "out")] == []
+
+
+def grids(data: bytes) -> None:
+    """Rows of grids: their cells are those that the standard library reads."""
+    from gristmill.puzzles.domains.grid import Symbols
+    from gristmill.puzzles.raw.grid_rows import cells_of, read_grids
+
+    path = file("grids/train.jsonl", data)
+    cells_of(path)
+    numbers = Symbols.of(None, 300, None)
+    lines = data.decode("utf-8-sig").split("\n")
+    for row in read_grids(path, numbers):
+        value = json.loads(lines[row.line - 1])
+        for name, cells in (("input", row.input), ("output", row.output)):
+            assert (cells.astype(int) - 1).tolist() == value[name]
 
 
 PARSERS = (
@@ -72,8 +93,13 @@ PARSERS = (
         "puzzles_sudoku_bank",
         sudoku_bank,
         ("gristmill.puzzles.raw.sudoku_bank",),
-        covers=("gristmill.puzzles.raw.texts",),
         inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
+    ),
+    Parser(
+        "puzzles_grids",
+        grids,
+        ("gristmill.puzzles.raw.grid_rows",),
+        words=(b'{"input":[[', b'"output":[[', b"]]}\n", b'"group":"a"', b'"set":"x"', b"[1,2]"),
     ),
 )

@@ -308,7 +308,7 @@ def test_files_of_one_id_and_role_that_differ_are_never_dropped(tmp_path: Path) 
 
 
 def test_sources_without_an_evaluation_task_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no source has tasks in a folder `evaluation`") as refused:
+    with pytest.raises(BadInput, match="in a folder or subset `evaluation`") as refused:
         built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})
     assert refused.value.file.endswith("source0")
     assert not (tmp_path / "out").exists()

@@ -62,6 +62,7 @@ def test_a_dataset_holds_the_games_of_the_seed_in_order(tmp_path: Path) -> None:
             "total_groups": count,
             "mean_puzzle_examples": 1.0,
             "sets": ["all"],
+            "total_puzzles": count,
         }
         assert summary.examples[split] == summary.groups[split] == count
         for field in ("puzzle_indices", "group_indices"):

@@ -13,7 +13,7 @@ import pytest
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.raw.recipes import KINDS
 from tests.paths import CHECKOUT
-from tests.puzzles import arc_tasks, sudoku
+from tests.puzzles import arc_tasks, grids, sudoku
 from tests.puzzles.plain_mazes import maze
 from tests.puzzles.real_mazes import write_csv
 
@@ -23,9 +23,10 @@ from pathlib import Path
 
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 
 if __name__ == "__main__":
     root, out, workers = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -38,6 +39,8 @@ if __name__ == "__main__":
     build_sudoku(sources("sudoku"), out / "sudoku", SudokuConfig(num_aug=3, workers=workers))
     build_maze(sources("maze"), out / "maze", MazeConfig(aug=True, workers=workers))
     build_domino(out / "domino", DominoConfig(num_games=300, num_aug=2, workers=workers))
+    grids = GridConfig(values=4, dihedral=True, identifiers=True, workers=workers)
+    build_grid(sources("grid"), out / "grid", grids)
 """
 
 
@@ -50,6 +53,9 @@ def write_sources(root: Path) -> None:
     for number, name in enumerate(("two", "one")):
         here = pairs[4 * number : 4 * number + 4]
         sudoku.write_drop(root / "sudoku" / name, here[:3], here[3:])
+        rows = [grids.row(10 * number + k, k, 3, puzzle=f"p{k}") for k in range(1, 4)]
+        grids.write(root / "grid" / name / "train.jsonl", rows[:2])
+        grids.write(root / "grid" / name / "test.jsonl", rows[2:])
         (root / "maze" / name).mkdir(parents=True)
         for split in ("train", "test"):
             rows = [maze(random, 6) for _ in range(3)]

@@ -78,7 +78,7 @@ def test_a_dataset_is_the_one_of_the_page(tmp_path: Path) -> None:
     assert (out / "train/dataset.json").read_text() == (
         '{"pad_id": 0, "ignore_label_id": 0, "blank_identifier_id": 0, "vocab_size": 11, '
         '"seq_len": 81, "num_puzzle_identifiers": 1, "total_groups": 12, '
-        '"mean_puzzle_examples": 1.0, "sets": ["all"]}'
+        '"mean_puzzle_examples": 1.0, "sets": ["all"], "total_puzzles": 48}'
     )
     assert (out / "identifiers.json").read_text() == '["<blank>"]'
     sources = json.loads((out / "trace/sources.json").read_text())
@@ -342,3 +342,46 @@ def test_the_real_bank_is_built_without_findings(tmp_path: Path) -> None:
     assert 0.15 < len(found["test"]) / len(answers) < 0.25
     labels = _load(tmp_path / "out", "test/all__labels")
     assert [text_of(row - 1) for row in labels] == [answers[q] for q in found["test"]]
+
+
+def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path: Path) -> None:
+    rows = [f"{q.replace('.', '0')},{a}\n" for q, a in (*TRAIN, *TEST)]
+    kaggle, bank = tmp_path / "kaggle/sudoku.csv", tmp_path / "bank/sudoku.txt"
+    for path, text in (
+        (kaggle, "quizzes,solutions\n" + "".join(rows)),
+        (bank, "\n" + "".join(rows).replace(",", " ")),
+    ):
+        path.parent.mkdir()
+        path.write_text(text)
+        _build(path.parent, path.parent / "out", num_aug=1, test_share=0.3)
+    for split in ("train", "test"):
+        for name in (f"{split}/all__inputs", f"{split}/all__labels", f"trace/{split}/all"):
+            one, other = (_load(path.parent / "out", name) for path in (kaggle, bank))
+            assert len(one) and (one == other).all()
+
+
+def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path: Path) -> None:
+    rows = [f"{k},{q.replace('0', '_')},{a}\n" for k, (q, a) in enumerate((*TRAIN, *TEST))]
+    for name, header in (("own", "quiz,grid,key\n"), ("known", "id,puzzle,solution\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "s.csv").write_text(header + "".join(rows))
+    with pytest.raises(BadInput, match=r"s\.csv:2: the question has no digit at character"):
+        _build(tmp_path / "known", tmp_path / "out")
+    _build(tmp_path / "known", tmp_path / "known_out", blank="_")
+    columns = {"question_column": "grid", "answer_column": "key"}
+    _build(tmp_path / "own", tmp_path / "own_out", blank="_", **columns)
+    one, other = (_load(tmp_path / f"{name}_out", "train/all__inputs") for name in ("own", "known"))
+    assert (one == other).all() and one.min() == 1
+
+
+def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("quizzes,solutions\n" + ",".join(PAIRS[0]) + "\n")
+    with pytest.raises(BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"):
+        build_sudoku(tmp_path, tmp_path / "out", SudokuConfig())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("blank", ["7", "", "xx", "é", " "])
+def test_a_sign_that_cannot_be_a_blank_is_refused(blank: str) -> None:
+    with pytest.raises(ValueError, match="must be one character of ASCII, and no digit"):
+        SudokuConfig(blank=blank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ def test_the_text_is_that_of_the_original() -> None:
     assert METADATA.text() == TEXT
 
 
+def test_the_puzzles_stand_behind_the_keys_of_the_original(tmp_path: Path) -> None:
+    path = tmp_path / "dataset.json"
+    path.write_text(replace(METADATA, total_puzzles=4000).text())
+    assert path.read_text() == TEXT[:-1] + ', "total_puzzles": 4000}'
+    assert read_metadata(path).total_puzzles == 4000
+
+
 def test_what_was_written_is_read_again_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(TEXT), "ignore_label_id": None, "extra": 1}))
@@ -37,6 +45,7 @@ def test_what_was_written_is_read_again_and_unknown_keys_are_ignored(tmp_path: P
         ({"pad_id": -1}, "pad_id"),
         ({"pad_id": True}, "pad_id"),
         ({"total_groups": 2**31}, "total_groups"),
+        ({"total_puzzles": None}, "total_puzzles"),
         ({"ignore_label_id": "0"}, "ignore_label_id"),
         ({"ignore_label_id": 2**31}, "ignore_label_id"),
         ({"mean_puzzle_examples": float("nan")}, "mean_puzzle_examples"),

@@ -83,6 +83,7 @@ NAMES = ["<blank>", *(f"p{k}" for k in range(12))]
         (_array("train/all__inputs.npy", lambda a: a.ravel()), "readable", "dimensions"),
         (_array("train/all__puzzle_indices.npy", lambda a: a[:-1]), "readable", "one entry more"),
         (_metadata("train", total_groups=5), "metadata", "total_groups 5, not 6"),
+        (_metadata("train", total_puzzles=6), "metadata", "total_puzzles 6, not 12"),
         (_metadata("train", mean_puzzle_examples=1.0), "metadata", "mean_puzzle_examples 1.0"),
         (_metadata("test", seq_len=6), "splits_agree", "5 in train, 6 in test"),
         (_metadata("test", pad_id=1), "splits_agree", "0 in train, 1 in test"),
@@ -185,11 +186,33 @@ def test_a_set_without_an_example_is_found(dataset: Path) -> None:
     _array("train/all__puzzle_identifiers.npy", lambda a: a[:0])(dataset)
     for field in ("puzzle_indices", "group_indices"):
         _array(f"train/all__{field}.npy", lambda a: a[:1])(dataset)
-    _metadata("train", total_groups=0, mean_puzzle_examples=0.0)(dataset)
+    _metadata("train", total_groups=0, mean_puzzle_examples=0.0, total_puzzles=0)(dataset)
     assert [str(violation) for violation in contract_laws(dataset)] == [
         "train/all__inputs.npy: examples: has no example"
     ]
     assert not [violation for violation in trace_laws(dataset) if "train" in violation.where]
+
+
+def test_what_trm_writes_is_accepted_without_a_trace(dataset: Path) -> None:
+    shutil.rmtree(dataset / "trace")
+    _array("train/all__inputs.npy", lambda a: a.astype(np.int64))(dataset)
+    _metadata("train", total_puzzles=6)(dataset)  # its groups
+    for split in ("train", "test"):
+        _metadata(split, num_puzzle_identifiers=15)(dataset)
+    _identifiers("<blank>", *NAMES, "<blank>")(dataset)
+    assert list(contract_laws(dataset)) == []
+    _metadata("train", total_puzzles=7)(dataset)
+    assert _laws(dataset) == ["metadata"]
+    _array("train/all__inputs.npy", lambda a: a.astype(np.int16))(dataset)
+    assert "int16, expected uint8 or int32 or int64" in str(list(contract_laws(dataset)))
+
+
+def test_a_dataset_of_hrm_need_not_say_its_puzzles(dataset: Path) -> None:
+    path = dataset / "train/dataset.json"
+    described = json.loads(path.read_text())
+    assert list(described)[-1] == "total_puzzles" and described.pop("total_puzzles") == 12
+    path.write_text(json.dumps(described))
+    assert list(contract_laws(dataset)) == []
 
 
 def test_the_name_of_the_original_domino_builder_is_accepted_without_a_trace(

@@ -15,10 +15,12 @@ from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.laws.of_subject import _dataset
+from gristmill.puzzles.raw.samples.grid import write_grid_sample
 from gristmill.puzzles.raw.samples.maze import write_maze_sample
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
 from tests.puzzles import arc_tasks, sudoku
@@ -44,11 +46,18 @@ def _domino(folder: Path, workers: int) -> None:
     build_domino(folder / "out", DominoConfig(num_games=60, num_aug=2, workers=workers))
 
 
+def _grid(folder: Path, workers: int) -> None:
+    write_grid_sample(folder / "drop")
+    config = GridConfig(alphabet=".#So", dihedral=True, workers=workers)
+    build_grid(folder / "drop", folder / "out", config)
+
+
 BUILDS: dict[str, Callable[[Path, int], None]] = {
     "arc": _arc,
     "sudoku": _sudoku,
     "maze": _maze,
     "domino": _domino,
+    "grid": _grid,
 }
 
 
@@ -60,6 +69,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{build}.sudoku._TASK_BYTES", 1)
     monkeypatch.setattr(f"{build}.maze._TASK_BYTES", 1)
     monkeypatch.setattr(f"{build}.domino._TASK_BYTES", 4000)
+    monkeypatch.setattr(f"{build}.grid._TASK_BYTES", 1)
     monkeypatch.setattr("gristmill.puzzles.read.rows._BATCH_BYTES", 20_000)
     monkeypatch.setattr(f"{laws}.sudoku._TOGETHER", 7)
     monkeypatch.setattr(f"{laws}.maze._BATCH_BYTES", 20_000)

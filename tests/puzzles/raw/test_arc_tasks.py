@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.arc_tasks import MOST_PAIRS, parse_task, read_tasks
+from gristmill.puzzles.raw.arc_tasks import MOST_PAIRS, Parts, parse_task, read_tasks
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.paths import CHECKOUT
@@ -65,6 +65,21 @@ def test_a_name_takes_the_place_of_the_stem() -> None:
     assert parsed({**TASK, "name": "other"}).base == "other"
 
 
+def test_an_id_of_the_source_may_have_what_ids_of_augmentations_are_made_with() -> None:
+    task = parsed(TASK, "training/1d_fill_0.json")
+    assert (task.base, task.task) == ("1d-fill-0", "1d_fill_0")
+    assert parsed({**TASK, "name": "00d62c1b"}).task == "00d62c1b"
+
+
+def test_other_folders_may_have_the_test_split_or_be_left_out(tmp_path: Path) -> None:
+    for name in ("training/a.json", "evaluation/b.json", "evaluation2/c.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(json.dumps(TASK))
+    parts = Parts(evaluation=("evaluation2",), subsets=("training", "evaluation2"))
+    found = read_tasks(tmp_path, parts=parts)
+    assert [(task.base, task.is_evaluation) for task in found] == [("c", True), ("a", False)]
+
+
 def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(json.dumps(TASK))
     change(value["train"][0])
@@ -79,10 +94,9 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ('{"train": -Infinity}', "not JSON: -Infinity is no JSON"),
         ("", "is empty: get the file again, or remove it"),
         ("\ufeff\r\n", "is empty"),
-        ({**TASK, "name": "1d_fill_0"}, "is of 1D-ARC's form"),
         ([PAIR], "is of RE-ARC's form"),
-        ({"00d62c1b": TASK}, "is of Kaggle's form of ARC"),
-        ({"00d62c1b": [[[1]]]}, "is of Kaggle's form of ARC"),
+        ({"00d62c1b": TASK}, "holds several tasks: Kaggle's form of ARC is two files"),
+        ({"00d62c1b": [[[1]]]}, "holds several tasks: Kaggle's form of ARC is two files"),
         ({"pad_id": 0}, "is of a dataset of the HRM project"),
         ("[]", "must hold an object"),
         ('{"train": [], "train": []}', "key twice"),
@@ -110,7 +124,8 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         (_with(lambda pair: pair["input"][1].__setitem__(1, 1.0)), "1.0 is no colour"),
         (_with(lambda pair: pair["input"][1].__setitem__(1, None)), "None is no colour"),
         (_with(lambda pair: pair["input"][1].__setitem__(1, 10**15)), "is no colour"),
-        ({**TASK, "name": "a_b"}, "'a_b' has '_'"),
+        ({**TASK, "name": "a|||b"}, "'a|||b' has '|||'"),
+        ({**TASK, "name": "a|"}, "ends with '|'"),
         ({**TASK, "name": "<blank>"}, "begins with '<'"),
         ({**TASK, "name": ""}, "no text of 1 to 100"),
         ({**TASK, "name": "x" * 101}, "no text of 1 to 100"),

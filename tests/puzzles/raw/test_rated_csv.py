@@ -29,7 +29,7 @@ def _rows(path: Path, **options: object) -> list[tuple[int, bytes, bytes, str]]:
         (int(block.lines[k]), block.questions[k].tobytes(), block.answers[k].tobytes(), text)
         for block in read_rows(path, **options)  # type: ignore[arg-type]
         for k in range(len(block))
-        for text in [block.rating_text(k)]
+        for text in [block.rating_text(k) if block.rating_text else ""]
     ]
 
 
@@ -69,6 +69,38 @@ def test_rows_that_span_the_parts_of_a_long_file_are_all_there(
     assert [row[1:] for row in rows] == _by_csv(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (b"quizzes,solutions\n12,34\n56,78\n", [(2, b"12", b"34"), (3, b"56", b"78")]),
+        (b"Solution,Puzzle\r\n34,12\r\n", [(2, b"12", b"34")]),
+        (
+            b'id,puzzle,solution,clues\n"1,2",12,34,7\n3,56,78,7',
+            [(2, b"12", b"34"), (3, b"56", b"78")],
+        ),
+        (b"puzzle,rating,solution\n12,5,34\n", [(2, b"12", b"34")]),
+    ],
+)
+def test_columns_are_found_by_their_names(
+    tmp_path: Path, text: bytes, rows: list[tuple[int, bytes, bytes]]
+) -> None:
+    assert [row[:3] for row in _rows(_file(tmp_path, text))] == rows
+
+
+def test_a_setting_names_a_column(tmp_path: Path) -> None:
+    path = _file(tmp_path, b"grid,puzzle,solution\n12,99,34\n")
+    (block,) = read_rows(path, columns={"question": "Grid"})
+    assert block.questions.tobytes() == b"12"
+
+
+def test_ratings_are_read_from_their_column_alone(tmp_path: Path) -> None:
+    (block,) = read_rows(_file(tmp_path, b"difficulty,puzzle,solution\n7,12,34\n-2,12,34\n"))
+    assert block.whole_ratings().tolist() == [7, -2]
+    (block,) = read_rows(_file(tmp_path, b"puzzle,solution\n12,34\n"))
+    with pytest.raises(BadInput, match="has no column rating, which min_difficulty compares with"):
+        block.whole_ratings()
+
+
 def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
     text = HEADER + b"s,12,34,5\n" * 5
     digest = hashlib.sha256()
@@ -85,8 +117,14 @@ def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
         (HEADER.replace(b"\n", b"\r") + b"s,12,34,5\r", 1, "line ends of one carriage return (CR)"),
         (HEADER.replace(b"\n", b"\r") + b"s,12,34,5\r" * 200, 1, "of one carriage return (CR)"),
         ((HEADER + b"s,12,34,5\n").decode().encode("utf-16"), None, "is UTF-16: save it as UTF-8"),
-        (b"quizzes,solutions\n12,34\n", 1, "is of Kaggle's form of Sudokus (quizzes,solutions)"),
-        (b"id,question,answer,rating\ns,12,34,5\n", 1, "the first line is 'id,question"),
+        (b"id,question,rating\ns,12,34\n", 1, "the first line is 'id,question"),
+        (
+            b"quizzes,solutions\n12,34\n12,34,5\n",
+            3,
+            "has 3 columns, must have 2: quizzes,solutions",
+        ),
+        (b"quizzes,solutions\n12,34\n12,345\n", 3, "the answer has 3 characters, must have 2"),
+        (b'quizzes,solutions\n12,34\n"1",34\n', 3, "the question has 1 characters, must have 2"),
         (HEADER + b"s,12,34,5\ns,123,34,5\n", 3, "the question has 3 characters, must have 2"),
         (HEADER + b"s,12,34,5\n\ns,12,3,5\n", 4, "the answer has 1 characters, must have 2"),
         (HEADER + b"s,12,34\n", 2, "has 3 columns, must have 4"),

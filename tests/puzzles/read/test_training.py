@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from tests.later import later
 
@@ -46,6 +46,7 @@ BUILDS: dict[str, Callable[[Path, Path], None]] = {
     "sudoku": _from_sample("sudoku", SudokuConfig(num_aug=4)),
     "maze": _from_sample("maze", MazeConfig(aug=True)),
     "domino": _domino,
+    "grid": _from_sample("grid", GridConfig(alphabet=".#So", dihedral=True)),
     "lights out": _lights_out,
 }
 

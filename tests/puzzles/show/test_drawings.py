@@ -29,7 +29,7 @@ from gristmill.puzzles.show.drawings import (
     square,
     twice,
 )
-from gristmill.puzzles.show.token_table import TokenTable
+from gristmill.puzzles.show.token_table import FILLS, TokenTable
 from gristmill.svg import OVERVIEW
 from tests.drawings import is_right, texts
 from tests.puzzles.small_datasets import ANSWER, SMALL, arc_tokens, domino_tokens, maze, sudoku
@@ -87,6 +87,32 @@ def test_large_pictures_of_any_tokens_are_drawn(kind: str) -> None:
     noise = np.random.default_rng(1).integers(-4, 2**31 - 1, (20, 2, small.inputs.shape[1]))
     for given, wanted in noise:
         texts(_large(kind, given, wanted))
+
+
+GRIDS = {"alphabet": ".<a", "values": None, "pad": ".", "height": 3, "width": 4}
+
+
+def test_grids_have_a_colour_for_each_token_and_its_character_in_a_terminal() -> None:
+    given, wanted = [1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    drawn = drawing("grid", given, wanted, GRIDS)
+    svg = drawn.large("a <grid>")
+    assert texts(svg) == ["a <grid>", "input 2 × 2", "output 1 × 1"]
+    assert [len(_paths(svg, FILLS[token])) for token in (0, 1, 2)] == [0, 1, 2]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(drawn.in_terminal())
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert lines[1] == "< a            a" and lines[2] == "  <"
+    assert WRONG in drawing("grid", [3, *given[1:]], wanted, GRIDS).large()
+    small = drawn.small("t")
+    assert small is not None and len(markdown.inline_image("x", small)) < 2000
+
+
+def test_grids_of_other_sizes_than_the_config_says_and_large_ones_are_tables() -> None:
+    assert isinstance(drawing("grid", [1] * 12, [1] * 12, GRIDS), Drawing)
+    for config in ({**GRIDS, "height": 4}, {}):
+        assert isinstance(drawing("grid", [1] * 12, [1] * 12, config), TokenTable)
+    wide = {**GRIDS, "height": 1, "width": 200}
+    assert isinstance(drawing("grid", [1] * 200, [1] * 200, wide), TokenTable)
 
 
 _GRID = [[0, 1], [2, 3], [4, 4]]

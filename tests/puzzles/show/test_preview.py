@@ -57,8 +57,8 @@ def test_without_a_trace_the_share_of_augmentations_is_not_there(tmp_path: Path)
 def test_a_limit_that_is_not_set_is_shown_as_all(tmp_path: Path) -> None:
     small = replace(arc(), config={"subsample_size": None, "num_aug": 3})
     made_from = str(puzzle_figures(write(tmp_path / "d", small), {})["made from"])
-    assert "| subsample\\_size | all |" in made_from
-    assert "| num\\_aug | 3 |" in made_from
+    assert "| subsample_size | all |" in made_from
+    assert "| num_aug | 3 |" in made_from
 
 
 def test_names_of_a_dataset_cannot_make_markdown(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_an_index_without_ids_is_refused(
 def test_missing_inputs_name_what_to_build(tmp_path: Path, vocabulary: Path) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
     with pytest.raises(BadInput, match=r"is no <corpus>/<split>\.jsonl"):
-        _align(tmp_path, tmp_path / "raw/gsm8k/dev.jsonl", vocabulary)
+        _align(tmp_path, tmp_path / "raw/gsm8k/de v.jsonl", vocabulary)
     with pytest.raises(BadInput, match="build reasoning/normalized"):
         _align(tmp_path, tmp_path / "raw/gsm8k/train.jsonl", vocabulary)
     (tmp_path / "tokenized/gsm8k/test/index.jsonl").unlink()

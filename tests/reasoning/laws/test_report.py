@@ -48,7 +48,7 @@ def _split(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
     [
         (lambda report: None, set()),
         (lambda report: report.update(date="2026-11-21"), {"date"}),
-        (lambda report: report["splits"].update(gsm8k__dev=_SPLIT), {"splits", "totals"}),
+        (lambda report: report["splits"].update(gsm8k_dev=_SPLIT), {"splits", "totals"}),
         (lambda report: report["totals"].update(shards=9), {"totals"}),
         (lambda report: report["totals"].pop("shards"), {"totals"}),
         (_split("with_cot", 5), {"totals", "ratios"}),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.inbox.hub import HubError
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import CORPORA, corpus_of_table
 from gristmill.reasoning.raw import hub
 from gristmill.reasoning.raw.drops import account, splits_of
 from gristmill.reasoning.raw.hub import Place
@@ -417,3 +417,32 @@ def test_a_drop_with_files_of_another_source_is_refused(
     (drop / "test.jsonl").symlink_to(drop / "train.jsonl")
     with pytest.raises(HubError, match=r"test\.jsonl: is a link"):
         hub.fetch(drop, _reached(corpora_server))
+
+
+def test_the_paths_of_a_corpus_of_a_drop_keep_their_folders_and_lead_nowhere_else(
+    corpora_server: Hub,
+) -> None:
+    rows = b'{"question": "q", "answer": "a"}\n'
+    paths = ("a/x.jsonl", "b/y.jsonl", "data/z.jsonl", "a/x.csv")
+    corpora_server.repositories["o/r"] = dict.fromkeys(paths, rows)
+    table = {"schema": 1, "name": "mine", "question": "question", "answer": "answer"}
+
+    def names(**more: object) -> list[str]:
+        corpus = corpus_of_table({**table, **more, "source": {"repo": "o/r", **source}})
+        (place,) = hub.places(corpus)
+        return [name for _, name in hub.reached(corpus, place, corpora_server.address).files]
+
+    source: dict[str, object] = {}
+    assert names() == ["data/z.jsonl"]
+    assert names(files={"train": ["a/*", "b/*", "z*"]}) == ["a/x.csv", "b/y.jsonl", "data/z.jsonl"]
+    source = {"paths": ["b/*"]}
+    assert names() == ["b/y.jsonl"]
+    source = {"subset": "a"}
+    assert names(files={"train": "*"}) == ["a/x.csv"]
+    source = {"paths": ["c/*"]}
+    with pytest.raises(HubError, match="holds no data file that is wanted"):
+        names()
+    corpora_server.repositories["o/r"] = {"a/../../x.jsonl": rows}
+    source = {}
+    with pytest.raises(HubError, match="is no name of a file"):
+        names()

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import corpus_of_table
 from gristmill.reasoning.raw.json_files import one_or_lines
+from gristmill.reasoning.raw.rows import rows
 from gristmill.untrusted.limits import LIMITS, Limits
 
 ROWS = [{"question": "q", "answer": "a"}]
@@ -72,3 +74,24 @@ def test_rows_with_the_column_of_a_split_stay_lines(value: bytes) -> None:
 @pytest.mark.parametrize("value", [b"[]", b' [{"train": []}]', b'{"0": {"train": []}}'])
 def test_one_value_is_no_lines(value: bytes) -> None:
     assert _kind(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ({"version": "1", "data": [{"q": 1}]}, r"a list under 'data'.*jq -c '\.\[\"data\"\]\[\]'"),
+        ({f"id{n}": {"q": n} for n in range(3)}, "holds a row under each of its keys"),
+    ],
+)
+def test_rows_below_the_keys_of_one_object_are_named(
+    tmp_path: Path, value: dict[str, Any], rule: str
+) -> None:
+    table = {"schema": 1, "name": "mine", "question": "q", "answer": "a"}
+    corpus, path = corpus_of_table(table), tmp_path / "x.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(BadInput, match=rule):
+        list(rows(path, corpus))
+    path.write_text(json.dumps(value | {"q": 1}))
+    assert len(list(rows(path, corpus))) == 1
+    path.write_text(json.dumps({"other": 1}))
+    assert len(list(rows(path, corpus))) == 1

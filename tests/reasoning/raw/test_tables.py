@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import CORPORA, corpus_of_table
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.raw.rows import row_bytes, rows
 from gristmill.untrusted.limits import LIMITS, Limits
 
 
@@ -126,3 +126,40 @@ def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(
     with pytest.raises(BadInput, match="more than 10 delimiters") as raised:
         next(found)
     assert raised.value.row == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'question;answer\nWhy?;"a;b"\n',
+        "question\tanswer\nWhy?\ta;b\n",
+        "question|answer|\nWhy?|a;b|\n",
+        'sep=;\r\nquestion;answer\r\nWhy?;"a;b"\r\n',
+        '"question";"answer, if any";answer\nWhy?;,;"a;b"\n',
+        ",question,answer,\n0,Why?,a;b,\n",
+    ],
+)
+def test_a_csv_may_have_other_delimiters_and_columns_without_a_name(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "x.csv"
+    ((number, row),) = _found(path, b"\xef\xbb\xbf" + text.encode())
+    assert (number, row["question"], row["answer"]) == (1, "Why?", "a;b")
+    (place,) = row_bytes(path, CORPORA["gsm8k"], 1).values()
+    begin, end = map(int, str(place).split("-"))
+    assert (
+        b"Why?" in path.read_bytes()[begin:end] and b"question" not in path.read_bytes()[begin:end]
+    )
+
+
+def test_a_csv_without_names_of_columns_has_those_of_its_rule(tmp_path: Path) -> None:
+    rule = {"files": "*.csv", "columns": ["q", "a"]}
+    table = {"schema": 1, "name": "mine", "question": "q", "answer": "a", "headerless": rule}
+    corpus, path = corpus_of_table(table), tmp_path / "x.csv"
+    path.write_text('"Why,\nthen?",1\nb\nHow?,2\n')
+    one, two, three = rows(path, corpus)
+    assert (one, three) == ((1, {"q": "Why,\nthen?", "a": "1"}), (3, {"q": "How?", "a": "2"}))
+    assert isinstance(two[1], Unfit) and two[1].rule.endswith("`headerless` names 2")
+    assert row_bytes(path, corpus, 3) == {"raw_row_bytes": "17-23"}
+    path.write_text("q,a\nHow?,2\n")  # the names are there
+    assert list(rows(path, corpus)) == [(1, {"q": "How?", "a": "2"})]

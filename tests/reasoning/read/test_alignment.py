@@ -95,7 +95,7 @@ def test_the_place_of_an_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "gsm8k_test_", "gsm8k_test_1", "gsm8k_dev_000001", "gsm8k_test_" + "9" * 30]
+    "wrong", ["", "gsm8k_test_", "gsm8k_test_1", "gsm8k_de v_000001", "gsm8k_test_" + "9" * 30]
 )
 def test_what_is_no_id_is_refused(wrong: str) -> None:
     with pytest.raises(GristmillError, match="is no id"):

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
+from gristmill.synth.format import indexed
 from gristmill.synth.show import tokens
 from gristmill.vocabularies import encode
 from tests.synth.conversations import as_json, conversation
@@ -44,6 +47,49 @@ def test_long_messages_are_shortened(
     (hidden,) = [token for token in shown if token.span is None]
     # A header of five, two hundred words, a last space and the terminator.
     assert hidden.text == f"… {5 + 200 + 1 + 1 - tokens._HEAD - tokens._TAIL} more …"
+
+
+def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
+    kd_copy: Path, vocabulary: Path
+) -> None:
+    """Reading all entries of the indexes for each document would take seconds in a full shard."""
+    count = len(indexed.read(kd_copy / "train/shard_00_tokens"))
+    wanted = tokens.conversation(kd_copy, "00", "train", 0, vocabulary)
+    for name in ("tokens", "lossmask", "span"):
+        index = kd_copy / f"train/shard_00_{name}.idx"
+        whole = index.read_bytes()
+        pointer = bytearray(whole)
+        pointer[34 + 4 * count + 8 * 3] ^= 64
+        index.write_bytes(pointer)
+        assert tokens.conversation(kd_copy, "00", "train", 0, vocabulary) == wanted
+        for document in (2, 3):
+            with pytest.raises(BadInput, match=rf"shard_00_\w+\.bin: document {document} is dam"):
+                tokens.conversation(kd_copy, "00", "train", document, vocabulary)
+        index.write_bytes(whole)
+
+
+def test_a_document_with_another_place_in_one_index_is_not_shown(
+    kd_copy: Path, vocabulary: Path
+) -> None:
+    """Its length is right there, and its values are those of a label too far."""
+    count = len(indexed.read(kd_copy / "train/shard_00_tokens"))
+    index = kd_copy / "train/shard_00_span.idx"
+    places = np.memmap(index, "<i8", "r+", 34 + 4 * count, count)
+    places[1:3] += 1
+    places.flush()
+    with pytest.raises(BadInput, match=r"shard_00_span\.bin: document 1 is damaged"):
+        tokens.conversation(kd_copy, "00", "train", 1, vocabulary)
+
+
+def test_a_document_behind_the_end_of_an_index_is_not_shown(
+    kd_copy: Path, vocabulary: Path
+) -> None:
+    for kind in ("idx", "bin"):
+        shorter = (kd_copy / f"valid/shard_00_span.{kind}").read_bytes()
+        (kd_copy / f"train/shard_00_span.{kind}").write_bytes(shorter)
+    last = len(indexed.read(kd_copy / "train/shard_00_tokens")) - 1
+    with pytest.raises(BadInput, match=rf"shard_00_span\.bin: document {last} is damaged"):
+        tokens.conversation(kd_copy, "00", "train", last, vocabulary)
 
 
 SPLIT = ["\U0001d11e", "👨\u200d👩\u200d👧", "🇩🇪🫠", "龘靐齉", "a𒐫 b", "é", "naïve\n"]

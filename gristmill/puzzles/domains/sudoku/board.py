@@ -25,12 +25,16 @@ _DIGITS[ord("0") : ord("9") + 1] = np.arange(10)
 _DIGITS[ord(".")] = 0
 
 
-def digits(text: Boards) -> Boards:
+def digits(text: Boards, blank: str | None = None) -> Boards:
     """Digits of boards in ASCII, uint8 of the same shape: `.` and `0` are blanks.
 
-    text: uint8. What is no digit becomes 255.
+    text: uint8. What is no digit becomes 255. blank: another sign of a blank; default: none.
     """
-    return _DIGITS[text]
+    table = _DIGITS
+    if blank is not None:
+        table = _DIGITS.copy()
+        table[ord(blank)] = 0
+    return table[text]
 
 
 def first_without_digit(boards: Boards) -> tuple[int, int] | None:

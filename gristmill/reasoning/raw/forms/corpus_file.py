@@ -20,9 +20,9 @@ from typing import Any, Final
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.align import LABEL
 from gristmill.reasoning.format.corpora import (
-    CORPORA,
     FORM_KEYS,
     NAME,
+    REPOSITORY,
     RESERVED,
     ROLES,
     SPLIT,
@@ -31,7 +31,7 @@ from gristmill.reasoning.format.corpora import (
     corpus_of_table,
 )
 from gristmill.reasoning.format.records import KEYS, STEPS
-from gristmill.reasoning.raw.forms.reader import TRANSFORMS, columns_of
+from gristmill.reasoning.raw.forms.reader import columns_of
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import TOML_LIMITS, read_toml
@@ -39,6 +39,7 @@ from gristmill.untrusted.toml import TOML_LIMITS, read_toml
 _LIMITS: Final = replace(TOML_LIMITS, bytes=256 << 10)
 _MOST_FORMS: Final = 32
 _MOST_NAMES: Final = 100
+_MOST_GLOB: Final = 500
 _TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
 _WHOLE, _COUNT = "a whole number", "a whole number from 1"
 _KEYS: Final[Mapping[str, str]] = {
@@ -63,7 +64,7 @@ _KEYS: Final[Mapping[str, str]] = {
 _INLINE: Final = ("when", "unless", "parts", "parse", "group", "python")
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "licence": {"id": _TEXT, "url": _TEXT, "share": "b", "train": "b", "read": "b"},
-    "source": {"repo": _TEXT, "subset": _TEXT},
+    "source": {"repo": _TEXT, "subset": _TEXT, "revision": _TEXT, "paths": _TEXTS},
     "split": {"by": _TEXT, "seed": _WHOLE, "validation": "share", "test": "share"},
     "sample": {"share": "share", "cap": _COUNT, "seed": _WHOLE},
     "headerless": {"files": _TEXT, "columns": _TEXTS, "newline": _TEXT, "form": _TEXT},
@@ -71,10 +72,21 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "group": {"by": _TEXT, "order": _TEXT},
 }
 _NEEDED: Final = {
-    "headerless": ("files", "columns", "form"),
+    "headerless": ("files", "columns"),
     "parse": ("column", "pattern"),
     "group": ("by", "order"),
 }
+_EXAMPLES: Final = {
+    "licence": '{ id = "MIT", train = true }',
+    "source": '{ repo = "owner/name" }',
+    "files": '{ train = "train*" }',
+    "split": "{ validation = 0.01 }",
+    "sample": "{ share = 0.1 }",
+    "keep": '[{ column = "language", in = ["en"] }]',
+    "steps": '{ "H:" = "Hypothesis" }',
+    "headerless": '{ files = "*.csv", columns = ["question", "answer"] }',
+}
+_EXTRA: Final = "; name a key of your records in extras = [{}], too"
 _SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
 
 
@@ -93,11 +105,16 @@ def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> C
         rule = "has a value that is no text, number, truth value, list or table: write it as a text"
         raise BadInput(path, rule) from error
     try:
-        _check(raw, name)
-        corpus = corpus_of_table(raw)
-        columns_of(corpus)
+        return checked(raw, name)
     except ValueError as error:
         raise BadInput(path, str(error)) from error
+
+
+def checked(raw: Mapping[str, Any], name: str) -> Corpus:
+    """The corpus of a table of JSON values. Raises ValueError, naming the key, for a wrong one."""
+    _check(raw, name)
+    corpus = corpus_of_table(raw)
+    columns_of(corpus)
     return corpus
 
 
@@ -105,19 +122,18 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     extras = raw.get("extras", [])
     values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
     forms = raw.get("form")
-    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "")
+    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "", _EXTRA)
     _check_extras(extras, bool(forms))
     for key, what in _KEYS.items():
         if key in raw and not _is(raw[key], what):
-            raise ValueError(f"{key} = {shown(raw[key])}: must be {what}")
+            example = f", as {key} = {_EXAMPLES[key]}" if key in _EXAMPLES else ""
+            raise ValueError(f"{key} = {shown(raw[key])}: must be {what}{example}")
     if raw.get("schema") != 1:
         raise ValueError("schema = 1 is missing: it is the first line of the file")
     if raw.get("name") != name:
         raise ValueError(
             f'name = {shown(raw.get("name"))}: must be "{name}", as the folder is named'
         )
-    if name in CORPORA:
-        raise ValueError(f"{name} is the name of a built-in corpus: name file and folder otherwise")
     if name in RESERVED:
         raise ValueError(f"{name} is a folder beside those of the corpora: choose another name")
     if NAME.fullmatch(name) is None:
@@ -128,6 +144,10 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     _check_rules(raw)
     for place, form in enumerate(forms if forms else [raw], 1):
         _check_form(form, values, f"form {place}: " if forms else "", bool(forms))
+    for extra in extras:
+        if not any(extra in form or "parse" in form or "python" in form for form in forms or [raw]):
+            column = shown(extra)
+            raise ValueError(f"extras: {column} has no value: write {extra} = {column}, its column")
 
 
 def _check_extras(extras: object, has_forms: bool) -> None:
@@ -151,6 +171,17 @@ def _check_names(raw: Mapping[str, Any], extras: Collection[str]) -> None:
             raise ValueError(f"files.{split}: {rule}")
         if not (_is(globs, _TEXT) or _is_texts(globs)):
             raise ValueError(f'files.{split}: must be a glob as "train*", or a list of them')
+    for key, globs in (
+        *((f"files.{split}", globs) for split, globs in raw.get("files", {}).items()),
+        ("leave", raw.get("leave", [])),
+        ("source.paths", raw.get("source", {}).get("paths", [])),
+        ("headerless.files", raw.get("headerless", {}).get("files", [])),
+    ):
+        if any(len(glob) > _MOST_GLOB for glob in ([globs] if isinstance(globs, str) else globs)):
+            raise ValueError(f"{key}: a glob has at most {_MOST_GLOB} characters")
+    repo = raw.get("source", {}).get("repo")
+    if repo is not None and REPOSITORY.fullmatch(repo) is None:
+        raise ValueError(f'source.repo = {shown(repo)}: must be owner/name, as "openai/gsm8k"')
     if "files" in raw and "split" in raw:
         raise ValueError("files names the splits already: leave `split` or `files` out")
 
@@ -171,7 +202,7 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
     if not isinstance(form, dict) or len(values) > _MOST_NAMES:
         raise ValueError(f"{where}must be a table")
     if is_listed:
-        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where)
+        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where, _EXTRA)
     elif TEXTS in form and any(role in form for role in ROLES):
         raise ValueError("texts is the whole text of a record: leave question, answer and cot out")
     if not isinstance(form.get("parts", {}), dict):
@@ -182,8 +213,8 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
     for key in ("parse", "group"):
         _check_table(form, key, _TABLES[key])
     if (python := form.get("python")) is not None:
-        if python not in TRANSFORMS:
-            raise ValueError(f"{where}python = {shown(python)}: known: {', '.join(TRANSFORMS)}")
+        if not _is(python, _TEXT):
+            raise ValueError(f"{where}python = {shown(python)}: must be the name of a transform")
     elif "question" not in form and TEXTS not in form:
         raise ValueError(f'{where}question is missing: write question = "name of its column"')
     if "group" in form and not isinstance(form.get("cot"), str):
@@ -205,11 +236,12 @@ def _check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> N
         raise ValueError(f"{key}: lacks {missing[0]}")
 
 
-def _known(table: Mapping[str, Any], keys: Collection[str], where: str) -> None:
+def _known(table: Mapping[str, Any], keys: Collection[str], where: str, more: str = "") -> None:
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys)
-            raise ValueError(f"{where}unknown key {shown(key)}{hint}; known: {', '.join(keys)}")
+            known = f"known: {', '.join(keys)}{more.format(shown(key))}"
+            raise ValueError(f"{where}unknown key {shown(key)}{hint}; {known}")
 
 
 def _is_texts(value: object) -> bool:

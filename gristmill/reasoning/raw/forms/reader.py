@@ -6,27 +6,32 @@ records stay. Source: `docs/formats/reasoning.md#forms`.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Corpus, Form
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw.flatten import Unfit, chain, extra, text
-from gristmill.reasoning.raw.forms import trip
 from gristmill.reasoning.raw.forms.groups import Group, Place
 from gristmill.reasoning.raw.forms.templates import Get, Pattern, Row
+from gristmill.reasoning.raw.forms.transforms import transform
 from gristmill.reasoning.raw.forms.values import Names, column, read_of, text_of
 
 _SHOWN: Final = 20
 _LONGEST: Final = 500
+_MOST_KEYS: Final = 1000
 _MARK: Final = "\ufeff"
 
 Read = Callable[[Row], Record]
 """Takes a raw row, gives the record. Raises Unfit."""
-TRANSFORMS: Final[Mapping[str, tuple[Callable[[Row, str], Record], Sequence[str]]]] = {
-    "trip": (trip.record, trip.COLUMNS),
-}
-"""What reads a row in Python, and the columns that it reads, by the name in `python`."""
+
+
+_CURE: Final = (
+    ': write question = "column" with one of these, or another [[form]], or for a table without '
+    "names of columns `headerless`"
+)
 
 
 class Compiled:
@@ -46,22 +51,29 @@ class Compiled:
         own = Names(form.parts)
         values = _Values(corpus, form, own, names)
         if form.python is not None:
-            made, read = TRANSFORMS[form.python]
-            own.columns |= set(read)
-            self.read = lambda row: made(row, form.name)
+            made = transform(form.python, len(corpus.extra_columns))
+            own.columns |= set(made.columns)
+            self.read = lambda row: made.read(row, form.name)
         elif form.group is not None:
             self.group = Group(corpus, form, own)
         else:
             self.read = values.reader()
         self.when = form.when or values.needed()
+        # A name with dots may be a place in a column, and of a question the column says enough.
+        self._places = {
+            name: column(name if form.when else name.partition(".")[0], own)
+            for name in self.when
+            if "." in name
+        }
         self.columns = own.columns | {*self.when, *form.unless}
 
     def fits(self, row: Row) -> bool:
         """Whether a row has this form."""
         for name in self.when:
-            if name not in row:
+            if name not in row and (name not in self._places or self._places[name](row) is None):
                 return False
-        return all(name not in row for name in self.form.unless)
+        # Most forms have no `unless`, and a generator costs as much as a row.
+        return not self.form.unless or all(name not in row for name in self.form.unless)
 
     def __str__(self) -> str:
         return f"{self.form.name} ({', '.join(self.when)})"
@@ -79,11 +91,12 @@ class _Values:
         names = Names(self._form.parts)
         if value is not None:
             read_of(value, names)
-        return (
-            ()
-            if "template" in (value or ()) and len(names.columns) > 1
-            else tuple(sorted({name.split(".")[0] for name in names.columns}))
-        )
+        if "template" in (value or ()) and len(names.columns) > 1:
+            return ()
+        # Of a path its first column is there, too.
+        paths = {name for name in names.columns if "." in name}
+        first = {name.partition(".")[0] for name in paths}
+        return tuple(sorted(paths | (names.columns - first)))
 
     def _get(self, name: str) -> Get | None:
         value = self._form.values.get(name)
@@ -145,7 +158,9 @@ class _Values:
         def nested(row: Row) -> str:
             if value not in row:
                 held = outer(row)
-                if not isinstance(held, dict) or last not in held:
+                if not isinstance(held, dict | list) or (
+                    isinstance(held, dict) and last not in held
+                ):
                     raise Unfit("shape", f"its {path} is no object with a {last}")
             return text(get(row))
 
@@ -194,6 +209,36 @@ def columns_of(corpus: Corpus) -> frozenset[str]:
     return frozenset(rules.columns.union(*(form.columns for form in forms)))
 
 
+class UnknownKeys:
+    """The keys of rows that no form or rule of a corpus reads.
+
+    is_refused: whether a row with one is Unfit; default False: they are counted.
+
+    counts: rows by key, of at most 1,000 keys.
+    """
+
+    def __init__(self, corpus: Corpus, is_refused: bool = False) -> None:
+        self._known, self._is_refused = columns_of(corpus), is_refused
+        self._seen: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.counts: Counter[str] = Counter()
+
+    def check(self, row: Row) -> None:
+        """Count the keys of a row. Raises Unfit where they are refused."""
+        names = tuple(row)
+        if (unknown := self._seen.get(names)) is None:
+            unknown = tuple(name for name in names if name not in self._known)
+            if len(self._seen) < _MOST_KEYS:
+                self._seen[names] = unknown
+        if not unknown:
+            return
+        for name in unknown:
+            if name in self.counts or len(self.counts) < _MOST_KEYS:
+                self.counts[name] += 1
+        if self._is_refused:
+            rule = f"has the keys {', '.join(unknown[:_SHOWN])[:_LONGEST]}, which nothing reads"
+            raise Unfit("unknown_keys", f'{rule}: read them, or set unknown_keys to "count"')
+
+
 class Reader:
     """Reads the rows of one split of a corpus in order.
 
@@ -228,7 +273,8 @@ class Reader:
                 return None
         known = ", ".join(map(str, self.forms))
         rule = f"{columns_in(row)}; the known forms of {self.corpus.name} are {known}"
-        raise Unfit("shape", rule + _nearly(self.forms, row))
+        cure = "" if self.corpus.is_built_in else _CURE
+        raise Unfit("shape", rule + _nearly(self.forms, row) + cure)
 
     @property
     def grouped(self) -> int:
@@ -261,8 +307,16 @@ def _nearly(forms: Sequence[Compiled], row: Row) -> str:
 def with_columns(unfit: Unfit, corpus: Corpus, row: object) -> Unfit:
     """Why a row is refused; of an answer that is empty, whether its column is missing."""
     answer, cot = corpus.answer_column, corpus.cot_column
-    if unfit.reason != "answer" or not isinstance(row, dict) or not answer or answer in row:
+    if unfit.reason != "answer" or not isinstance(row, dict):
         return unfit
+    if not answer:
+        cure = ': write answer = "name of its column", or texts = "{column}" for plain text'
+        return unfit if corpus.forms[-1].python else Unfit("answer", unfit.rule + cure)
+    if answer in row:
+        cure = (
+            f": keep = [{{ column = {json.dumps(answer)}, present = true }}] leaves such rows out"
+        )
+        return unfit if corpus.is_built_in else Unfit("answer", unfit.rule + cure)
     missing = answer if cot is None or cot in row else f"{answer}, and {cot} too"
     return Unfit("answer", f"lacks the column {missing}; {columns_in(row)}")
 

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Value
 from gristmill.reasoning.raw.flatten import Unfit, chain, flattened, items, text
-from gristmill.reasoning.raw.forms.templates import Get, Row, filled, letter
+from gristmill.reasoning.raw.forms.templates import Get, Row, filled, letter, pieces
 from gristmill.settings.fields import did_you_mean
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
 _MOST_PATH: Final = 16
 _SHOWN: Final = 40
+_MOST_PARTS: Final = 200
 
 
 @dataclass
@@ -27,12 +28,14 @@ class Names:
     parts: texts that a template may name beside columns, as in the file.
     file: of the row that is read.
     columns: that compiled values read, the first part of a path beside the whole.
+    busy: parts that are being compiled. parts_read: how often a template names one.
     """
 
     parts: Mapping[str, Value] = field(default_factory=dict)
     file: str = ""
     columns: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
+    parts_read: int = 0
 
 
 def column(path: str, names: Names) -> Get:
@@ -84,6 +87,8 @@ def read_of(value: Value, names: Names) -> Get:
         return make(value, names)
     known = ", ".join(_KINDS)
     first = str(next(iter(value), ""))
+    if first in _CUTS:
+        raise ValueError(f'`{first}` needs a column: write {{ column = "name", {first} = .. }}')
     raise ValueError(f"has none of the keys {known}{did_you_mean(first, _KINDS)}")
 
 
@@ -114,6 +119,10 @@ def _named(name: str, names: Names) -> Callable[[Row], str]:
     """What reads the text of a name in a template: a part of the form, else a column."""
     if name not in names.parts:
         return text_of(name, names)
+    # Parts that name parts twice would double the text, and the work, with each of them.
+    names.parts_read += 1
+    if names.parts_read > _MOST_PARTS:
+        raise ValueError(f"templates name parts more than {_MOST_PARTS} times, one in another")
     if name in names.busy:
         raise ValueError(f"the part {name!r} names itself")
     names.busy.add(name)
@@ -123,7 +132,10 @@ def _named(name: str, names: Names) -> Callable[[Row], str]:
 
 
 def _template(value: Mapping[str, Any], names: Names) -> Get:
-    fill = filled(_text(value["template"], "template"), lambda name: _named(name, names))
+    template = _text(value["template"], "template")
+    if not any(is_name for _, is_name in pieces(template)):
+        raise ValueError('the template names no column: write "{column}", or { constant = "text" }')
+    fill = filled(template, lambda name: _named(name, names))
     return lambda row: fill(row) or None
 
 
@@ -279,7 +291,9 @@ def _join(value: Mapping[str, Any], names: Names) -> Get:
 
 def _choice(value: Mapping[str, Any], names: Names) -> Get:
     """One of a list: by number from 0, by letter, or by its text."""
-    read, of = column(value["choice"], names), column(_text(value.get("of"), "of"), names)
+    if not isinstance(value.get("of"), str):
+        raise ValueError('`of` is missing: write of = "column", that of the choices')
+    read, of = column(value["choice"], names), column(value["of"], names)
     shown = value.get("as", "text")
     if shown not in ("letter", "text", "both"):
         raise ValueError("`as` must be letter, text or both")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.corpora import CORPORA, corpus_of_table
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw.drops import splits
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.forms.reader import Reader, columns_of
+from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, columns_of, with_columns
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.samples import write_drop
 
@@ -169,3 +169,49 @@ def test_a_nested_row_without_a_stem_is_refused() -> None:
     for question in ("q", {}, None):
         with pytest.raises(Unfit):
             read("wiqa", {"question": question, "metadata": {}})
+
+
+def test_keys_that_nothing_reads_are_counted_by_name_or_refused() -> None:
+    table = {
+        "schema": 1,
+        "name": "mine",
+        "question": "q.a",
+        "keep": [{"column": "lang", "in": ["en"]}],
+    }
+    corpus = corpus_of_table(table)
+    counted, refused = UnknownKeys(corpus), UnknownKeys(corpus, is_refused=True)
+    rows: list[dict[str, Any]] = [{"q": {"a": 1}, "lang": "en"}, {"q": 1, "x": 1}, {"x": 2, "y": 0}]
+    for row in rows:
+        counted.check(row)
+    assert counted.counts == {"x": 2, "y": 1}
+    refused.check(rows[0])
+    with pytest.raises(Unfit, match=r"has the keys x, y, which nothing reads") as raised:
+        refused.check(rows[2])
+    assert raised.value.reason == "unknown_keys"
+    for number in range(1500):
+        counted.check({f"k{number}": 1})
+    assert len(counted.counts) == 1000 and counted.counts["x"] == 2
+
+
+def own(**table: Any) -> Reader:
+    return Reader(corpus_of_table({"schema": 1, "name": "mine", **table}))
+
+
+def test_a_column_with_dots_in_its_name_is_read_as_a_place_is() -> None:
+    reader = own(question="a.b", answer="c.0")
+    for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
+        record = reader.read(row, (0, 1))
+        assert record is not None and (record.question, record.answer) == ("Why?", "so")
+    first = own(question="a.0").read({"a": ["Why?"]}, (0, 1))
+    assert first is not None and first.question == "Why?"
+    forms = [{"when": ["m.kind"], "question": "q"}, {"question": "p", "name": "other"}]
+    record = own(form=forms).read({"m": {"other": 1}, "q": 1, "p": "Who?"}, (0, 1))
+    assert record is not None and (record.question, record.shape) == ("Who?", "other")
+
+
+def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write() -> None:
+    reader = own(question="q", answer="a")
+    with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
+        reader.read({"Why?": 1, "so": 2}, (0, 1))
+    empty = with_columns(Unfit("answer", "its answer is empty"), reader.corpus, {"q": 1, "a": ""})
+    assert empty.rule.endswith('keep = [{ column = "a", present = true }] leaves such rows out')

@@ -174,3 +174,11 @@ def test_a_part_that_names_itself_is_refused() -> None:
     names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
     with pytest.raises(ValueError, match="the part 'a' names itself"):
         read_of({"template": "{a}"}, names)
+
+
+def test_parts_that_double_the_text_are_refused() -> None:
+    parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
+    with pytest.raises(ValueError, match="name parts more than 200 times"):
+        read_of({"template": "{p0}"}, Names(parts))
+    few = {"a": {"template": "{b}{b}"}, "b": "x"}
+    assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.near_names import check_names, unpack_hint
+from gristmill.puzzles.raw.file_forms import check_names, unpack_hint
 
 
 def counts(name: str) -> bool:

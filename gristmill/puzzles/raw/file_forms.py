@@ -1,0 +1,130 @@
+"""What the readers of puzzle files do alike: names of tables, packed files, encodings, line ends.
+
+Source: `docs/formats/puzzles.md#recipes`.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.format.names import SPLITS, Split
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.limits import Limits
+from gristmill.untrusted.lines import lines, reads
+
+PACKED: Final = frozenset({"7z", "br", "bz2", "gz", "lz4", "rar", "tgz", "xz", "zip", "zst"})
+"""Endings of packed files, in lower case."""
+BYTE_ORDER_MARK: Final = codecs.BOM_UTF8
+CARRIAGE_RETURN: Final = (
+    "has line ends of one carriage return (CR), as an old Mac writes them: convert them, such as"
+    " with `tr '\\r' '\\n'`"
+)
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_TABLES: Final[Mapping[str, Split]] = {f"{split}.csv": split for split in SPLITS}
+
+
+def check_encoding(head: bytes, path: Path) -> None:
+    """Refuse a file in UTF-16.
+
+    head: its first bytes, two at least. path: the file, for the error.
+    """
+    if head.startswith(_UTF_16):
+        raise BadInput(path, "is UTF-16: save it as UTF-8")
+
+
+def text_lines(
+    path: Path, limits: Limits, links: LinkRule, see: Callable[[bytes], None] | None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers from 1.
+
+    path: the file, in its drop. limits: `bytes`, `rows` and `line_bytes` count.
+    links: what happens if the file is a link.
+    see: called with all bytes of the file in order, as a hash takes them; None for nothing.
+
+    A byte order mark is left out. Raises BadInput for a file that breaks a limit or is UTF-16.
+    """
+
+    def seen(parts: Iterator[bytes]) -> Iterator[bytes]:
+        for part in parts:
+            if see is not None:
+                see(part)
+            yield part
+
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        if file.seek(0, 2) > limits.bytes:
+            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        file.seek(0)
+        for number, line in enumerate(lines(seen(reads(file)), path, limits), 1):
+            if number == 1:
+                check_encoding(line, path)
+                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
+            if line.strip():
+                yield number, line
+
+
+def check_names(folder: Path, names: Iterable[str], counts: Callable[[str], bool]) -> None:
+    """Refuse packed files that would count if they were unpacked.
+
+    folder: the source.
+    names: paths of its files in it. Those that begin with a dot never count.
+    counts: whether a file of a name is read.
+
+    A packed file beside the unpacked one is let be. Raises BadInput with what to do.
+    """
+    listed = sorted(names)
+    present = {name.lower() for name in listed}
+    for name in listed:
+        stem, _, ending = name.rpartition(".")
+        if any(part.startswith(".") for part in name.split("/")) or ending.lower() not in PACKED:
+            continue
+        if counts(stem) and stem.lower() not in present:
+            raise BadInput(
+                folder / name, "is packed, and packed files are not read: unpack it, and remove it"
+            )
+
+
+def unpack_hint(names: Iterable[str]) -> str:
+    """What to add to a message about a source without puzzles: nothing, or which file to unpack."""
+    packed = sorted(name for name in names if name.rpartition(".")[2].lower() in PACKED)
+    return f"; unpack {packed[0]}" if packed else ""
+
+
+def is_table(name: str) -> bool:
+    """Whether a file is a CSV file by its name, in capitals or not."""
+    return name.lower().endswith(".csv") and not name.startswith(".")
+
+
+def split_tables(folder: Path, names: Iterable[str]) -> dict[Split, str]:
+    """The CSV files of a folder by their splits: `train.csv` and `test.csv`, in capitals or not.
+
+    Raises BadInput for two files of one split, and for a packed one.
+    """
+    listed = list(names)
+    found: dict[Split, str] = {}
+    check_names(folder, listed, lambda name: name.lower() in _TABLES)
+    for name in sorted(listed):
+        if (split := _TABLES.get(name.lower())) is None:
+            continue
+        if split in found:
+            rule = f"is there beside {found[split]}: keep one of them"
+            raise BadInput(folder / name, rule)
+        found[split] = name
+    return found
+
+
+def both_tables(folder: Path, names: Iterable[str]) -> dict[Split, Path]:
+    """The paths of `train.csv` and `test.csv`, in capitals or not.
+
+    folder, names: as for `split_tables`.
+
+    Raises BadInput where one is missing, and as `split_tables`.
+    """
+    found = split_tables(folder, names)
+    for split in SPLITS:
+        if split not in found:
+            raise BadInput(folder / f"{split}.csv", "is missing: a maze source needs it")
+    return {split: folder / name for split, name in found.items()}

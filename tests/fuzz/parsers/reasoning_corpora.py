@@ -1,0 +1,89 @@
+"""Corpus files and looks: what a person writes of files, and files that nobody described."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
+
+_FORMS = "gristmill.reasoning.raw.forms"
+_LOOK = "gristmill.look"
+_ENDINGS = ("jsonl", "json", "csv", "tsv")
+
+
+def corpus_file(data: bytes) -> None:
+    """A corpus file, and rows: what it makes of them breaks no law, and its counters add up."""
+    from gristmill.contract import NothingToBuild
+    from gristmill.reasoning.builders.normalize import normalize
+    from gristmill.reasoning.config import CorpusConfig
+    from gristmill.reasoning.laws.normalized import normalized_laws
+    from gristmill.reasoning.raw import drops
+
+    recipe, rows = split(data, 2)
+    with folder("corpora") as place:
+        file("corpora/mine/corpus.toml", recipe)
+        file("corpora/mine/train.jsonl", rows)
+        corpus = drops.corpus_of(place / "mine")
+        taken = drops.account(place / "mine").taken
+        config = CorpusConfig(bad_rows=10**6, corpus=corpus.table)
+        for number, name in enumerate(taken):
+            out = place / f"out{number}"
+            try:
+                found = normalize(place / "mine", out, config, corpus="mine", split=name)
+            except NothingToBuild:
+                continue
+            assert list(normalized_laws(out, f"mine__{name}", table=corpus.table)) == []
+            made = found.records + found.rejected - found.from_groups
+            assert made + found.grouped == found.raw_rows
+
+
+def look(data: bytes) -> None:
+    """Two files that nobody described; a recipe that is proposed is one that the drop takes.
+
+    The first byte chooses the endings of both.
+    """
+    from gristmill.look import finding, report
+    from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
+
+    first, second = divmod((data[:1] or b"0")[0] % 16, len(_ENDINGS))
+    one, other = split(data[1:], 2)
+    with folder("looked") as place:
+        file(f"looked/mine/train.{_ENDINGS[first]}", one)
+        file(f"looked/mine/more/test.{_ENDINGS[second]}", other)
+        found = finding.look(place / "mine")
+        said = "\n".join(report.lines(found))
+        assert all(character.isprintable() or character == "\n" for character in said)
+        if found.proposal.good and not found.takers:
+            finding.write(found)
+            assert read_corpus_file(place / "mine/corpus.toml", "mine").forms
+
+
+_TOML = (
+    *(b'question = "q"\n', b"answer = {", b'cot = "c"\n', b'texts = "{q}"', b"[[form]]\n"),
+    *(b"template", b"choice", b"pick", b"join", b"between", b"map", b"first", b"think", b"column"),
+    *(b"keep = [{", b"dedup", b"sample = {", b"split = {", b"group = {", b"parse = {", b"extras"),
+    *(b"steps = {", b"headerless", b"files = {", b"leave", b"{{", b"}}", b"\xff\xfe"),
+)
+_ROWS = (b'{"', b'":', b"null", b'"question":', b'"answer":', b"[{", b"<think>", b"####", b"\n")
+
+PARSERS = (
+    Parser(
+        "reasoning_corpus_file",
+        corpus_file,
+        tuple(
+            f"{_FORMS}.{name}"
+            for name in ("corpus_file", "values", "templates", "rules", "reader", "groups")
+        ),
+        covers=("gristmill.reasoning.format.corpora",),
+        inputs=TEN_THOUSAND,
+        words=(*_TOML, *_ROWS),
+    ),
+    Parser(
+        "look",
+        look,
+        tuple(
+            f"{_LOOK}.{name}"
+            for name in ("columns", "finding", "proposal", "reading", "roles", "splits", "report")
+        ),
+        inputs=TEN_THOUSAND,
+        words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
+    ),
+)

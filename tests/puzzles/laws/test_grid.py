@@ -1,0 +1,119 @@
+"""What breaks the rules of grids is found, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.puzzles.builders.grid import build_grid
+from gristmill.puzzles.config import GridConfig
+from gristmill.puzzles.laws.grid import grid_laws
+from gristmill.puzzles.laws.trace import trace_laws
+from tests.puzzles import grids
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grids")
+    rows = [grids.row(k, 2 + k % 2, 3, group=f"g{k // 2}", puzzle=f"p{k}") for k in range(4)]
+    source = grids.write(folder / "mine/train.jsonl", rows)
+    grids.write(source / "test.jsonl", [grids.row(9, 3, 3, puzzle="q"), grids.row(8, puzzle="r")])
+    build_grid(source, folder / "out", GridConfig(values=4, dihedral=True, identifiers=True))
+    return folder / "out"
+
+
+@pytest.fixture
+def copy(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def _array(name: str, change: Callable[[Any], Any]) -> Callable[[Path], object]:
+    def apply(folder: Path) -> None:
+        array = np.load(folder / f"{name}.npy")
+        np.save(
+            folder / f"{name}.npy", changed if (changed := change(array)) is not None else array
+        )
+
+    return apply
+
+
+def _set(name: str, place: Any, value: int) -> Callable[[Path], object]:
+    return _array(name, lambda array: array.__setitem__(place, value))
+
+
+def _json(name: str, **values: Any) -> Callable[[Path], object]:
+    def apply(folder: Path) -> None:
+        read = json.loads((folder / name).read_text())
+        read.get("config", read).update(values)
+        (folder / name).write_text(json.dumps(read))
+
+    return apply
+
+
+def _leak(folder: Path) -> None:
+    for field in ("inputs", "labels"):
+        trained = np.load(folder / f"train/all__{field}.npy")
+        tested = np.load(folder / f"test/all__{field}.npy")
+        tested[0] = trained[3]  # a symmetry of the first puzzle
+        np.save(folder / f"test/all__{field}.npy", tested)
+
+
+def _renamed(folder: Path) -> None:
+    listed = json.loads((folder / "identifiers.json").read_text())
+    listed[2] = "other"
+    (folder / "identifiers.json").write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize(
+    ("change", "law", "place"),
+    [
+        (_set("train/all__inputs", (0, 0), 0), "border", "train/all row 0"),
+        (_set("test/all__labels", (1, 8), 2), "border", "test/all row 1"),
+        (_set("test/all__labels", (0, slice(None)), 0), "border", "test/all row 0"),
+        (_array("train/all__inputs", lambda a: a.__setitem__(5, a[4])), "symmetry", "all row 5"),
+        (_array("train/all__labels", lambda a: a.__setitem__(7, a[6])), "symmetry", "all row 7"),
+        (_set("trace/train/all", (3, 2), 4), "group", "train/all"),
+        (_set("train/all__group_indices", 1, 15), "group", "train/all"),
+        (_set("train/all__puzzle_identifiers", 1, 4), "identifier", "train/all puzzle 1"),
+        (_set("train/all__puzzle_identifiers", 0, 0), "identifier", "train/all puzzle 0"),
+        (_renamed, "identifier", "train/all puzzle 1"),
+        (_leak, "leak", "test/all row 0"),
+        (_json("train/dataset.json", vocab_size=6), "encoding", "vocab_size"),
+        (_json("trace/sources.json", height=2), "encoding", "seq_len"),
+        (_json("trace/sources.json", identifiers=False), "identifier", "must hold <blank> alone"),
+    ],
+)
+def test_what_breaks_a_rule_is_found(
+    copy: Path, change: Callable[[Path], object], law: str, place: str
+) -> None:
+    assert list(grid_laws(copy)) == []
+    change(copy)
+    found = list(grid_laws(copy))
+    assert any(each.law == law and place in str(each) for each in found), list(map(str, found))
+
+
+def test_padding_within_a_grid_is_no_finding_where_a_cell_may_be_padding(tmp_path: Path) -> None:
+    row = {"input": ["a.b", "..a"], "output": [".b"]}
+    source = grids.write(tmp_path / "mine/train.jsonl", [row])
+    grids.write(source / "test.jsonl", [{"input": ["ab"], "output": ["b"]}])
+    build_grid(source, tmp_path / "out", GridConfig(alphabet="ab.", pad=".", dihedral=True))
+    assert list(grid_laws(tmp_path / "out")) == []
+
+
+def test_the_laws_of_the_trace_know_groups_of_several_sources(copy: Path) -> None:
+    assert list(trace_laws(copy)) == []
+    _set("trace/train/all", (9, 1), 7)(copy)  # a symmetry of the second puzzle of its group
+    assert "row 9" in str(next(iter(trace_laws(copy))))
+
+
+def test_a_group_of_another_kind_has_one_source(copy: Path) -> None:
+    path = copy / "trace/sources.json"
+    path.write_text(path.read_text().replace('"kind": "grid"', '"kind": "maze"'))
+    assert "begins with draw 0" in " ".join(map(str, trace_laws(copy)))
