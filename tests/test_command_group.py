@@ -30,7 +30,7 @@ COMMANDS = {
     "Build": ["materialize", "ui", "build", "parts"],
     "Look": ["ls", "show", "browse", "trace", "audit"],
     "Check": ["verify", "doctor", "metrics"],
-    "Share": ["push", "pull", "stage"],
+    "Share": ["push", "pull", "card", "project", "stage"],
     "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],
 }
 

@@ -15,7 +15,7 @@ import yaml
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.project import grouped, splits_at
-from gristmill.exports.table import Split
+from gristmill.exports.table import Split, columns_of
 from gristmill.provenance import Record
 
 _SIZES: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
@@ -66,17 +66,11 @@ def size_category(rows: int) -> str:
 
 
 def features(splits: Iterable[Split]) -> list[dict[str, Any]]:
-    """The features of a config as the head declares them: the columns of all its splits.
-
-    Raises GristmillError where two splits have one column with two types.
-    """
-    fields: dict[str, dict[str, Any]] = {}
-    for each in splits:
-        for item in each.schema():
-            kind = {"dtype": "json"} if item.metadata else _feature(item.type)
-            if fields.setdefault(item.name, kind) != kind:
-                raise GristmillError(f"{each.file}: {item.name} has another type in another split")
-    return [{"name": name, **kind} for name, kind in fields.items()]
+    """The features of a config as the head declares them; raises as `columns_of`."""
+    return [
+        {"name": item.name, **({"dtype": "json"} if item.metadata else _feature(item.type))}
+        for item in columns_of(splits)
+    ]
 
 
 def _feature(kind: pa.DataType) -> dict[str, Any]:

@@ -9,13 +9,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import yaml
 
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import recorded_assets
 from gristmill.exports.parquet import writer
-from gristmill.exports.table import Split
+from gristmill.exports.table import Split, columns_of, fitted
 
 _FILE_BYTES = 256 << 20
 
@@ -49,9 +50,11 @@ def project(place: Path, out: Path) -> dict[str, int]:
     try:
         staged.mkdir(parents=True)
         rows: dict[str, int] = {}
-        groups = grouped(splits_at(place))
+        found = splits_at(place)
+        groups = grouped(found)
         for name, group in groups.items():
-            rows |= _written(group, staged, name)
+            schema = columns_of(each for each in found if each.table == name[0])
+            rows |= _written(group, staged, name, schema)
         (staged / "README.md").write_text(_head(groups))
         staged.rename(out)
     finally:
@@ -77,7 +80,9 @@ def grouped(splits: Sequence[Split]) -> dict[tuple[str, str], list[Split]]:
     return groups
 
 
-def _written(group: Sequence[Split], out: Path, name: tuple[str, str]) -> Iterator[tuple[str, int]]:
+def _written(
+    group: Sequence[Split], out: Path, name: tuple[str, str], schema: pa.Schema
+) -> Iterator[tuple[str, int]]:
     table, split = name
     folder = out / "data" / table if table else out / "data"
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,9 +94,9 @@ def _written(group: Sequence[Split], out: Path, name: tuple[str, str]) -> Iterat
             file = None
         if file is None:
             path = folder / f"{len(counts)}.{split}"
-            file = writer(path, group[0].schema())
+            file = writer(path, schema)
             counts.append(0)
-        file.write(batch)
+        file.write(fitted(batch, schema))
         counts[-1] += len(batch)
     if file is not None:
         file.close()

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Column
 
 Batches = Iterator[pa.RecordBatch]
@@ -70,6 +70,32 @@ def list_of(kind: pa.DataType, size: int = -1) -> pa.DataType:
     return pa.list_(pa.field("item", kind, nullable=False), size)
 
 
+def columns_of(splits: Iterable[Split]) -> pa.Schema:
+    """The columns of a table: those of all its splits.
+
+    Raises GristmillError where two splits have one column with two types.
+    """
+    try:
+        found = pa.unify_schemas([each.schema() for each in splits])
+    except pa.ArrowTypeError as error:
+        raise GristmillError(f"a column has another type in another split: {error}") from error
+    return pa.schema([each.with_type(_known(each.type)) for each in found])
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with all columns of their table. schema: of the table, as `columns_of` returns it."""
+    if batch.schema.equals(schema):
+        return batch
+    named = dict(zip(batch.schema.names, batch.columns, strict=True))
+    none = pa.nulls(len(batch))
+    columns = [named.get(item.name, none).cast(item.type) for item in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _known(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
 def lines(path: Path, columns: Iterable[Column], **said: Any) -> Split:
     """The rows of a file of JSON Lines.
 
@@ -118,7 +144,7 @@ def _schema(path: Path, declared: Mapping[str, str]) -> pa.Schema:
         [
             JSON.with_name(name)
             if declared.get(name) is not None and declared[name] not in _DECLARED
-            else pa.field(name, found[name] or pa.string())
+            else pa.field(name, found[name] or pa.null())
             for name in order
         ]
     )

@@ -35,6 +35,7 @@ ACROSS = {
     "commands/test_drop_states.py": "the states of a drop at all entrances, in all inboxes",
     "commands/test_parts_families.py": "shares of the parts of all families",
     "commands/test_postgres.py": "commands on an instance in Postgres",
+    "consumers/datasets/test_opens.py": "what all families publish, as `load_dataset` opens it",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",
     "consumers/test_matrix.py": "which program opens which artifact",
     "consumers/trm/test_trm.py": "puzzles as TRM opens them",

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from gristmill import families
 from gristmill.cli import main
+from gristmill.exports.table import columns_of, fitted
 from tests.consumers.datasets import DATASETS
 from tests.requirements import cannot_run
 from tests.sample_root import SampleRoot
@@ -34,10 +35,10 @@ for folder in sys.argv[1:]:
             print(json.dumps(said, default=str))
 """
 READ = ["chess/game_dataset", "chess/splice_dataset", "chess/valid_games", "synth/harmony"]
-READ += ["reasoning/normalized", "reasoning/alignment"]
+READ += ["chess/subset", "reasoning/normalized", "reasoning/alignment"]
 PROJECTED = ["macroxue/pack", "macroxue/pool", "macroxue/values", "synth/kd_shards"]
 PROJECTED += ["reasoning/gpt2_shards"]
-PROJECTED += [f"puzzles/{kind}" for kind in ("arc", "domino", "maze", "sudoku")]
+PROJECTED += [f"puzzles/{kind}" for kind in ("arc", "domino", "grid", "maze", "sudoku")]
 
 
 def opened(folder: Path, home: Path) -> dict[tuple[str, str], list[dict[str, object]]]:
@@ -69,10 +70,12 @@ def command(*words: object) -> str:
 def expected(asset: str, place: Path) -> dict[tuple[str, str], list[dict[str, object]]]:
     """The rows that the family declares; what is JSON in a text is decoded."""
     found: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for each in families.splits_of(asset, place):
-        coded = [item.name for item in each.schema() if item.metadata]
+    splits = list(families.splits_of(asset, place))
+    for each in splits:
+        schema = columns_of(other for other in splits if other.table == each.table)
+        coded = [item.name for item in schema if item.metadata]
         rows = found.setdefault((each.table or "default", each.name), [])
-        for row in (row for batch in each.batches() for row in batch.to_pylist()):
+        for row in (row for batch in each.batches() for row in fitted(batch, schema).to_pylist()):
             rows.append(row | {name: orjson.loads(row[name]) for name in coded if row[name]})
     return found
 
