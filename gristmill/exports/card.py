@@ -1,12 +1,14 @@
 """The card of a dataset repository: its README.md, whose head says what `load_dataset` opens.
 
-A README of the person's own is kept: its head gets the keys that it lacks. Source:
+A README of the person's own is kept: its head gets what it lacks. Source:
 `docs/consumers.md#datasets`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,43 +20,67 @@ from gristmill.exports.project import grouped, splits_at
 from gristmill.exports.table import Split, columns_of
 from gristmill.provenance import Record
 
+Head = dict[str, Any]
+"""The head of a card, by key."""
+
 _SIZES: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 _TYPES: Final = {"float": "float32", "double": "float64"}
 _MARK: Final = "---\n"
+_LANGUAGE: Final = re.compile(r"languages/([a-z]{2,3})")
 
 
-def head(place: Path, records: Sequence[Record]) -> dict[str, Any]:
-    """What the head of a card says of an artifact.
+def head(splits: Sequence[Split], records: Sequence[Record], above: str = "") -> Head:
+    """What the head of a card says of rows in files.
 
-    place: its folder. records: of its partitions.
+    splits: of an artifact, each with a file; the features are those of all. records: of the
+    partitions whose files are named. above: path of the artifact in the repository, which names its
+    configs, too; default: it is the repository.
 
-    Raises GristmillError for a folder without rows, and where rows are in no file that other
-    programs read: `gristmill project` writes these as Parquet.
+    Raises GristmillError as `columns_of`.
     """
-    splits = splits_at(place)
-    if missing := next((each for each in splits if not each.file), None):
-        raise GristmillError(
-            f"{place}: the rows of {missing.name} are in arrays, which other programs do not read: "
-            f"write them by `gristmill project {place} OUT`"
-        )
     configs, infos = [], []
-    for name in dict.fromkeys(each.table for each in splits):
-        own = [each for each in splits if each.table == name]
+    partitions = {"", *(each.partition for each in records)}
+    brought = [each for each in splits if each.partition in partitions]
+    for table in dict.fromkeys(each.table for each in brought):
+        own = [each for each in splits if each.table == table]
+        groups = grouped(each for each in own if each.partition in partitions)
+        name = config_name(above, table)
         files = [
-            {"split": split, "path": [each.file for each in group]}
-            for (_, split), group in grouped(own).items()
+            {"split": split, "path": [f"{above}/{each.file}".lstrip("/") for each in group]}
+            for (_, split), group in groups.items()
         ]
-        configs.append({"config_name": name or "default", "data_files": files})
+        configs.append({"config_name": name, "data_files": files})
         if own[0].file.endswith(".jsonl"):
-            infos.append({"config_name": name or "default", "features": features(own)})
+            infos.append({"config_name": name, "features": features(own)})
+    languages = filter(None, map(_LANGUAGE.fullmatch, _counted(records)))
+    found = {
+        "license": _licence(brought),
+        "language": sorted({each[1] for each in languages}),
+        "size_categories": [size_category(_rows(brought, records))],
+        "tags": ["gristmill"],
+        "configs": configs,
+        "dataset_info": infos,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def config_name(above: str, table: str) -> str:
+    """The name of the config of a table: the path of its artifact with dots, then the table."""
+    return ".".join(filter(None, (above.replace("/", "."), table))) or "default"
+
+
+def _licence(splits: Iterable[Split]) -> str:
     licences = {each.licence for each in splits}
-    named = {each.file: 0 for each in splits}
-    rows = sum(out.rows or 0 for each in records for out in each.outputs if out.path in named)
-    said: dict[str, Any] = {"license": licences.pop()} if len(licences) == 1 else {}
-    if not said.get("license"):
-        said = {}
-    said |= {"size_categories": [size_category(rows)], "tags": ["gristmill"], "configs": configs}
-    return said | ({"dataset_info": infos} if infos else {})
+    return licences.pop() if len(licences) == 1 else ""
+
+
+def _counted(records: Iterable[Record]) -> Iterable[str]:
+    return (name for each in records for name, count in each.counts.items() if count)
+
+
+def _rows(splits: Iterable[Split], records: Iterable[Record]) -> int:
+    files = {each.file for each in splits}
+    return sum(out.rows or 0 for each in records for out in each.outputs if out.path in files)
 
 
 def size_category(rows: int) -> str:
@@ -63,6 +89,12 @@ def size_category(rows: int) -> str:
         return "n<1K"
     place = (len(str(rows)) - 1) - 3
     return f"{_SIZES[place]}<n<{_SIZES[place + 1]}" if place < len(_SIZES) - 1 else "n>1T"
+
+
+def size_rank(category: str) -> int:
+    """The place of a category of the hub among all; -1 for another text."""
+    every = ["n<1K", *(f"{a}<n<{b}" for a, b in pairwise(_SIZES)), "n>1T"]
+    return every.index(category) if category in every else -1
 
 
 def features(splits: Iterable[Split]) -> list[dict[str, Any]]:
@@ -85,22 +117,43 @@ def card(place: Path, records: Sequence[Record], before: str = "") -> str:
 
     place: folder of an artifact. records: of its partitions. before: the README that stands.
 
-    A key that stands is kept with its comments, and so is all below the head. Raises BadInput
-    where the head that stands is no YAML; else as `head`.
+    Raises GristmillError for a folder without rows, and where rows are in no file that other
+    programs read: `gristmill project` writes these as Parquet. Else as `completed`.
     """
-    found = head(place, records)
-    standing, body = _parted(before, place)
-    kept = yaml.safe_load(standing) if standing else {}
+    splits = splits_at(place)
+    if missing := next((each for each in splits if not each.file), None):
+        raise GristmillError(
+            f"{place}: the rows of {missing.name} are in arrays, which other programs do not read: "
+            f"write them by `gristmill project {place} OUT`"
+        )
+    return completed(before or _body(records), head(splits, records), place / "README.md")
+
+
+def completed(before: str, found: Head, shown: Path | str, replaced: Collection[str] = ()) -> str:
+    """A README.md whose head has what it lacks.
+
+    before: the README that stands. found: of the head. shown: its path, for messages.
+    replaced: keys whose value is that of `found`, whatever stands.
+
+    A key that stands is kept with its comments, and so is all below the head. Raises BadInput
+    where the head that stands is no YAML.
+    """
+    standing, body = parted(before, shown)
+    kept = yaml.safe_load(standing) or {}
+    for key in replaced:
+        if kept.get(key) != found.get(key):
+            standing = re.sub(rf"(?m)^{key}:.*\n(?:[ \t-].*\n|\n)*", "", standing)
+            kept = {name: value for name, value in kept.items() if name != key}
     lines = "".join(
         yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True)
         for key, value in found.items()
-        if key not in (kept or {})
+        if key not in kept
     )
-    return f"{_MARK}{standing}{lines}{_MARK}{body or _body(records)}"
+    return f"{_MARK}{standing}{lines}{_MARK}{body}" if standing + lines else body
 
 
-def _parted(text: str, place: Path) -> tuple[str, str]:
-    """The head of a README without its marks, and what is below it."""
+def parted(text: str, shown: Path | str) -> tuple[str, str]:
+    """The head of a README without its marks, and what is below it. Raises as `completed`."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not text.startswith(_MARK):
         return "", text
@@ -108,9 +161,9 @@ def _parted(text: str, place: Path) -> tuple[str, str]:
     try:
         found = yaml.safe_load(inside)
     except yaml.YAMLError as error:
-        raise BadInput(place / "README.md", f"its head is no YAML: mend it ({error})") from error
+        raise BadInput(Path(shown), f"its head is no YAML: mend it ({error})") from error
     if not mark or not isinstance(found, Mapping | None):
-        raise BadInput(place / "README.md", "its head has no end, or no keys: mend it")
+        raise BadInput(Path(shown), "its head has no end, or no keys: mend it")
     return inside + "\n", body
 
 

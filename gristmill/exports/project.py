@@ -6,7 +6,7 @@ Source: `docs/consumers.md#datasets`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,7 +72,7 @@ def _head(groups: Mapping[tuple[str, str], object]) -> str:
     return f"---\n{yaml.safe_dump({'configs': listed}, sort_keys=False)}---\n"
 
 
-def grouped(splits: Sequence[Split]) -> dict[tuple[str, str], list[Split]]:
+def grouped(splits: Iterable[Split]) -> dict[tuple[str, str], list[Split]]:
     """Splits by table and name, as several partitions have parts of one."""
     groups: dict[tuple[str, str], list[Split]] = {}
     for each in splits:

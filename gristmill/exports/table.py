@@ -6,7 +6,7 @@ what is no table of columns comes as JSON in a text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -47,7 +47,6 @@ class Split:
     file: path in the folder of JSON Lines or Parquet that hold these rows; "" where none does.
     partition: whose rows they are, of several that share the folder.
     licence: as the hub writes it, in lower case; "" where it is unknown.
-    languages: codes of the languages of its texts.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Split:
     file: str = ""
     partition: str = ""
     licence: str = ""
-    languages: Sequence[str] = ()
 
 
 def required(columns: Mapping[str, pa.DataType]) -> pa.Schema:

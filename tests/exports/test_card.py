@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gristmill.contract import BadInput
-from gristmill.exports.card import _parted, features, size_category
+from gristmill.exports.card import features, parted, size_category
 from gristmill.exports.table import lines
 from gristmill.families import Column
 
@@ -61,9 +61,9 @@ def test_the_size_is_that_of_the_hub(rows: int, category: str) -> None:
     assert size_category(rows) == category
 
 
-def test_a_readme_is_parted_as_it_stands() -> None:
-    assert _parted("# Mine\n", Path()) == ("", "# Mine\n")
-    head, body = _parted("---\nlicense: mit # ours\n---\n# Mine\n---\n", Path())
+def test_a_readme_isparted_as_it_stands() -> None:
+    assert parted("# Mine\n", Path()) == ("", "# Mine\n")
+    head, body = parted("---\nlicense: mit # ours\n---\n# Mine\n---\n", Path())
     assert yaml.safe_load(head) == {"license": "mit"}
     assert (head, body) == ("license: mit # ours\n", "# Mine\n---\n")
 
@@ -71,4 +71,4 @@ def test_a_readme_is_parted_as_it_stands() -> None:
 @pytest.mark.parametrize("text", ["---\na: [\n---\n", "---\na: 1\n", "---\n- a\n---\n"])
 def test_a_head_that_cannot_be_completed_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="mend it"):
-        _parted(text, Path("place"))
+        parted(text, Path("place"))

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+import yaml
+
 TOKEN = "hf_test"
 LARGE = 1_000
 """Bytes from which a file is stored apart."""
@@ -135,6 +137,10 @@ class _Handler(BaseHTTPRequestHandler):
         body, path = self._body(), unquote(self.path.partition("?")[0])
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._answer(401, {"error": "no token"})
+        if path == "/api/validate-yaml":
+            kept = yaml.safe_load(json.loads(body)["content"].split("---\n")[1])
+            errors = [] if isinstance(kept, dict) else [{"message": "its head has no keys"}]
+            return self._answer(200, {"errors": errors, "warnings": []})
         if path == "/api/repos/create":
             return self._create(json.loads(body))
         if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/preupload/[^/]+", path):
