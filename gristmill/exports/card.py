@@ -15,9 +15,10 @@ from typing import Any, Final
 import pyarrow as pa
 import yaml
 
+from gristmill import families, provenance
 from gristmill.contract import BadInput, GristmillError
-from gristmill.exports.project import grouped, splits_at
-from gristmill.exports.table import Split, columns_of
+from gristmill.dispatch import recorded_assets
+from gristmill.exports.table import Split, columns_of, grouped
 from gristmill.provenance import Record
 
 Head = dict[str, Any]
@@ -29,12 +30,32 @@ _MARK: Final = "---\n"
 _LANGUAGE: Final = re.compile(r"languages/([a-z]{2,3})")
 
 
-def head(splits: Sequence[Split], records: Sequence[Record], above: str = "") -> Head:
+def splits_at(place: Path) -> list[Split]:
+    """The splits in the folder of an artifact, in their order.
+
+    place: the folder. Raises GristmillError where it is of no asset that has rows.
+    """
+    assets = dict.fromkeys(recorded_assets(place).values())
+    found = [each for asset in assets for each in families.splits_of(asset, place)]
+    if not found:
+        raise GristmillError(f"{place}: is no folder of an artifact that has rows")
+    return found
+
+
+def records_at(place: Path) -> list[Record]:
+    """The records of the partitions in the folder of an artifact."""
+    assets = recorded_assets(place)
+    paths = (provenance.record_path(place, each, each is not None) for each in assets)
+    return [provenance.read_record(path) for path in paths]
+
+
+def head(splits: Sequence[Split], records: Sequence[Record], rows: int, above: str = "") -> Head:
     """What the head of a card says of rows in files.
 
-    splits: of an artifact, each with a file; the features are those of all. records: of the
-    partitions whose files are named. above: path of the artifact in the repository, which names its
-    configs, too; default: it is the repository.
+    splits: of an artifact, each with the path of its file in the repository; the features are those
+    of all. records: of the partitions whose files are named. rows: how many these have.
+    above: path of the artifact in the repository, which names its configs; default: it is the
+    repository.
 
     Raises GristmillError as `columns_of`.
     """
@@ -46,7 +67,7 @@ def head(splits: Sequence[Split], records: Sequence[Record], above: str = "") ->
         groups = grouped(each for each in own if each.partition in partitions)
         name = config_name(above, table)
         files = [
-            {"split": split, "path": [f"{above}/{each.file}".lstrip("/") for each in group]}
+            {"split": split, "path": [each.file for each in group]}
             for (_, split), group in groups.items()
         ]
         configs.append({"config_name": name, "data_files": files})
@@ -56,7 +77,7 @@ def head(splits: Sequence[Split], records: Sequence[Record], above: str = "") ->
     found = {
         "license": _licence(brought),
         "language": sorted({each[1] for each in languages}),
-        "size_categories": [size_category(_rows(brought, records))],
+        "size_categories": [size_category(rows)],
         "tags": ["gristmill"],
         "configs": configs,
         "dataset_info": infos,
@@ -78,7 +99,8 @@ def _counted(records: Iterable[Record]) -> Iterable[str]:
     return (name for each in records for name, count in each.counts.items() if count)
 
 
-def _rows(splits: Iterable[Split], records: Iterable[Record]) -> int:
+def rows_in(splits: Iterable[Split], records: Iterable[Record]) -> int:
+    """The rows of the files of splits, as the records count them."""
     files = {each.file for each in splits}
     return sum(out.rows or 0 for each in records for out in each.outputs if out.path in files)
 
@@ -112,21 +134,22 @@ def _feature(kind: pa.DataType) -> dict[str, Any]:
     return {"dtype": _TYPES.get(str(kind), str(kind))}
 
 
-def card(place: Path, records: Sequence[Record], before: str = "") -> str:
+def card(place: Path, before: str = "") -> str:
     """The text of a README.md.
 
-    place: folder of an artifact. records: of its partitions. before: the README that stands.
+    place: folder of an artifact. before: the README that stands.
 
     Raises GristmillError for a folder without rows, and where rows are in no file that other
     programs read: `gristmill project` writes these as Parquet. Else as `completed`.
     """
-    splits = splits_at(place)
+    splits, records = splits_at(place), records_at(place)
     if missing := next((each for each in splits if not each.file), None):
         raise GristmillError(
             f"{place}: the rows of {missing.name} are in arrays, which other programs do not read: "
             f"write them by `gristmill project {place} OUT`"
         )
-    return completed(before or _body(records), head(splits, records), place / "README.md")
+    found = head(splits, records, rows_in(splits, records))
+    return completed(before or body(records), found, place / "README.md")
 
 
 def completed(before: str, found: Head, shown: Path | str, replaced: Collection[str] = ()) -> str:
@@ -138,7 +161,7 @@ def completed(before: str, found: Head, shown: Path | str, replaced: Collection[
     A key that stands is kept with its comments, and so is all below the head. Raises BadInput
     where the head that stands is no YAML.
     """
-    standing, body = parted(before, shown)
+    standing, below = parted(before, shown)
     kept = yaml.safe_load(standing) or {}
     for key in replaced:
         if kept.get(key) != found.get(key):
@@ -149,7 +172,7 @@ def completed(before: str, found: Head, shown: Path | str, replaced: Collection[
         for key, value in found.items()
         if key not in kept
     )
-    return f"{_MARK}{standing}{lines}{_MARK}{body}" if standing + lines else body
+    return f"{_MARK}{standing}{lines}{_MARK}{below}" if standing + lines else below
 
 
 def parted(text: str, shown: Path | str) -> tuple[str, str]:
@@ -167,8 +190,8 @@ def parted(text: str, shown: Path | str) -> tuple[str, str]:
     return inside + "\n", body
 
 
-def _body(records: Sequence[Record]) -> str:
-    """What a card says of how the artifact was made."""
+def body(records: Sequence[Record], is_beside: bool = True) -> str:
+    """What a card says of how an artifact was made. is_beside: whether the records are, too."""
     first = records[0]
     lines = [
         f"# {Path(first.artifact).name}\n",
@@ -180,6 +203,7 @@ def _body(records: Sequence[Record]) -> str:
     for each in records:
         shared = each.partition is not None and len(records) > 1
         path = f"provenance/{each.partition}.json" if shared else "provenance.json"
-        lines.append(f"| {each.partition or ''} | `{each.data_version[:12]}` | [{path}]({path}) |")
+        shown = f"[{path}]({path})" if is_beside else f"`{first.artifact}/{path}`"
+        lines.append(f"| {each.partition or ''} | `{each.data_version[:12]}` | {shown} |")
     lines.append(f"\n`gristmill trace` leads from a row to its raw bytes: `{first.asset}`.\n")
     return "\n".join(lines)

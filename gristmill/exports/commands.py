@@ -35,16 +35,10 @@ def card(place: Path, readme: Path | None) -> None:
 
     With --readme the head of that file gets the keys that it lacks; what it has stays.
     """
-    from gristmill import provenance
-    from gristmill.dispatch import recorded_assets
     from gristmill.exports.card import card as text_of
 
-    records = [
-        provenance.read_record(provenance.record_path(place, each, each is not None))
-        for each in recorded_assets(place)
-    ]
     before = readme.read_text() if readme is not None and readme.exists() else ""
-    text = text_of(place, records, before)
+    text = text_of(place, before)
     if readme is None:
         click.echo(text, nl=False)
     else:

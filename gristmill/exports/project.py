@@ -6,31 +6,18 @@ Source: `docs/consumers.md#datasets`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import yaml
 
-from gristmill import families
-from gristmill.contract import BadInput, GristmillError
-from gristmill.dispatch import recorded_assets
+from gristmill.contract import BadInput
+from gristmill.exports.card import body, completed, head, records_at, splits_at
 from gristmill.exports.parquet import writer
-from gristmill.exports.table import Split, columns_of, fitted
+from gristmill.exports.table import Split, columns_of, fitted, grouped
 
 _FILE_BYTES = 256 << 20
-
-
-def splits_at(place: Path) -> list[Split]:
-    """The splits in the folder of an artifact, in their order.
-
-    place: the folder. Raises GristmillError where it is of no asset that has rows.
-    """
-    assets = dict.fromkeys(recorded_assets(place).values())
-    found = [each for asset in assets for each in families.splits_of(asset, place)]
-    if not found:
-        raise GristmillError(f"{place}: is no folder of an artifact that has rows")
-    return found
 
 
 def project(place: Path, out: Path) -> dict[str, int]:
@@ -49,43 +36,42 @@ def project(place: Path, out: Path) -> dict[str, int]:
     shutil.rmtree(staged, ignore_errors=True)
     try:
         staged.mkdir(parents=True)
-        rows: dict[str, int] = {}
-        found = splits_at(place)
-        groups = grouped(found)
-        for name, group in groups.items():
-            schema = columns_of(each for each in found if each.table == name[0])
-            rows |= _written(group, staged, name, schema)
-        (staged / "README.md").write_text(_head(groups))
+        files = written(splits_at(place), staged)
+        records = records_at(place)
+        found = head([*files], records, sum(files.values()))
+        (staged / "README.md").write_text(completed(body(records, False), found, out))
         staged.rename(out)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return rows
+    return {each.file: rows for each, rows in files.items()}
 
 
-def _head(groups: Mapping[tuple[str, str], object]) -> str:
-    """The README.md by which `load_dataset` finds the files of each table."""
-    configs: dict[str, list[dict[str, str]]] = {}
-    for table, split in groups:
-        path = f"data/{table}/{split}-*.parquet" if table else f"data/{split}-*.parquet"
-        configs.setdefault(table or "default", []).append({"split": split, "path": path})
-    listed = [{"config_name": name, "data_files": files} for name, files in configs.items()]
-    return f"---\n{yaml.safe_dump({'configs': listed}, sort_keys=False)}---\n"
+def written(
+    splits: Sequence[Split], out: Path, above: str = "data", partition: str = ""
+) -> dict[Split, int]:
+    """Write rows as Parquet below a folder.
 
+    splits: of an artifact. out: the folder. above: path in it, with a folder more for each of
+    several tables. partition: whose rows are written; default: those of all.
 
-def grouped(splits: Iterable[Split]) -> dict[tuple[str, str], list[Split]]:
-    """Splits by table and name, as several partitions have parts of one."""
-    groups: dict[tuple[str, str], list[Split]] = {}
-    for each in splits:
-        groups.setdefault((each.table, each.name), []).append(each)
-    return groups
+    Returns a split for each file, with its path in `out`, and its rows.
+    Raises BadInput for damage, and as `columns_of`.
+    """
+    files: dict[Split, int] = {}
+    asked = (each for each in splits if not partition or each.partition in ("", partition))
+    for (table, name), group in grouped(asked).items():
+        schema = columns_of(each for each in splits if each.table == table)
+        folder = out / above / table
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = f"{name}-{group[0].partition}" if partition and group[0].partition else name
+        for path, rows in _written(group, folder, stem, schema):
+            files[replace(group[0], file=path.relative_to(out).as_posix())] = rows
+    return files
 
 
 def _written(
-    group: Sequence[Split], out: Path, name: tuple[str, str], schema: pa.Schema
-) -> Iterator[tuple[str, int]]:
-    table, split = name
-    folder = out / "data" / table if table else out / "data"
-    folder.mkdir(parents=True, exist_ok=True)
+    group: Sequence[Split], folder: Path, stem: str, schema: pa.Schema
+) -> Iterator[tuple[Path, int]]:
     counts: list[int] = []
     file, path = None, folder
     for batch in (batch for each in group for batch in each.batches()):
@@ -93,7 +79,7 @@ def _written(
             file.close()
             file = None
         if file is None:
-            path = folder / f"{len(counts)}.{split}"
+            path = folder / f"{len(counts)}.{stem}"
             file = writer(path, schema)
             counts.append(0)
         file.write(fitted(batch, schema))
@@ -101,6 +87,5 @@ def _written(
     if file is not None:
         file.close()
     for number, rows in enumerate(counts):
-        last = folder / f"{split}-{number:05d}-of-{len(counts):05d}.parquet"
-        (folder / f"{number}.{split}").rename(last)
-        yield last.relative_to(out).as_posix(), rows
+        last = folder / f"{stem}-{number:05d}-of-{len(counts):05d}.parquet"
+        yield (folder / f"{number}.{stem}").rename(last), rows

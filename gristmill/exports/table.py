@@ -68,6 +68,14 @@ def list_of(kind: pa.DataType, size: int = -1) -> pa.DataType:
     return pa.list_(pa.field("item", kind, nullable=False), size)
 
 
+def grouped(splits: Iterable[Split]) -> dict[tuple[str, str], list[Split]]:
+    """Splits by table and name, as several partitions have parts of one."""
+    groups: dict[tuple[str, str], list[Split]] = {}
+    for each in splits:
+        groups.setdefault((each.table, each.name), []).append(each)
+    return groups
+
+
 def columns_of(splits: Iterable[Split]) -> pa.Schema:
     """The columns of a table: those of all its splits.
 

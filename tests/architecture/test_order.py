@@ -44,7 +44,7 @@ BELOW = {
     "reading": BASE | {"provenance"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
-    "mirror": BASE | {"exports", "inbox", "run", "provenance", "publish", "reading"},
+    "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -13,15 +13,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.exports.card import Head, config_name
+from gristmill.exports.card import head as head_of
+from gristmill.exports.project import written
+from gristmill.exports.table import Split
+from gristmill.families import splits_of
 from gristmill.inbox.hub import HubError, RemoteFile
 from gristmill.mirror import versions
 from gristmill.mirror.hub.neutral import neutral
-from gristmill.mirror.hub.readme import README, readme, rows_of
+from gristmill.mirror.hub.readme import PARQUET, README, projected, readme, rows_of
 from gristmill.mirror.hub.repository import HubRepository
 from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import (
@@ -106,6 +111,7 @@ def push(
     *,
     artifacts: Sequence[find_artifacts.Artifact] | None = None,
     parallel: int = 8,
+    parquet: bool = False,
     progress: Progress = SILENT,
 ) -> list[Pushed]:
     """Publish artifacts of a data root in a dataset repository; returns what became of each.
@@ -115,6 +121,8 @@ def push(
         private.
     names, artifacts, progress: as for `pushing.push`.
     parallel: files that are sent at once; default 8.
+    parquet: push the rows as Parquet, too, for the README.md; default False: only of artifacts that
+        were pushed so before. They are written into the folder of temporary files first.
 
     What the repository has is not sent again. An artifact that cannot be pushed does not stop the
     others. Raises MirrorError for a wrong URL, without the library or a token, HubError where the
@@ -128,7 +136,7 @@ def push(
     with progress.stage("push", "bytes", total) as stage:
         repository.make()
         for batch in _batches(chosen):
-            done += _Batch(repository, stage, batch).push()
+            done += _Batch(repository, stage, batch, parquet).push()
     return done
 
 
@@ -157,9 +165,10 @@ class _Batch:
         repository: HubRepository,
         stage: Stage,
         items: Sequence[tuple[Entry, find_artifacts.Artifact]],
+        parquet: bool,
     ) -> None:
         self._repository, self._stage, self._items = repository, stage, items
-        self._readme = ""
+        self._readme, self._parquet = "", parquet
 
     def push(self) -> list[Pushed]:
         """Commit the artifacts; again on top of what others committed meanwhile."""
@@ -268,9 +277,35 @@ class _Batch:
             ready.removed = sorted(self._repository.files(head, sorted(gone)))
             if name == provenance.RECORD and before.data_version != record.data_version:
                 ready.nested = left_behind(self._repository, head, folder.path, above, own)
-        if ready.changes or config_name(above, "") not in self._readme:
-            ready.rows, ready.note = rows_of(folder.path, record)
+        splits = [*splits_of(record.asset, folder.path)]
+        if splits and (self._parquet or projected(self._readme, record, splits)):
+            if ready.changes or not projected(self._readme, record, splits, whole=False):
+                self._project(head, record, splits, ready)
+        elif ready.changes or config_name(above, "") not in self._readme:
+            ready.rows, ready.note = rows_of(splits, record)
         return ready
+
+    def _project(self, head: str, record: Record, splits: Sequence[Split], ready: _Ready) -> None:
+        """Send the rows as Parquet; the commit replaces those of the version before."""
+        from huggingface_hub import CommitOperationAdd
+
+        with TemporaryDirectory(prefix="gristmill-") as staged:
+            partition = (record.partition or "") if any(each.partition for each in splits) else ""
+            files = written(splits, Path(staged), f"{PARQUET}/{record.artifact}", partition)
+            added = [CommitOperationAdd(each.file, f"{staged}/{each.file}") for each in files]
+            self._repository.send(added)
+            for operation in added:
+                path, said = operation.path_in_repo, operation.upload_info
+                if isinstance(operation.path_or_fileobj, str):
+                    operation.path_or_fileobj = data = Path(staged, path).read_bytes()
+                    ready.blobs[path] = git_id(data)
+                ready.files.append((path, said.size, said.sha256.hex()))
+                ready.sent_bytes += said.size
+        before = projected(self._readme, record, splits, whole=False)
+        gone = before - {each.file for each in files}
+        ready.added += added
+        ready.removed += self._repository.files(head, sorted(gone))
+        ready.rows = head_of([*files], [record], sum(files.values()), record.artifact)
 
     def _operation(
         self, place: str, file: SourceFile, remote: RemoteFile | None, ready: _Ready

@@ -7,17 +7,20 @@ of the first config. Source: `docs/consumers.md#datasets`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 import yaml
 
-from gristmill import families
 from gristmill.contract import GristmillError
-from gristmill.exports.card import Head, completed, head, parted, size_rank
+from gristmill.exports.card import Head, completed, config_name, head, parted, rows_in, size_rank
+from gristmill.exports.table import Split
 from gristmill.provenance import Record
 
 README: Final = "README.md"
+PARQUET: Final = "parquet"
+"""The folder of a repository with rows that are pushed as Parquet, below it by artifact."""
 _REPLACED: Final = ("configs", "dataset_info", "size_categories")
 _BODY: Final = """# {name}
 
@@ -28,18 +31,37 @@ to its raw bytes.
 """
 
 
-def rows_of(place: Path, record: Record) -> tuple[Head, str]:
+def rows_of(splits: Sequence[Split], record: Record) -> tuple[Head, str]:
     """What the head of a README.md says of the rows of an artifact, and why it says nothing.
 
-    place: folder of the artifact. record: of the partition that is pushed.
+    splits: of the folder, if any. record: of the partition that is pushed.
     """
-    splits = list(families.splits_of(record.asset, place))
     if any(not each.file for each in splits):
-        return {}, f"load_dataset opens what `gristmill project {place} OUT` writes"
+        return {}, "load_dataset does not open it: push it with --parquet"
+    above, rows = record.artifact, rows_in(splits, [record])
+    inside = [replace(each, file=f"{above}/{each.file}") for each in splits]
     try:
-        return (head(splits, [record], record.artifact) if splits else {}), ""
+        return (head(inside, [record], rows, above) if splits else {}), ""
     except GristmillError as error:
         return {}, f"load_dataset does not open it: {error}"
+
+
+def projected(
+    before: str, record: Record, splits: Sequence[Split], *, whole: bool = True
+) -> set[str]:
+    """The Parquet files of an artifact that a README.md names.
+
+    record: of a partition. splits: of the folder. whole: also those of the other partitions.
+    """
+    kept = yaml.safe_load(parted(before, README)[0]) or {}
+    tables = {config_name(record.artifact, each.table) for each in splits}
+    configs = _named(kept.get("configs"))
+    listed = (_files(configs[name]) for name in tables & configs.keys())
+    found = {path for files in listed for _, paths in files for path in paths}
+    found = {path for path in found if path.startswith(f"{PARQUET}/{record.artifact}/")}
+    if whole or not any(each.partition for each in splits):
+        return found
+    return {path for path in found if f"-{record.partition}-" in PurePosixPath(path).name}
 
 
 def readme(
@@ -57,6 +79,11 @@ def readme(
     configs = {key: each for key in standing if (each := _left(standing[key], removed))}
     infos = _named(kept.get("dataset_info"))
     infos = {key: infos[key] for key in infos if key in configs or key not in standing}
+    for each in (each for said in found.values() for each in said["configs"]):
+        key = each["config_name"]
+        if key in configs and _formats(configs[key]) != _formats(each):  # now as Parquet
+            del configs[key]
+            infos.pop(key, None)
     notes: dict[str, str] = {}
     taken = []
     for title, said in found.items():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from gristmill import provenance
 from gristmill.cli import main
+from gristmill.exports.table import Split, required
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
 from gristmill.mirror.hub.push import Committed
@@ -253,6 +257,47 @@ def test_partitions_of_a_shared_folder_stand_side_by_side(hub: Hub, tmp_path: Pa
     built(tmp_path, "family/shared", seed=3, partition="00", shared=True)
     push(tmp_path, URL, ["family/shared@00"])
     assert repository(hub).files == in_repository(tmp_path)
+
+
+def numbers(*batches: int) -> Callable[[str, Path], list[Split]]:
+    """The rows of any artifact: so many in each batch."""
+    schema = required({"a": pa.int64()})
+    rows = [pa.RecordBatch.from_pydict({"a": range(each)}, schema) for each in batches]
+    return lambda *_: [Split("train", lambda: schema, lambda: iter(rows))]
+
+
+def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
+    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(3, 2))
+    built(tmp_path, seed=1)
+    (done,) = push(tmp_path, URL)
+    assert str(done).endswith("load_dataset does not open it: push it with --parquet")
+    assert "README.md" not in repository(hub).files
+    (done,) = push(tmp_path, URL, parquet=True)
+    assert done.created
+    files = [f"parquet/family/tiny/train-{number:05d}-of-00002.parquet" for number in range(2)]
+    head = yaml.safe_load(repository(hub).files["README.md"].split(b"---\n")[1])
+    (config,) = head["configs"]
+    assert config["config_name"] == "family.tiny"
+    assert config["data_files"] == [{"split": "train", "path": files}]
+    tables = [pq.read_table(pa.BufferReader(repository(hub).files[path])) for path in files]
+    assert [table["a"].to_pylist() for table in tables] == [[0, 1, 2], [0, 1]]
+    # What was pushed so is not sent again, and after a rebuild comes again, without being asked.
+    assert not push(tmp_path, URL)[0].created and not push(tmp_path, URL, parquet=True)[0].created
+    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(4))
+    built(tmp_path, seed=2)
+    push(tmp_path, URL)
+    name = "parquet/family/tiny/train-00000-of-00001.parquet"
+    found = repository(hub).files
+    assert found.keys() == in_repository(tmp_path).keys() | {"README.md", name}
+    assert name in found["README.md"].decode() and "00002" not in found["README.md"].decode()
+
+
+def test_a_mirror_takes_no_parquet(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match="--parquet is for dataset repositories"):
+        push(tmp_path, str(tmp_path / "mirror"), parquet=True)
 
 
 def test_many_artifacts_are_several_commits(
