@@ -247,7 +247,8 @@ def _texts(values: pa.Array) -> Array:
 
 def _levels(lengths: Array) -> tuple[bytes, int]:
     """The levels of lists in runs, and their number; an empty list has one."""
-    kinds, rows = np.unique(lengths, return_inverse=True)
+    is_one = len(lengths) > 0 and lengths.min() == lengths.max()  # sorting all takes long
+    kinds, rows = (lengths[:1], lengths) if is_one else np.unique(lengths, return_inverse=True)
     each = [b"\x02\x00" + (varint(n - 1 << 1) + b"\x01" if n > 1 else b"") for n in kinds.tolist()]
     repeated = each[0] * len(rows) if len(each) == 1 else b"".join([each[at] for at in rows])
     filled = np.flatnonzero(np.diff(lengths > 0, prepend=-1, append=-1))

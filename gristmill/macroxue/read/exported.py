@@ -24,6 +24,8 @@ _TYPES: Final = {
     for name in _FIELDS
 }
 _ROWS: Final = 1 << 19
+_CACHED: Final = 1 << 13
+"""Rows that stay in the cache of a core while their fields are taken one after another."""
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
@@ -62,11 +64,19 @@ def _pack(folder: Path) -> Path:
 
 
 def _batch(schema: pa.Schema, sources: Sequence[Rows]) -> pa.RecordBatch:
+    fields: dict[str, Rows] = {}
+    for source in reversed(sources):
+        fields |= {name: source[name] for name in source.dtype.names or ()}
+    values = {item.name: np.empty_like(fields[item.name], order="C") for item in schema}
+    for first in range(0, len(sources[0]), _CACHED):
+        part = slice(first, first + _CACHED)
+        for name, column in values.items():
+            column[part] = fields[name][part]
     columns = []
     for item in schema:
-        source = next(each for each in sources if item.name in (each.dtype.names or ()))
-        values = np.ascontiguousarray(source[item.name])
-        flat = pa.array(values.reshape(-1))
-        is_list = values.ndim > 1
-        columns.append(pa.FixedSizeListArray.from_arrays(flat, type=item.type) if is_list else flat)
+        column = pa.array(values[item.name].reshape(-1))
+        is_list = values[item.name].ndim > 1
+        columns.append(
+            pa.FixedSizeListArray.from_arrays(column, type=item.type) if is_list else column
+        )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
