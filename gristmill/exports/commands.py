@@ -16,15 +16,30 @@ _place = click.argument(
 @click.command()
 @_place
 @click.argument("out", type=click.Path(path_type=Path))
-def project(place: Path, out: Path) -> None:
-    """Write the rows of the artifact at PATH as Parquet into the new folder OUT.
+@click.option("--to", type=click.Choice(["parquet", "llm.c"]), default="parquet", show_default=True)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 10**9),
+    default=10**8,
+    show_default=True,
+    help="llm.c: after so many a file ends, with a whole document.",
+)
+def project(place: Path, out: Path, to: str, tokens: int) -> None:
+    """Write the rows of the artifact at PATH for other programs into the new folder OUT.
 
-    `load_dataset` of the hub opens OUT as it stands, and so does what reads Parquet.
+    As Parquet: `load_dataset` of the hub opens OUT as it stands, and so does what reads Parquet.
+    For llm.c and modded-nanogpt: the documents of GPT-2 shards, as .bin files.
     """
-    from gristmill.exports import project as projecting
+    if to == "parquet":
+        from gristmill.exports import project as projecting
 
-    for name, rows in projecting.project(place, out).items():
-        click.echo(printable(f"{out / name}  {rows:,} rows"))
+        found, unit = projecting.project(place, out), "rows"
+    else:
+        from gristmill.exports.token_files import token_files
+
+        found, unit = token_files(place, out, tokens), "tokens"
+    for name, count in found.items():
+        click.echo(printable(f"{out / name}  {count:,} {unit}"))
 
 
 @click.command()

@@ -134,9 +134,10 @@ def _schema(path: Path, declared: Mapping[str, str]) -> pa.Schema:
     """The columns of all lines; those that no table of columns declares have the type they show."""
     found: dict[str, pa.DataType | None] = {}
     for number, row in _rows(path):
-        for name in row.keys() - found.keys() if row.keys() - found.keys() else ():
-            kind = declared.get(name)
-            found[name] = None if kind is None else _DECLARED.get(kind, JSON.type)
+        if not row.keys() <= found.keys():
+            for name in [each for each in row if each not in found]:
+                kind = declared.get(name)
+                found[name] = None if kind is None else _DECLARED.get(kind, JSON.type)
         for name, kind in found.items():
             value = row.get(name)
             if kind is None and value is not None:
