@@ -205,6 +205,7 @@ CATALOG = Catalog(
     columns=call("gristmill.synth.show.columns:columns"),
     facts=call("gristmill.synth.show.facts:facts"),
     tables=call("gristmill.synth.show.tables:tables"),
+    splits=call("gristmill.synth.read.exported:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),
