@@ -26,7 +26,7 @@ from gristmill.macroxue.laws.pack import DATABASE
 from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
-from gristmill.macroxue.rules.moves import move
+from gristmill.macroxue.rules.moves import has_new_tile, move
 from gristmill.macroxue.rules.true_ranks import TrueRanks
 from gristmill.run.progress import current_progress
 
@@ -97,10 +97,7 @@ def _broken_steps(
     # If the ranks of the later row are unknown, ranks of 16 and more count as equal.
     cap = np.where(known.unknown[1:], 16, 32).astype(np.uint8)[:, None]
     board, expected = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
-    differs = board != expected
-    spawned = differs & (expected == 0) & (board <= 2)
-    one = differs.sum(axis=1) == 1
-    wrong[1:] = judged & ~(one & spawned.any(axis=1))
+    wrong[1:] = judged & ~has_new_tile(expected, board)
     return wrong
 
 
