@@ -60,6 +60,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Share": {
         "push": "Add what is published to a mirror.",
         "pull": "Publish versions of a mirror in the data root.",
+        "card": "Print the README.md by which other programs open an artifact.",
+        "project": "Write the rows of an artifact as Parquet.",
     },
     "Clean": {
         "remove": "Remove a published artifact; its raw drop stays.",

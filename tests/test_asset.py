@@ -34,6 +34,7 @@ ARGUMENTS = {
     "tables": 3,
     "facts": 2,
     "samples": 1,
+    "splits": 2,
 }
 """How many arguments the caller of each field gives."""
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "Look": ["ls", "show", "browse", "trace", "audit"],
     "Check": ["verify", "doctor", "metrics"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],
-    "Share": ["push", "pull", "stage"],
+    "Share": ["push", "pull", "card", "project", "stage"],
     "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],
 }
 

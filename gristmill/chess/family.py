@@ -234,6 +234,7 @@ CATALOG = Catalog(
     columns=call("gristmill.chess.show.columns:columns"),
     facts=call("gristmill.chess.show.facts:facts"),
     tables=call("gristmill.chess.show.tables:tables"),
+    splits=call("gristmill.chess.read.exported:splits"),
     options=[
         Option(
             "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)

@@ -179,6 +179,7 @@ CATALOG = Catalog(
     columns=call("gristmill.macroxue.show.columns:columns"),
     facts=call("gristmill.macroxue.show.facts:facts"),
     tables=call("gristmill.macroxue.show.tables:tables"),
+    splits=call("gristmill.macroxue.read.exported:splits"),
     options=[
         Option(
             "run",

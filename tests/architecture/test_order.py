@@ -44,7 +44,8 @@ BELOW = {
     "reading": BASE | {"provenance"},
     "loading": BASE | {"dispatch", "reading", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
-    "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
+    "exports": BASE | {"dispatch", "families", "provenance", "run"},
+    "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -620,7 +620,9 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
-    """The recipes of the page with their rows, those of the package, and files to look at."""
+    """The recipes of the pages with their rows, those of the package, and files to look at."""
+    from tests.reasoning.builders.test_conversations import PAGE as CHATS
+    from tests.reasoning.builders.test_conversations import RECIPE as CHAT
     from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
 
     rows = b""
@@ -636,6 +638,9 @@ def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "reasoning_corpus_file", "\n".join(['name = "mine"', *kept]).encode() + _APART + rows
     table = b"question;answer\nWhy is it so?;it is\n"
     yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
+    for name, recipe, talks in CHAT.findall(CHATS):
+        text = recipe.replace(f'name = "{name}"', 'name = "mine"').replace("chat_template", "t")
+        yield "chat_recipe", _APART.join([text.encode(), b"{{ messages }}", talks.encode()])
     chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
 

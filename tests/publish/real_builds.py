@@ -28,6 +28,7 @@ from gristmill.provenance import find_artifacts
 from tests.paths import CHECKOUT
 from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
+from tests.sample_root import write_talks
 
 STATES = ("first", "next")
 OWN, COLLECTION = "mine__train", "mine"
@@ -108,6 +109,8 @@ def _two_reasoning(root: Path, version: int) -> None:
     own = root / "drops/reasoning/mine"
     _write(own / "corpus.toml", 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"')
     _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
+    shutil.rmtree(root / "drops/chat", ignore_errors=True)
+    write_talks(root, 4 * version)
 
 
 def _two_puzzles(root: Path, version: int) -> None:

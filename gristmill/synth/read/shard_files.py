@@ -19,6 +19,7 @@ from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.verify_level import Verify
 from gristmill.synth.format import aligned
+from gristmill.synth.read.tokenizer import HARMONY, Own
 
 
 class Misaligned(BadInput, RuntimeError):
@@ -35,6 +36,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
     verify: how much is compared with the shard's record.
 
     data_digest: what `aligned.digest` gives.
+    tokenizer: of the tokens, as the record says.
 
     Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
     """
@@ -42,6 +44,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
     def __init__(self, prefix: Path, verify: Verify) -> None:
         self.prefix = prefix
         self.data_digest = ""
+        self.tokenizer = HARMONY
         try:
             self.start(verify)
         except BadInput as error:
@@ -50,7 +53,13 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
     def open_files(self, opening: Opening) -> Mapping[str, HeldFile]:
         """Hold the files; at the first opening also compare the three datasets."""
         number = re.fullmatch(r"shard_(\d+)_tokens", self.prefix.name)
-        record = f"{SHARED_RECORDS}/{number[1]}.json" if number else RECORD
+        shared = f"{SHARED_RECORDS}/{number[1]}.json" if number else RECORD
+        # Conversations of one's own have a folder for each shard.
+        is_own = (self.prefix.parent.parent / RECORD).is_file()
+        record = RECORD if is_own else shared
+        if is_own and opening.first:
+            config = provenance.read_record(self.prefix.parent.parent / RECORD).config
+            self.tokenizer = Own.of(config)
         root = opening.folder(self.prefix.parent.parent, record)
         inside = Path(self.prefix.parent.name) / self.prefix.name
         if opening.first:
@@ -81,6 +90,8 @@ def _is_empty(tokens: Path) -> bool:
     if number is None or tokens.with_name(f"{tokens.name}.idx").exists():
         return False
     path = provenance.record_path(tokens.parent.parent, number[1], shared=True)
+    if not path.exists():
+        path = provenance.record_path(tokens.parent.parent, None, shared=False)
     if not path.exists():
         return False
     files = provenance.read_record(path).outputs
