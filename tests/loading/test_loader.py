@@ -201,6 +201,17 @@ def test_sources_with_other_columns_are_refused_by_name() -> None:
         list(made)
 
 
+def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
+    sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
+    for name, source in sources.items():
+        source.words = name  # type: ignore[attr-defined]
+    made = Loader(Plan(mixture(sources, epochs=dict.fromkeys(sources, 1))), 18, form="numpy")
+    with pytest.raises(GristmillError, match="first and second differ in the column 'words of the"):
+        list(made)
+    sources["second"].words = "first"  # type: ignore[attr-defined]
+    assert len(list(made)) == 1
+
+
 def test_narrower_columns_are_filled_behind() -> None:
     class Wide(Numbered):
         def __init__(self, name: str, width: int) -> None:
