@@ -8,13 +8,14 @@ from gristmill.data_root import DataRoot
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.raw.ready import available, keys_of
+from gristmill.reasoning.raw.recipes import wanted
 from resources import ReasoningHub
 
 
 def _available(lake: DataRoot) -> set[str]:
-    """Partitions of splits, and the current day for the report; none where there is no split."""
+    """Splits, datasets, and the current day for the report; none where there is no split."""
     splits = available(lake)
-    return splits | {today().isoformat()} if splits else set()
+    return splits | {*wanted(lake), today().isoformat()} if splits else set()
 
 
 FAMILY = family_of(
