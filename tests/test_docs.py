@@ -50,6 +50,8 @@ def _home(root: SampleRoot) -> None:
     shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
     shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
     shutil.copy(drops / "tokenizers/tiny/tiny.tiktoken", home / "my.tiktoken")
+    page = (DOCS / "tokenizers.md").read_text()
+    (home / "maths.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     (home / "my_math").mkdir()
     rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
     (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -88,13 +88,7 @@ def place_tokenizer(
         proof = _proof(declared, path)
         stage.advance(1)
     special = dict(found.specials)
-    for key in ("eod", "bos"):
-        text = getattr(declared, key)
-        if text and text not in special:
-            known = ", ".join(map(printable, list(special)[:20])) or "none"
-            raise BadInput(
-                folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
-            )
+    _check_control(folder / FILE, declared, special)
     tokenizer = Tokenizer(
         name=declared.name,
         form=declared.form,
@@ -125,6 +119,16 @@ def place_tokenizer(
         fast=not proof.why_not,
         offsets=not tokenizer.no_offsets,
     )
+
+
+def _check_control(file: Path, declared: Declared, special: Mapping[str, int]) -> None:
+    for key in ("eod", "bos"):
+        text = getattr(declared, key)
+        if text and text not in special:
+            known = ", ".join(map(printable, list(special)[:20])) or "none"
+            raise BadInput(
+                file, f'{key} = "{printable(text)}": is no control token: it has {known}'
+            )
 
 
 def _proof(declared: Declared, path: Path) -> Proof:

@@ -16,7 +16,7 @@ from gristmill.families import catalogs
 from gristmill.inbox import REFUSED, WAITS, present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
-from tests.tiny_tokenizer import put_tiny
+from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
@@ -63,6 +63,8 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
                 write(path)
     if inbox.folder == "tokenizers":  # no sample of one is written
         put_tiny(data)
+    if inbox.folder == "reasoning/recipes":
+        put_recipe(data)
     if inbox.folder == "puzzles/recipes":  # all sample recipes are built in
         recipe = data / "drops/puzzles/recipes/good.toml"
         recipe.parent.mkdir(parents=True, exist_ok=True)
@@ -109,13 +111,13 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     found = register(instance, Lake(), inbox)
     assert {drop.key for drop in found if drop.state == REFUSED} == hostile
     idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
-    if inbox.folder == "pools":
-        assert idle == dict.fromkeys(good, WAITS)  # the packs of the sample pool are not built
+    if inbox.folder in ("pools", "reasoning/recipes"):  # what they are made from is not built
+        assert idle == dict.fromkeys(good, WAITS)
         return
     assert idle == {}
     if inbox.dynamic:
         known = set(instance.get_dynamic_partitions(inbox.dynamic))
-        assert known == good | inbox.built_in_keys
+        assert known == good.union(inbox.built_in().get(inbox.dynamic, ()))
 
 
 def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(
