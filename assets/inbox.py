@@ -19,6 +19,9 @@ from gristmill.inbox import Arrival, Shape
 # The result of `dg.define_asset_job`; Dagster has no public name for its type.
 UnresolvedJob = Any
 
+# Each further trial follows keys that another process added in the meantime.
+_ADDING_TRIALS = 20
+
 
 @dataclass(frozen=True)
 class Start:
@@ -161,6 +164,23 @@ class Inbox:
         if self.keys_of is not None:
             return self.keys_of(drop.path)
         return [drop.key] if self.is_by_drop else self.partitions.get_partition_keys()
+
+
+def add_partitions(instance: dg.DagsterInstance, name: str, keys: Sequence[str]) -> None:
+    """Add keys to dynamic partitions, those that other processes add at the same moment included.
+
+    Dagster looks which keys are there and then inserts the others, so the slower one of two
+    processes is refused by the database.
+    """
+    from sqlalchemy.exc import IntegrityError
+
+    for _ in range(_ADDING_TRIALS):
+        try:
+            instance.add_dynamic_partitions(name, keys)
+        except IntegrityError:
+            continue
+        return
+    instance.add_dynamic_partitions(name, keys)
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:

@@ -11,6 +11,7 @@ import dagster as dg
 
 from assets import versions
 from assets.event_metadata import event_metadata
+from assets.inbox import add_partitions
 from commands.arrivals import register
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
@@ -116,7 +117,7 @@ class Reports:
         if isinstance(definition, dg.DynamicPartitionsDefinition):
             added = [key for key in found if key]
             if not dry_run and definition.name is not None and added:
-                self._instance.add_dynamic_partitions(definition.name, added)
+                add_partitions(self._instance, definition.name, added)
             partitions = set(added)
         else:
             partitions = set(self.graph.known(asset))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.checking.arrivals import changed_evaluation, out_of_order
-from assets.inbox import Inbox
+from assets.inbox import Inbox, add_partitions
 from assets.versions import latest
 from commands.graph import INBOXES
 from gristmill.inbox import REFUSED, Standing, present_drops
@@ -62,7 +62,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Sta
         for start in inbox.starts_of(instance, arrival, settled)
     ]
     for name, new in inbox.additions(instance, present.arrivals, starts).items():
-        instance.add_dynamic_partitions(name, new)
+        add_partitions(instance, name, new)
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}
     keys = {key for of_drop in partitions.values() for key in of_drop}
     known = latest(instance, inbox.raw_drop, sorted(keys))

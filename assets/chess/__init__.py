@@ -3,11 +3,11 @@
 import dagster as dg
 
 from assets import configs
+from assets.chess.partitions import chess_months
 from assets.chess.schedules import chess_elite_months, chess_month
 from assets.family import family_of
 from gristmill.chess.config import MonthConfig
 from gristmill.chess.raw.archive_config import COLLECTIONS
-from gristmill.chess.raw.months import ended_months
 from gristmill.lazy_exports import call
 from resources import EliteArchive
 
@@ -17,7 +17,10 @@ ChessMonth = configs.launchpad(MonthConfig, dg.ConfigurableResource)
 FAMILY = family_of(
     "chess",
     inboxes=lambda _: {
-        "chess": {"job": chess_month, "built_in": lambda: {COLLECTIONS: ended_months()}}
+        "chess": {
+            "job": chess_month,
+            "built_in": lambda: {COLLECTIONS: chess_months.get_partition_keys()},
+        }
     },
     jobs=[chess_month],
     schedules=[chess_elite_months],

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from assets.inbox import add_partitions
 from gristmill.chess.raw.archive_config import COLLECTIONS
 from gristmill.chess.raw.months import due_months
 
@@ -42,5 +43,5 @@ def chess_elite_months(
     months = due_months(tick, set.intersection(*materialized))
     if not months:
         return dg.SkipReason("the last twelve months are built")
-    context.instance.add_dynamic_partitions(COLLECTIONS, months)
+    add_partitions(context.instance, COLLECTIONS, months)
     return [dg.RunRequest(run_key=f"{month}:{tick}", partition_key=month) for month in months]

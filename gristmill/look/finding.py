@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints
 from gristmill.look.licences import licence_of
@@ -26,7 +27,7 @@ from gristmill.look.proposal import (
     value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
+from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
@@ -101,6 +102,10 @@ def look(
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
         found.proposal = proposal(found.name, parts, files, found.licence, left)
+    names = [file.name for file in reading.files]
+    split = globs_of(splits_of(names), [])
+    if (talks := chat_proposal(found.name, parts, split, found.licence)) is not None:
+        found.proposal = talks
     return found
 
 
@@ -206,7 +211,7 @@ def _part_notes(part: Part) -> list[str]:
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
             )
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
-    if part.guess.form in (TREE, STEPWISE, PYTHON, PREFERENCE):
+    if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
     return notes
 
@@ -227,7 +232,6 @@ _CONFIGURATIONS: Final = (
     "`leave`"
 )
 _CURES: Final = {
-    TREE: "messages of trees, a row each: no recipe reads them; write one row a conversation",
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
     PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
     PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",

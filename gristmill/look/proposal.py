@@ -53,12 +53,14 @@ class Proposal:
     text: of `corpus.toml`; empty where no recipe reads the rows.
     rows, good: that were tried, and that gave a record.
     refused: of the others, how many broke which rule.
+    inbox: whose drops have such a recipe.
     """
 
     text: str = ""
     rows: int = 0
     good: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    inbox: str = "reasoning"
 
 
 def name_of(folder: str) -> str:

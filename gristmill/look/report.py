@@ -116,7 +116,7 @@ def _recipe(found: Look) -> Iterator[str]:
     yield from made.text.splitlines()
     yield ""
     yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
-    named = f"drop --family {OWN} --name {found.name}"
+    named = f"drop --family {made.inbox} --name {found.name}"
     yield f"then, when it is right: `{command(named, str(place))}`"
 
 

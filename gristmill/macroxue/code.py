@@ -43,3 +43,10 @@ POOL = Code(
     ),
     undigested="bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
 )
+VIEW = Code(
+    entries=(
+        "gristmill.macroxue.builders.training_view.training_view",
+        "gristmill.macroxue.raw.annotations.annotation_files",
+    ),
+    libraries=("numba", "numpy"),
+)

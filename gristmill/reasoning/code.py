@@ -12,6 +12,10 @@ NORMALIZED = Code(
     libraries=("pyarrow",),
     compatible_with=("e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",),
 )
+CONVERSATIONS = Code(
+    entries=("gristmill.reasoning.builders.conversations.normalize_conversations",),
+    libraries=("pyarrow",),
+)
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
     compatible_with=("04d14155140f1603f4bf23a43cc0d4beb96acffb230ae32c6c30c165f15b7e58",),

@@ -17,6 +17,7 @@ from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import (
     ADDED_LATER,
     IN_EVENT,
+    NO_EFFECT,
     BadRows,
     Count,
     Engine,
@@ -88,6 +89,31 @@ class CorpusConfig(NormalizeConfig):
 
     corpus: str = ""
     version: str = "1"
+
+
+@dataclass(frozen=True)
+class ConversationsConfig(Checked):
+    """How rows become normalised conversations (docs/formats/chat.md#conversations)."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    bad_rows: Annotated[
+        BadRows,
+        Unit("rows"),
+        Help("Damaged rows of one shard to set aside, at most; one more fails the build."),
+    ] = 0
+    allow_terms: Annotated[
+        bool, NO_EFFECT, Help("Whether drops are built whose terms forbid training on them.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ChatConfig(ConversationsConfig):
+    """The config of a drop of conversations. recipe: its `corpus.toml` as JSON."""
+
+    CODE_VERSION: ClassVar = ConversationsConfig.CODE_VERSION
+
+    recipe: str = ""
 
 
 @dataclass(frozen=True)

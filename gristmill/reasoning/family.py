@@ -11,6 +11,7 @@ from gristmill.lazy_exports import call
 from gristmill.reasoning import code
 from gristmill.reasoning.config import (
     AlignConfig,
+    ConversationsConfig,
     NormalizeConfig,
     ReportConfig,
     SourcesConfig,
@@ -24,6 +25,7 @@ from gristmill.settings.tables import Table
 from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
 _TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
+_CHATS: Final = "chat"
 _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
 _OF_RECIPE: Final = dict.fromkeys(
@@ -53,6 +55,18 @@ _RAW = Source(
     labels=["json"],
     partitions=_SPLITS,
     targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    several=True,
+)
+_CHAT = Source(
+    asset="chat/raw",
+    inbox="chat",
+    drop=DropKind(call("gristmill.reasoning.raw.chat.drops:account")),
+    text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
+    "recipe `corpus.toml` that says where the messages are.",
+    group=_CHATS,
+    labels=["json"],
+    partitions="chat_shards",
+    targets=["chat/conversations", "chat/kd_shards"],
     several=True,
 )
 
@@ -93,6 +107,28 @@ _NORMALIZED = Asset(
     preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
+)
+
+_CONVERSATIONS = Asset(
+    "chat/conversations",
+    laws=[Law("conversations", call("gristmill.reasoning.laws.conversations:conversation_laws"))],
+    trace=call(f"{_TRACE}:traced_conversation"),
+    set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    listed=["ignored"],
+    code=code.CONVERSATIONS,
+    table=Table("chat/conversations", ConversationsConfig, ("chat",)),
+    text="The conversations of a drop as Parquet: messages with role and channel, what is trained "
+    "on, and the row that each is from. Rows that are no conversation are set aside and counted "
+    "by reason.",
+    group=_CHATS,
+    labels=["parquet"],
+    place="chat/conversations",
+    blocking=True,
+    partitions="chat_shards",
+    inputs=["chat/raw"],
+    build=call("gristmill.reasoning.builders.conversations:conversations_build"),
+    given=call("gristmill.reasoning.raw.chat.drops:settings_of"),
+    available=call("gristmill.reasoning.raw.chat.drops:available"),
 )
 
 _RAW_MANIFEST = Asset(
@@ -248,8 +284,11 @@ _REPORT = Asset(
 )
 
 CATALOG = Catalog(
-    kinds=[_NORMALIZED, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT, _DATASET],
-    sources=[_RAW, _RECIPE],
+    kinds=[
+        *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
+        _DATASET,
+    ],
+    sources=[_RAW, _CHAT, _RECIPE],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),

@@ -55,6 +55,10 @@ KD_SHARDS = Code(
     ),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
+CHAT_SHARDS = Code(
+    entries=("gristmill.synth.builders.chat.shard.build_chat_shard",),
+    libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
+)
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
     compatible_with=(

@@ -16,6 +16,11 @@ _SHARDS = "synth_shards"
 _GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
+_CHAT_NOT_SET = {
+    **_NOT_SET,
+    "valid_fraction": "the recipe of the drop says which conversations are valid",
+    "unknown_keys": "the recipe of the drop says it of its messages",
+}
 _MANIFEST_VERSION = "2"
 
 
@@ -145,6 +150,29 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     ]
 
 
+_CHAT = Asset(
+    "chat/kd_shards",
+    laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
+    show=call("gristmill.synth.show.terminal:show_document"),
+    trace=call("gristmill.synth.read.origins:of_chat_document"),
+    listed=["languages", "exercises"],
+    code=code.CHAT_SHARDS,
+    table=Table("chat/kd_shards", KDConfig, ("chat",), not_set=_CHAT_NOT_SET),
+    text="Conversations of your own as Megatron IndexedDatasets: tokens, loss mask and span, by "
+    "the template that the recipe names. `SynthKDDataset` reads them.",
+    group="chat",
+    labels=["megatron", "tiktoken"],
+    place="megatron/chat",
+    partitions="chat_shards",
+    inputs=["chat/conversations", "tokenizers/o200k_harmony"],
+    build=call("gristmill.synth.builders.chat.shard:chat_build"),
+    given=call("gristmill.synth.builders.chat.shard:settings_of"),
+    filled_in=[*_CHAT_NOT_SET],
+    preview=call("gristmill.synth.show.preview:of_shard"),
+    counted=call("gristmill.synth.laws.kd_shard:notes"),
+    in_parts=True,
+)
+
 CATALOG = Catalog(
     kinds=[
         _HARMONY,
@@ -169,6 +197,7 @@ CATALOG = Catalog(
             "smoke",
             "The first 250 conversations of a Harmony shard, a tenth of them valid,",
         ),
+        _CHAT,
     ],
     sources=_SOURCES,
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),

@@ -42,6 +42,7 @@ BELOW = {
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
+    "loading": BASE | {"reading"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
 }

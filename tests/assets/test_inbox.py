@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log.schema import DynamicPartitionsTable
 
-from assets.inbox import Inbox, Start
+from assets.inbox import Inbox, Start, add_partitions
 from commands.graph import INBOXES
 from gristmill import families
 from gristmill.data_root import DataRoot
@@ -136,3 +138,23 @@ def test_a_drop_with_wrong_settings_is_refused_and_no_other(
 def test_the_inboxes_of_tables_exist() -> None:
     named = {inbox for table in families.tables().values() for inbox in table.inboxes}
     assert named <= {inbox.folder for inbox in INBOXES}
+
+
+def test_keys_that_another_process_adds_first_are_added_once(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, looks = instance.add_dynamic_partitions, []
+
+    def slower(name: str, keys: Sequence[str]) -> None:
+        looks.append(keys)
+        if len(looks) == 1:  # the other process adds after this one has looked
+            add(name, keys[:1])
+            rows = [{"partitions_def_name": name, "partition": key} for key in keys]
+            with instance.event_log_storage.index_connection() as connection:
+                connection.execute(DynamicPartitionsTable.insert(), rows)
+        add(name, keys)
+
+    monkeypatch.setattr(instance, "add_dynamic_partitions", slower)
+    add_partitions(instance, "toy_drops", ["d1", "d2"])
+    assert instance.get_dynamic_partitions("toy_drops") == ["d1", "d2"]
+    assert len(looks) == 2

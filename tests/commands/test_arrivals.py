@@ -16,6 +16,8 @@ from gristmill.families import catalogs
 from gristmill.inbox import REFUSED, WAITS, present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
+from tests.macroxue.annotated import write_annotations
+from tests.macroxue.games import play, write_pack
 from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
@@ -65,6 +67,9 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
         put_tiny(data)
     if inbox.folder == "reasoning/recipes":
         put_recipe(data)
+    if inbox.folder == "annotations":  # of a model, so no sample is written
+        pack = write_pack(data / "pack", [play(3, 9)])
+        write_annotations(data / "drops/annotations/good", pack)
     if inbox.folder == "puzzles/recipes":  # all sample recipes are built in
         recipe = data / "drops/puzzles/recipes/good.toml"
         recipe.parent.mkdir(parents=True, exist_ok=True)
@@ -111,13 +116,13 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     found = register(instance, Lake(), inbox)
     assert {drop.key for drop in found if drop.state == REFUSED} == hostile
     idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
-    if inbox.folder in ("pools", "reasoning/recipes"):  # what they are made from is not built
-        assert idle == dict.fromkeys(good, WAITS)
+    if inbox.folder in ("pools", "views", "reasoning/recipes"):
+        assert idle == dict.fromkeys(good, WAITS)  # what the samples are made from is not built
         return
     assert idle == {}
     if inbox.dynamic:
         known = set(instance.get_dynamic_partitions(inbox.dynamic))
-        assert known == good.union(inbox.built_in().get(inbox.dynamic, ()))
+        assert known == good | set(inbox.built_in().get(inbox.dynamic, ()))
 
 
 def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(

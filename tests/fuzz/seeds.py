@@ -28,6 +28,7 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
     import numpy as np
 
     from gristmill.macroxue.format import rows
+    from gristmill.macroxue.format.annotations import ROW_DTYPE, VALUE_DTYPE
     from gristmill.macroxue.format.metadata_db import Run, write_metadata
     from tests.macroxue.lines import META, compact, step
     from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
@@ -66,6 +67,27 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         "macroxue_pool_file",
         b"members = ['a']\nx = 1979-05-27T07:32:00Z\ny = '''a'''\nz = [0x1, 1e3, inf, {a.b = 1}]\n",
     )
+    yield (
+        "macroxue_view_file",
+        b"pool = 'a'\nannotations = 'b'\n[macroxue.training_view]\nvalidation_share = 0.1\n",
+    )
+    yield (
+        "macroxue_view_file",
+        b"pack = 3\n[macroxue]\ntraining_view = {train_query = 'SELECT 1'}\n",
+    )
+    view = {"sides": ["train", "validation"], "images": 8, "linked": [], "annotations": ""}
+    for value in (view, {**view, "sides": [""], "images": 1}, {**view, "images": 3}, [view]):
+        yield "macroxue_view_json", json.dumps(value).encode()
+    for shape, dtype, manifest in (
+        ((2, 4, 3), "<f4", b"{} "),
+        ((2,), VALUE_DTYPE, b"{}"),
+        ((2, 0), "<f4", b"{} "),
+        ((2, 4, 3), "<f4", b"[] "),
+    ):
+        said, more = io.BytesIO(), io.BytesIO()
+        np.save(said, np.zeros(2, ROW_DTYPE))
+        np.save(more, np.zeros(shape, dtype))
+        yield "macroxue_annotations", _APART.join((said.getvalue(), more.getvalue(), manifest))
     for value in (
         ["search", "tuple11", "tuple10", "é"],
         {"search": 0, "x": 1},
@@ -598,7 +620,9 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
-    """The recipes of the page with their rows, those of the package, and files to look at."""
+    """The recipes of the pages with their rows, those of the package, and files to look at."""
+    from tests.reasoning.builders.test_conversations import PAGE as CHATS
+    from tests.reasoning.builders.test_conversations import RECIPE as CHAT
     from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
 
     rows = b""
@@ -614,6 +638,9 @@ def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "reasoning_corpus_file", "\n".join(['name = "mine"', *kept]).encode() + _APART + rows
     table = b"question;answer\nWhy is it so?;it is\n"
     yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
+    for name, recipe, talks in CHAT.findall(CHATS):
+        text = recipe.replace(f'name = "{name}"', 'name = "mine"').replace("chat_template", "t")
+        yield "chat_recipe", _APART.join([text.encode(), b"{{ messages }}", talks.encode()])
     chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
 

@@ -14,6 +14,7 @@ from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.chat.drops import account as account_of_chat
 from gristmill.reasoning.raw.drops import account, corpus_of
 from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
 from gristmill.reasoning.raw.forms.reader import Reader
@@ -202,7 +203,10 @@ def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: P
         assert card.right["form"][0] not in ("instruct", "text"), found.proposal
         return
     write(found)
-    assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
+    if found.proposal.inbox == "chat":
+        assert account_of_chat(tmp_path / "own").taken
+    else:
+        assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
 
 
 def test_one_file_is_looked_at(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from gristmill.provenance import find_artifacts
 from tests.paths import CHECKOUT
 from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
+from tests.sample_root import write_talks
 
 STATES = ("first", "next")
 OWN, COLLECTION = "mine__train", "mine"
@@ -72,6 +73,7 @@ def _two_macroxue(root: Path, version: int) -> None:
     pool = root / "drops/pools/both.toml"
     pool.parent.mkdir(parents=True, exist_ok=True)
     pool.write_text('members = ["one", "two"]\n')
+    _write(root / "drops/views/both.toml", 'pool = "both"\n[macroxue.training_view]\nnum_bins = 0')
 
 
 def _two_synth(root: Path, version: int) -> None:
@@ -107,6 +109,8 @@ def _two_reasoning(root: Path, version: int) -> None:
     own = root / "drops/reasoning/mine"
     _write(own / "corpus.toml", 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"')
     _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
+    shutil.rmtree(root / "drops/chat", ignore_errors=True)
+    write_talks(root, 4 * version)
 
 
 def _two_puzzles(root: Path, version: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import UTC, date, datetime
+from datetime import date
 
 from gristmill.contract import BadInput
 
@@ -75,14 +75,6 @@ def month_in(name: str) -> str | None:
 def has_ended(month: str, day: date) -> bool:
     """Whether a month is one of the archive, and over on a day."""
     return bool(_MONTH.fullmatch(month)) and FIRST_MONTH <= month < f"{day:%Y-%m}"
-
-
-def ended_months(day: date | None = None) -> list[str]:
-    """The months of the archive that are over on a day, oldest first; default: today, in UTC."""
-    day = day or datetime.now(UTC)
-    first = 12 * int(FIRST_MONTH[:4]) + int(FIRST_MONTH[5:]) - 1
-    numbers = range(first, 12 * day.year + day.month - 1)
-    return [f"{number // 12}-{number % 12 + 1:02d}" for number in numbers]
 
 
 def month_before(month: str) -> str:

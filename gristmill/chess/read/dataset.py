@@ -42,6 +42,7 @@ from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     from gristmill.chess.read.torch_samples import TorchSamples
+    from gristmill.loading import Source
 
 __all__ = ["GameSpliceDataset", "Sample", "StaleCache", "StaleDataset"]
 
@@ -188,6 +189,15 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         Returns as `gristmill.chess.collate`, with targets of length `horizon`.
         """
         return collate(samples, self.vocabulary(), self.horizon)
+
+    def source(self) -> Source:
+        """The samples by number, for `gristmill.loading`; columns as `collate`, as arrays.
+
+        Raises GristmillError for months without a record.
+        """
+        from gristmill.chess.read.source import SpliceSource
+
+        return SpliceSource(self)
 
     def as_torch(self, vocabulary: Mapping[str, int] | None = None) -> TorchSamples:
         """The samples as a torch Dataset of tensors; needs torch.

@@ -114,9 +114,11 @@ def played(batch: Batch) -> Played:
     return Played(known, moves, *move(known.ranks, moves))
 
 
-def fresh(board: npt.NDArray[np.uint8]) -> bool:
-    """Whether ranks uint8 [16] are the board of a new game: two tiles of rank 1 or 2."""
-    return np.count_nonzero(board) == 2 and int(board.max()) <= 2
+def counts_on(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Whether each row but the first is the next step of the run before it, as bool [N - 1]."""
+    judged: npt.NDArray[np.bool_] = rows["run_id"][1:] == rows["run_id"][:-1]
+    judged &= rows["step_index"][1:] == rows["step_index"][:-1] + np.uint32(1)
+    return judged
 
 
 def run_facts(

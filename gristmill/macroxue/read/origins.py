@@ -1,4 +1,4 @@
-"""From a run or row of 2048 to the line and bytes of its raw files.
+"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files.
 
 See also `trace.py`: the line of trace.jsonl.
 
@@ -8,7 +8,7 @@ Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#step-object`
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,8 @@ from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
+from gristmill.macroxue.format.metadata_db import read_runs
+from gristmill.macroxue.format.view_files import SIDES, TRAIN, read_description
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.read.trace import RunTrace, trace
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
@@ -41,6 +43,23 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
     yield from notes(_raw(folder, found, row))
 
 
+def row_origins(
+    folder: Path, row: int, facts: Mapping[str, object] | None = None
+) -> Iterator[contract.Trace]:
+    """Trace a row of a pack or pool: its run and step, then the raw files.
+
+    row: number of the row, from 0. facts: what is said of it first; default: nothing.
+
+    Raises GristmillError where there is no such row.
+    """
+    pack = Pack(folder)
+    packed = pack.step(row)
+    yield Origin({**(facts or {}), "row": row, "step_index": packed.step_index})
+    found = trace(folder, packed.run.id)
+    yield found
+    yield from notes(_raw(folder, found, row - pack.first_row(packed.run.id)))
+
+
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files.
 
@@ -50,14 +69,28 @@ def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     such row.
     """
     made = source(folder).made_from("macroxue/pack", "macroxue/pool")
-    pack = Pack(made.folder)
-    packed = pack.step(row)
-    first = pack.first_row(packed.run.id)
-    place = {"pack": made.record.artifact, "row": row, "step_index": packed.step_index}
-    yield Origin(place)
-    found = trace(made.folder, packed.run.id)
-    yield found
-    yield from notes(_raw(made.folder, found, row - first))
+    yield from row_origins(made.folder, row, {"pack": made.record.artifact})
+
+
+def view_origins(
+    folder: Path, run: int, step: int | None = None, side: str = TRAIN
+) -> Iterator[contract.Trace]:
+    """Trace a run of a training view, or one of its steps: to its source, then as `run_origins`.
+
+    run: run id in the view. step: as for `run_origins`.
+    side: the folder of a view with a split.
+
+    Raises NotTraced where the source is gone or was built again, GristmillError where the view has
+    no such run.
+    """
+    view = read_description(folder)
+    side = side if view.sides == SIDES else ""
+    if run not in (known := {each.id for each in read_runs(folder / side / "metadata.db")}):
+        raise GristmillError(f"{folder / side} has no run {run}; it has {len(known)} runs")
+    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
+    run_id, symmetry = view.source_run(run)
+    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
+    yield from run_origins(made.folder, run_id, step)
 
 
 def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Trace]:
@@ -126,3 +159,10 @@ def of_value(request: Request) -> Iterator[contract.Trace]:
     if request.options.get("step") is not None:
         raise Misuse("--step does not apply to value sidecars: a sample is a row")
     return value_origins(request.path, request.number)
+
+
+def of_view(request: Request) -> Iterator[contract.Trace]:
+    """Trace the run of a view that a person asks for, or one of its steps."""
+    options = request.options
+    side = options.get("split") or TRAIN
+    return view_origins(request.path, request.number, options.get("step"), side)

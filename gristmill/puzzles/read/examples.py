@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
+
+if TYPE_CHECKING:
+    from gristmill.loading import Source
 
 __all__ = ["PuzzleExamples", "StaleDataset"]
 
@@ -93,6 +96,20 @@ class PuzzleExamples(Reader[MappedSplit]):
         number outside, TypeError for anything but integers.
         """
         return self._columns(numbers_of(numbers, len(self), "example", from_end=False))
+
+    def source(self, *, groups: bool = False) -> Source:
+        """The examples by number, for `gristmill.loading`; columns as `batch`.
+
+        groups: one example of each group an epoch, drawn in each, as `PuzzleDataset` has one
+            puzzle of each; default every example once.
+
+        Raises GristmillError for a folder without a record.
+        """
+        from gristmill.loading.views import Grouped
+        from gristmill.puzzles.read.source import ExampleSource
+
+        own = ExampleSource(self)
+        return Grouped(own, own.group_bounds) if groups else own
 
     def _columns(self, wanted: npt.NDArray[np.int64]) -> dict[str, Any]:
         set_of = np.searchsorted(self._ends, wanted, "right")

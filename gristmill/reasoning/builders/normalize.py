@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,7 +74,7 @@ class Refused:
     """Writes the refused records of a split; the file begins with the first one.
 
     path: of the file that lists them.
-    most: how many damaged ones may be set aside.
+    most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
 
     left_out: number of records that a rule of the corpus leaves out, by reason.
     listed: number of records in the file: of most rules the first 20.
@@ -82,11 +82,13 @@ class Refused:
     Use it as a context manager. Memory does not grow with the number of records.
     """
 
-    def __init__(self, path: Path, most: int, drop: Path) -> None:
+    def __init__(
+        self, path: Path, most: int, drop: Path, table: str = "[reasoning.normalized]"
+    ) -> None:
         self.left_out: Counter[str] = Counter()
         self.listed = 0
         self.path = path
-        self._most = most
+        self._most, self._table = most, table
         self._drop = drop
         self._file: TextIO | None = None
         self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
@@ -138,8 +140,8 @@ class Refused:
         count = self._split.reasons.total()
         if count > self._most:
             raise self._split.error(
-                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-                f"which is {self._most} and must be {count}"
+                f"correct the drop, or set such records aside with {self._table} bad_rows, which "
+                f"is {self._most} and must be {count}"
             )
         if self.count and not kept:
             reasons = _listed(Counter(self.damaged) + self.left_out)
@@ -413,7 +415,7 @@ class _Work:
             raise Unfit("evidence", f"it has neither {needed}")
         self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
-            _check_runs(record)
+            check_runs((record.question, record.answer, record.cot or ""))
         try:
             line = self._line(record)
         except orjson.JSONEncodeError as error:
@@ -438,9 +440,9 @@ class _Work:
         return count
 
 
-def _check_runs(record: Record) -> None:
-    """Raise Unfit for more white space in a row than an encoder takes."""
-    for text in (record.question, record.answer, record.cot or ""):
+def check_runs(texts: Iterable[str]) -> None:
+    """Raise Unfit for a text with more white space in a row than an encoder takes."""
+    for text in texts:
         if any(run.end() - run.start() > LONGEST_RUN for run in _RUN.finditer(text)):
             rule = f"a text has more than {LONGEST_RUN:,} white space characters in a row"
             raise Unfit("white_space", rule)

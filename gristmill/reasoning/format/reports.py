@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format import conversations
 from gristmill.reasoning.format.corpora import PARTITIONS
 
 SCHEMA_VERSION: Final = 1
@@ -184,4 +185,6 @@ def asset_of(folder: Path) -> str | None:
                 return f"reasoning/{asset}"
     if first is not None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index
+    if conversations.shards(folder):
+        return "chat/conversations"
     return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None

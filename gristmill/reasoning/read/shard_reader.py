@@ -32,11 +32,13 @@ from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, W
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
 
 if TYPE_CHECKING:
+    from gristmill.loading import Source
     from gristmill.reasoning.read.torch_sequences import TorchSequences
 
 __all__ = ["ShardReader", "StaleDataset"]
 
 Columns = dict[str, npt.NDArray[Any]]
+Numbers = npt.NDArray[np.int64]
 
 
 class ShardReader(Reader[Held]):
@@ -235,6 +237,35 @@ class ShardReader(Reader[Held]):
         self._order, self._position = shard_state.resumed(states, now, self._identity, self.rank)
         self._walked = -1, Walk([])
 
+    def source(self) -> Source:
+        """The sequences by number, for `gristmill.loading`; columns as a batch has them.
+
+        Raises GristmillError for a reader of one of several ranks: the loader shares out itself.
+        """
+        from gristmill.reasoning.read.source import SequenceSource
+
+        if self.world_size > 1:
+            raise GristmillError(
+                f"{self.root}: rank {self.rank} of {self.world_size} reads some shards alone: open"
+                " it without rank and world_size, and give these to the Loader"
+            )
+        return SequenceSource(self, self._order.sizes, self._identity)
+
+    def rows_by_number(self, numbers: Numbers) -> Columns:
+        """The columns of sequences int64 [N], in the order asked; each shard is read once."""
+        ends = self._ends
+        place = np.searchsorted(ends, numbers, "right")
+        inside = numbers - np.append(0, ends)[place]
+        wanted, places = [], []
+        for each in np.unique(place).tolist():
+            at = np.flatnonzero(place == each)
+            shard = self.rank + each * self.world_size
+            wanted.append((shard, self._file_rows(shard, inside[at])))
+            places.append(at)
+        columns = self.held.columns(wanted, self.seq_len, self.dtype)
+        back = np.argsort(np.concatenate([np.empty(0, np.int64), *places]))
+        return {name: column[back] for name, column in columns.items()}
+
     def as_torch(self, batch_size: int | None = None, *, drop_last: bool = False) -> TorchSequences:
         """The rest of the epoch as an IterableDataset of torch; see `TorchSequences`."""
         from gristmill.reasoning.read.torch_sequences import TorchSequences
@@ -258,12 +289,7 @@ class ShardReader(Reader[Held]):
         from torch import from_numpy
 
         listed = numbers_of(numbers, len(self), "sequence")
-        place = np.searchsorted(self._ends, listed, "right")
-        starts = np.append(0, self._ends)[place]
-        shards = (self.rank + place * self.world_size).tolist()
-        inside = list((listed - starts)[:, None])
-        rows = [self._file_rows(shard, each) for shard, each in zip(shards, inside, strict=True)]
-        columns = self.held.columns(list(zip(shards, rows, strict=True)), self.seq_len, self.dtype)
+        columns = self.rows_by_number(listed)
         return ColumnBatch({name: from_numpy(column) for name, column in columns.items()})
 
     @property

@@ -67,15 +67,33 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
     if not (0 <= row < shape[0] and 0 <= token < shape[1]):
         rule = f"has {shape[0]} sequences of {shape[1]} tokens, no token {token} of sequence {row}"
         raise BadInput(tokenized / path, rule)
+    for values, before, span in _of_row(tokenized, partition, path, row):
+        if span["start"] <= token < span["end"]:
+            return _trace(tokenized, values, before + token - span["start"])
+    raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
+
+
+def traces_of_row(tokenized: Path, partition: str, path: str, row: int) -> Iterator[Trace]:
+    """Trace each example of a sequence, by its first token there, in the order of the index.
+
+    path: of the shard below `tokenized`. row: of the sequence in it, from 0.
+    """
+    for values, before, _ in _of_row(tokenized, partition, path, row):
+        yield _trace(tokenized, values, before)
+
+
+def _of_row(
+    tokenized: Path, partition: str, path: str, row: int
+) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
+    """Each line of the index with a span in a sequence, the tokens before the span, the span."""
+    corpus, split = corpus_and_split(partition)
     wanted = f'{path}", "sequence_index": {row}, "start": '.encode()
     for values in _lines(tokenized / names.split_index(corpus.name, split), wanted):
         before = 0
         for span in values["spans"]:
-            is_here = below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row
-            if is_here and span["start"] <= token < span["end"]:
-                return _trace(tokenized, values, before + token - span["start"])
+            if below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row:
+                yield values, before, span
             before += span["end"] - span["start"]
-    raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
 
 
 def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:

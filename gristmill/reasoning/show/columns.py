@@ -1,7 +1,7 @@
 """The keys of normalised records, indices and alignments, for people who look for a field.
 
 Source: docs/formats/reasoning.md#normalised-files, docs/formats/reasoning.md#index,
-docs/formats/reasoning.md#alignment
+docs/formats/reasoning.md#alignment, docs/formats/chat.md#conversations
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ _COLUMNS = {
         Column("source_dataset", "string", "name of the corpus"),
         Column("cot_steps", "array of string", "only where the cot was a list"),
         Column("(extras)", "string or null", "further keys of the corpus, as difficulty"),
+    ),
+    "chat/conversations": (
+        Column("messages_json", "string", "JSON with the messages: role, content, channel"),
+        Column("synth_id", "string", "id of the row, else a hash of the messages"),
+        Column("spans", "string", "a code for each message: 0 prompt, 1 reasoning, 2 final"),
+        Column("split", "string", "train or validation"),
+        Column("file", "string", "raw file, by its path in the drop"),
+        Column("row", "int64", "row in it, from 1"),
     ),
     "reasoning/gpt2_shards": (
         Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.reading.facts import Ranges, counted, file_facts
-from gristmill.reasoning.format import id_files, names, reports
+from gristmill.reasoning.format import conversations, id_files, names, reports
 from gristmill.reasoning.format.published import SHARDS, TOKENS
 from gristmill.reasoning.laws.other_shards import splits
 
@@ -30,6 +30,10 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
             ranges.add(ids, "ids")
         listed = [f"{counted(count, 'shard')} of {list(each)}" for each, count in shapes.items()]
         yield f"{corpus}/{split}: {'; '.join([*listed, *ranges.lines()])}"
+    for path in conversations.shards(folder) if asset == "chat/conversations" else ():
+        import pyarrow.parquet as pq
+
+        yield f"{path.name}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
     if asset == "reasoning/qc_report":
         yield f"reports of {', '.join(reports.dates(folder))}"
     found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}

@@ -7,11 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill.browse.columns import of_parquet
 from gristmill.browse.lines import Form, json_row
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
-from gristmill.reasoning.format import align, id_files, names
+from gristmill.reasoning.format import align, conversations, id_files, names
 from gristmill.reasoning.format.published import TOKENS, splits_in
 from gristmill.reasoning.show import spans
 from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
@@ -30,6 +31,7 @@ _FILES: Final = {
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
+    *("messages_json", "synth_id"),
 )
 
 
@@ -38,11 +40,22 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
 
     asset: its key. folder: its path. files: what the records say of them.
     """
+    if asset == "chat/conversations":
+        return [_conversations(files, path.name) for path in conversations.shards(folder)]
     found = []
     for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
         corpus, split = partition.rsplit("__", 1)
         found.append(_table(asset, folder, files, corpus, split))
     return found
+
+
+def _conversations(files: Files, name: str) -> Stored:
+    return Stored(
+        name.removeprefix("shard_").removesuffix(".parquet"),
+        lambda: of_parquet(files.checked(name)),
+        _SEARCHABLE,
+        sample=lambda row: (str(row.number), {}),
+    )
 
 
 def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:

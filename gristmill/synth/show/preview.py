@@ -185,7 +185,7 @@ def of_shard(published: Published) -> dict[str, str]:
     record = published.record
     root = published.folder.parents[len(PurePosixPath(record.artifact).parts) - 1]
     vocabulary = root / "tokenizer" / O200K.relative
-    number = str(record.partition)
+    number = str(record.partition).rpartition("__")[2]
     return {
         "picture": picture(record.counts),
         "preview": preview(published.folder, number, vocabulary, record.counts),

@@ -43,7 +43,9 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
         found = sorted(folder.glob("*/shard_*_tokens.idx"))
         for path in found:
             if path.parent.name in _SPLITS:
-                yield _documents(folder, files, path.name[6:-11], path.parent.name)
+                number = path.name[6:-11]
+                shared = "" if asset.startswith("chat/") else number
+                yield _documents(folder, files, number, path.parent.name, shared)
 
 
 def _harmony(folder: Path, files: Files, number: str) -> Stored:
@@ -62,7 +64,7 @@ def _harmony(folder: Path, files: Files, number: str) -> Stored:
     )
 
 
-def _documents(folder: Path, files: Files, number: str, split: str) -> Stored:
+def _documents(folder: Path, files: Files, number: str, split: str, partition: str) -> Stored:
     def lines(row: Record, whole: bool) -> tuple[str, list[tokens.Line]]:
         vocabulary = terminal.vocabulary_of(folder)
         return tokens.conversation(folder, number, split, row.number, vocabulary, whole)
@@ -72,7 +74,7 @@ def _documents(folder: Path, files: Files, number: str, split: str) -> Stored:
         lambda: _Documents(folder, files, number, split).columns(),
         _SEARCHABLE,
         slow=("text",),
-        partition=number,
+        partition=partition,
         sample=lambda row: (str(row.number), {"shard": number, "split": split}),
         pictures=lambda row: [Picture("tokens", preview.svg([lines(row, False)]))],
         tokens=lambda row: _shown(lines(row, True)[1]),

@@ -149,7 +149,7 @@ def lines(
             )
             for first, stop in _groups(tokens, kinds, (begin, end), encoding)
         ]
-        label = _label(tokens[begin:end])
+        label = _label(tokens[begin:end], span[begin])
         messages.append(Line(label, shown if whole else _shortened(shown, span[begin])))
     return messages
 
@@ -208,10 +208,15 @@ def written(tokens: Sequence[int], encoding: tiktoken.Encoding) -> str:
     return "".join(char if char.isprintable() else f"‹U+{ord(char):04X}›" for char in text)
 
 
-def _label(tokens: Sequence[int]) -> str:
-    """Return the role of a message, or the channel of an assistant message, from its header."""
+def _label(tokens: Sequence[int], span: int) -> str:
+    """Return the role of a message, or the channel of an assistant message, from its header.
+
+    A run of another template than Harmony is named by its span.
+    """
     if tokens[0] == harmony_tokens.ENDOFTEXT:
         return "end"
+    if tokens[0] != harmony_tokens.START or harmony_tokens.MESSAGE not in tokens:
+        return harmony_tokens.SPANS[span]
     roles = {word: role for role, word in harmony_tokens.ROLE_WORDS.items()}
     channels = {word: channel for channel, word in harmony_tokens.CHANNEL_WORDS.items()}
     if harmony_tokens.CHANNEL in tokens:

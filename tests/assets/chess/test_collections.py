@@ -16,12 +16,12 @@ import pytest
 
 import definitions
 from assets.chess import FAMILY, ChessMonth
+from assets.chess.partitions import chess_months
 from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.raw.drops import available
-from gristmill.chess.raw.months import ended_months
 from gristmill.chess.read.origins import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
@@ -227,12 +227,15 @@ def test_a_collection_that_arrives_becomes_a_partition_with_a_run(
     (added,) = first.dynamic_partitions_requests
     assert (added.partitions_def_name, added.partition_keys) == (
         "chess_collections",
-        ended_months(),
+        chess_months.get_partition_keys(),
     )
     second = tick(lake, instance, first.cursor)
     (request,) = second.run_requests
     (added,) = second.dynamic_partitions_requests
-    assert request.partition_key == "mine" and added.partition_keys == [*ended_months(), "mine"]
+    assert request.partition_key == "mine" and added.partition_keys == [
+        *chess_months.get_partition_keys(),
+        "mine",
+    ]
     assert set(request.asset_selection) >= {asset.key for asset in ASSETS}
     assert tick(lake, instance, second.cursor).run_requests == []
 
@@ -279,7 +282,7 @@ def test_months_of_the_version_before_stay_materialized_and_are_not_built_again(
     gone = register(instance, lake, INBOX)
     assert [(each.key, each.state) for each in gone] == [("2024-01", "gone")]
     known = instance.get_dynamic_partitions("chess_collections")
-    assert known == [*ended_months(), "mine"]
+    assert known == [*chess_months.get_partition_keys(), "mine"]
     assert instance.get_materialized_partitions(valid_games.key) == {"2024-01", "2024-03"}
     assert latest(instance, valid_games.key, ["2024-01", "2024-03"]) == before
     asked = getattr(tick(lake, instance), "run_requests", None) or []

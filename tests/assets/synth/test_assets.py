@@ -36,7 +36,7 @@ from tests.drawings import images
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.publish.killing import wait_for_end
 
-harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest = built_by(
+harmony, harmony_manifest, kd_shards, kd_manifest, smoke_shards, smoke_manifest, _ = built_by(
     "synth"
 ).values()
 pytestmark = pytest.mark.sampled(0.4)

@@ -10,8 +10,6 @@ from gristmill.chess import (
 )
 from gristmill.chess.raw.months import (
     check_month,
-    ended_months,
-    has_ended,
     is_month,
     month_before,
     month_in,
@@ -32,12 +30,8 @@ def test_month_lists() -> None:
         parse_month_list("# nothing\n")
 
 
-def test_the_months_that_are_over_on_a_day() -> None:
-    assert ended_months(date(2020, 6, 30)) == []
-    assert ended_months(date(2021, 2, 1))[:2] == ["2020-06", "2020-07"]
-    months = ended_months(date(2021, 2, 1))
-    assert months[-2:] == ["2020-12", "2021-01"] and len(months) == 8
-    assert all(has_ended(month, date(2021, 2, 1)) for month in months)
+def test_a_month_is_distinguished_from_the_name_of_a_collection() -> None:
+    assert is_month("2024-12")
     assert is_month("2024-13") and not is_month("elite_2024-01") and not is_month("2024-1")
 
 

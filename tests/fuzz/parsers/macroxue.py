@@ -6,6 +6,8 @@ import contextlib
 import gzip
 import sqlite3
 
+import numpy as np
+
 from gristmill.contract import GristmillError
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
 
@@ -108,6 +110,41 @@ def pool_file(data: bytes) -> None:
     from gristmill.macroxue.raw.pool_file import read_pool_file
 
     read_pool_file(file("pool.toml", data))
+
+
+def view_file(data: bytes) -> None:
+    """The file of a training view."""
+    from gristmill.macroxue.raw.view_file import read_view_file
+
+    read_view_file(file("view.toml", data))
+
+
+def view_description(data: bytes) -> None:
+    """view.json of a training view."""
+    from gristmill.macroxue.format.view_files import read_description
+
+    view = read_description(file("view/view.json", data).parent)
+    assert view.source_run(9) in ((9, 0), (1, 1))
+
+
+def annotations(data: bytes) -> None:
+    """A folder of annotations: its rows, a further file of them, and the manifest."""
+    from gristmill.macroxue.format.annotations import MANIFEST, ROWS, unannotated
+    from gristmill.macroxue.format.metadata_db import Run, write_metadata
+    from gristmill.macroxue.raw.annotations import Annotations
+
+    rows, more, manifest = split(data, 3)
+    with folder("annotations") as drop:
+        write_metadata(drop / "metadata.db", [Run(0, 7, 2, 80, 16)], {})
+        (drop / MANIFEST).write_bytes(manifest)
+        (drop / "annotations-000000.npy").write_bytes(rows)
+        stem = ("value", "student")[len(manifest) % 2]
+        (drop / f"annotations-{stem}-000000.npy").write_bytes(more)
+        found = Annotations(drop)
+        for stem, maps in found.maps.items():
+            assert len(found.take(stem, np.arange(found.rows))) == found.rows
+            assert len(unannotated(maps[0].dtype, 3)) == 3
+        assert ROWS in found.maps
 
 
 def valuation_types(data: bytes) -> None:
@@ -234,6 +271,21 @@ PARSERS = (
             b"inf",
             b"{a=1}",
         ),
+    ),
+    Parser(
+        "macroxue_view_file",
+        view_file,
+        (f"{_RAW}.view_file", f"{_RAW}.pool_file"),
+        words=(b"pack", b"pool", b"annotations", b"[macroxue.training_view]", b"num_bins", b"inf"),
+    ),
+    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.view_files",), words=_JSON),
+    Parser(
+        "macroxue_annotations",
+        annotations,
+        (f"{_RAW}.annotations", f"{_FORMAT}.annotations"),
+        ("gristmill.untrusted.npy_header",),
+        inputs=TEN_THOUSAND,
+        words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
     ),
     Parser(
         "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=_JSON

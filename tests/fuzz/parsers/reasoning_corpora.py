@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
 
 _FORMS = "gristmill.reasoning.raw.forms"
+_CHAT = "gristmill.reasoning.raw.chat"
 _LOOK = "gristmill.look"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
 
@@ -35,6 +38,33 @@ def corpus_file(data: bytes) -> None:
             assert made + found.grouped == found.raw_rows
 
 
+def chat_recipe(data: bytes) -> None:
+    """A recipe of conversations, its template, and rows: what they become breaks no law."""
+    from gristmill.families import Subject
+    from gristmill.reasoning.builders.conversations import normalize_conversations
+    from gristmill.reasoning.config import ChatConfig
+    from gristmill.reasoning.laws.conversations import conversation_laws
+    from gristmill.reasoning.raw.chat import drops
+    from gristmill.synth.raw.render import read_render
+
+    recipe, template, rows = split(data, 3)
+    with folder("chats") as place:
+        drop = place / "mine"
+        file("chats/mine/corpus.toml", recipe)
+        file("chats/mine/t.jinja", template)
+        file("chats/mine/train_sft.jsonl", rows)
+        chat = drops.chat_of(drop)
+        files = {
+            name: [drop / each for each in names]
+            for name, names in drops.account(drop).taken.items()
+        }
+        assert json.loads(read_render(drop).recorded)
+        config = ChatConfig(bad_rows=10**6, recipe=chat.table)
+        found = normalize_conversations(drop, files, place / "out", "mine__00", config)
+        assert list(conversation_laws(Subject(place / "out", has_record=False))) == []
+        assert found.raw_rows == found.rows + found.rejected or chat.tree is not None
+
+
 def look(data: bytes) -> None:
     """Two files that nobody described; a recipe that is proposed is one that the drop takes.
 
@@ -63,6 +93,18 @@ _TOML = (
     *(b"steps = {", b"headerless", b"files = {", b"leave", b"{{", b"}}", b"\xff\xfe"),
 )
 _ROWS = (b'{"', b'":', b"null", b'"question":', b'"answer":', b"[{", b"<think>", b"####", b"\n")
+_MESSAGES = (
+    *(
+        b'"messages":',
+        b'"role":',
+        b'"content":',
+        b'"from":',
+        b'"value":',
+        b'"user"',
+        b'"assistant"',
+    ),
+    *(b"</think>", b"[render]\n", b"template = ", b"tree = {", b"turns = {", b"roles = {"),
+)
 
 PARSERS = (
     Parser(
@@ -75,6 +117,14 @@ PARSERS = (
         covers=("gristmill.reasoning.format.corpora",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS),
+    ),
+    Parser(
+        "chat_recipe",
+        chat_recipe,
+        tuple(f"{_CHAT}.{name}" for name in ("drops", "messages", "recipe", "trees")),
+        covers=("gristmill.synth.raw.render",),
+        inputs=TEN_THOUSAND,
+        words=(*_TOML, *_ROWS, *_MESSAGES),
     ),
     Parser(
         "look",

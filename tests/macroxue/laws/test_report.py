@@ -10,8 +10,9 @@ import pytest
 from gristmill.laws import MOST
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.report import Finder, fresh, run_facts
+from gristmill.macroxue.laws.report import Finder, run_facts
 from gristmill.macroxue.read.step_stream import StepStream
+from gristmill.macroxue.rules.continuity import fresh
 from gristmill.macroxue.rules.moves import DIRECTIONS
 from tests.macroxue.games import play, step_rows, write_pack
 
