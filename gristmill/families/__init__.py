@@ -60,6 +60,7 @@ __all__ = [
     "options",
     "options_of",
     "other_kind",
+    "splits_of",
     "tables",
 ]
 
@@ -94,6 +95,8 @@ class Catalog:
         files, numbers of rows, shapes, types, ranges, splits.
     tables: takes the key of a kind, a folder, and what is known of its files; yields the tables of
         rows in it, each a `gristmill.browse.source.Stored`, the main one first.
+    splits: takes the key of an asset and a folder; yields its rows as other programs read them,
+        each a `gristmill.exports.table.Split`.
     """
 
     kinds: Sequence[Kind]
@@ -109,6 +112,7 @@ class Catalog:
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
     tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
+    splits: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -217,6 +221,13 @@ def facts_of(asset: str, folder: Path) -> Iterator[str]:
     for each in catalogs():
         if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
             yield from each.facts(asset, folder)
+
+
+def splits_of(asset: str, folder: Path) -> Iterator[Any]:
+    """Yield the rows in a folder of an asset's artifacts as `Catalog.splits`; none for others."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            yield from each.splits(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:

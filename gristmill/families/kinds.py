@@ -90,6 +90,7 @@ class Kind:
     laws: what must hold of the contents.
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
+    source: opens folders for the loader, with options of a mix file by keyword; default: it cannot.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
@@ -105,6 +106,7 @@ class Kind:
     laws: Sequence[Law] = ()
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
+    source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
     listed: Collection[str] = ()

@@ -12,6 +12,7 @@ from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gristmill.loading.loader import BatchSampler, Loader
+    from gristmill.loading.mix_file import read_mix
     from gristmill.loading.mixtures import Mixture, mixture
     from gristmill.loading.plan import Plan
     from gristmill.loading.source import Identity, Source
@@ -29,12 +30,14 @@ __all__ = [
     "Plan",
     "Source",
     "mixture",
+    "read_mix",
 ]
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "loader": ("BatchSampler", "Loader"),
+        "mix_file": ("read_mix",),
         "mixtures": ("Mixture", "mixture"),
         "plan": ("Plan",),
         "source": ("Identity", "Source"),

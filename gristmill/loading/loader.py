@@ -103,6 +103,11 @@ class Loader:
         return self._position
 
     @property
+    def changes(self) -> tuple[Change, ...]:
+        """The batch sizes of the run, each from a step and a position on."""
+        return tuple(self._changes)
+
+    @property
     def step(self) -> int:
         """The number of the next step."""
         return step_after(self._changes, self._position)
@@ -114,10 +119,11 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         self._write_ledger()
         steps = steps_from(self._changes, self._position, self.plan.length, self.ends)
-        for read, batch in self._batches(steps):
+        for given in self._batches(steps):
+            read = given[0]
             if read.is_last:
                 self._position = min(read.step.position + read.step.size, self.plan.length)
-            yield batch
+            yield given.pop()  # no batch is kept, so that the next one can have its memory
 
     def __getitem__(self, step: int) -> Any:
         """A step by number, as it was or will be given; with `micro` the step as one batch.
@@ -163,10 +169,11 @@ class Loader:
     def _reader(self) -> Reads:
         return Reads([whole(each) for each in self.plan.sources], self._form, self._collate)
 
-    def _batches(self, steps: Iterator[Step]) -> Iterator[tuple[Read, Any]]:
+    def _batches(self, steps: Iterator[Step]) -> Iterator[list[Any]]:
+        """Yield what is read with its batch."""
         reader, reads = self._reader, self._reads(steps)
         if not self.workers:
-            yield from ((read, reader[read]) for read in reads)
+            yield from ([read, reader[read]] for read in reads)
             return
         from gristmill.loading.workers import read_ahead
 

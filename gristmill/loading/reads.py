@@ -56,9 +56,9 @@ class Reads:
         return batch if self._collate is None else self._collate(batch)
 
     def _columns(self, read: Read) -> Columns:
-        present = np.unique(read.sources).tolist()
+        present = sorted(set(read.sources.tolist())) if len(self.sources) > 1 else [0]
         if len(present) <= 1:
-            return self.sources[present[0] if present else 0].read(read.numbers)
+            return self.sources[(present or [0])[0]].read(read.numbers)
         places = [np.flatnonzero(read.sources == source) for source in present]
         found = [
             self.sources[source].read(read.numbers[at])
@@ -75,6 +75,8 @@ class Reads:
     def _refuse_unlike(self, first: int, its: Columns, other: int, columns: Columns) -> None:
         unlike = sorted(set(its) ^ set(columns))
         unlike += [n for n in its if n in columns and its[n].dtype != columns[n].dtype]
+        words = {getattr(self.sources[each], "words", None) for each in (first, other)}
+        unlike += ["words of the vocabulary"] * (len(words) - 1)
         if unlike:
             names = [self.sources[each].identity.artifact for each in (first, other)]
             raise GristmillError(
@@ -108,4 +110,6 @@ def _tensor(column: npt.NDArray[Any]) -> Any:
     kind = _SIGNED.get(column.dtype)
     if kind is not None:
         column = column.view(kind) if column.dtype == np.uint64 else column.astype(kind)
-    return torch.from_numpy(np.ascontiguousarray(column))
+    if not column.flags.c_contiguous:
+        column = np.ascontiguousarray(column)
+    return torch.from_numpy(column)

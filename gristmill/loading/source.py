@@ -63,6 +63,9 @@ class Source(Protocol):
     """Samples by number, from 0. It can be pickled: a worker opens its files again.
 
     cuts: int64 [S + 1]: the first number of each shard, and the length.
+
+    One whose samples have tokens also has `lengths()`, int [N]; one whose ids are of a vocabulary
+    of its own has `words`, a text that names it.
     """
 
     @property
@@ -103,8 +106,17 @@ def identity_of(
     if len(versions) > MOST_VERSIONS:
         listed = json.dumps(versions).encode()
         versions = (f"sha256 of {len(versions)}: {hashlib.sha256(listed).hexdigest()}",)
-    folders = ", ".join(dict.fromkeys(_short(each.folder) for each in generations))
+    folders = ", ".join(dict.fromkeys(short(each.folder) for each in generations))
     return Identity(asset, versions, split, numbering or {}, folders)
+
+
+def only(folders: Sequence[Path]) -> Path:
+    """The one folder. Raises GristmillError for several."""
+    if len(folders) != 1:
+        raise GristmillError(
+            f"{folders[1]}: a source of this asset has one folder: give each a source of its own"
+        )
+    return folders[0]
 
 
 def digest_of(numbers: npt.NDArray[Any]) -> str:
@@ -112,6 +124,6 @@ def digest_of(numbers: npt.NDArray[Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(numbers, "<i8").view(np.uint8).data).hexdigest()
 
 
-def _short(folder: Path) -> str:
+def short(folder: Path) -> str:
     """The last three names of a folder, as of `chess/dataset/elite_2024-01_game`."""
     return "/".join(folder.absolute().parts[-3:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -60,30 +60,13 @@ def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, l
 
     Raises OtherData, and GristmillError for what is no state.
     """
-    kind = (state.get("format"), state.get("version"), state.get("order"))
-    if kind != (FORMAT, VERSION, ORDER):
-        raise OtherData(
-            f"the state is {kind[0]!r} of version {kind[1]!r} and order {kind[2]!r}; this is"
-            f" {FORMAT!r} of version {VERSION} and order {ORDER}: read it with the Gristmill"
-            f" {state.get('gristmill', 'version')} that wrote it"
-        )
-    try:
-        position = int(state["position"])
-        changes = [Change(*map(int, each)) for each in state["batches"]]
-        segments: list[Segment] = [
-            (int(first), tuple(map(int, quotas))) for first, quotas in state["segments"]
-        ]
-        written: list[Mapping[str, Any]] = list(state["sources"])
-        settings = {name: state[name] for name in ("seed", "window")}
-    except (KeyError, TypeError, ValueError) as error:
-        raise GristmillError(f"the state is damaged ({error!r}): take one of before") from error
-    if not changes or not segments or not 0 <= position <= segments[-1][0] + sum(segments[-1][1]):
-        raise OtherData(f"the state's position {position:,} is outside of its run")
-    for name, its in settings.items():
-        if its != (mine := getattr(plan, name)):
+    changes, segments, position = _parsed(state)
+    for name in ("seed", "window"):
+        if (its := state[name]) != (mine := getattr(plan, name)):
             raise OtherData(
                 f"the state's {name} is {its!r}, here it is {mine!r}: give the loader the state's"
             )
+    written: list[Mapping[str, Any]] = state["sources"]
     if changed == "continue":
         return _continued(plan, written, segments, position), changes, position
     sources = [_same(plan.sources, each, number) for number, each in enumerate(written)]
@@ -104,6 +87,52 @@ def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, l
     if (tuple(sources), tuple(segments)) != (plan.sources, plan.segments):
         plan = Plan.of(sources, segments, plan.seed, plan.window)
     return plan, changes, position
+
+
+class Consumed(NamedTuple):
+    """What a run has taken of a source: its samples, and how many it gave, again ones included."""
+
+    artifact: str
+    samples: int
+    drawn: int
+
+
+def consumed(state: Mapping[str, Any]) -> list[Consumed]:
+    """What a run had taken of each source at a state; no file of a source is needed.
+
+    Raises OtherData and GristmillError as `resumed`.
+    """
+    _, segments, position = _parsed(state)
+    gone = [_Gone(each) for each in state["sources"]]
+    drawn = Plan.of(gone, segments, state["seed"], state["window"]).drawn(position)
+    return [
+        Consumed(each.identity.artifact, _length(each), count)
+        for each, count in zip(gone, drawn, strict=True)
+    ]
+
+
+def _parsed(state: Mapping[str, Any]) -> tuple[list[Change], list[Segment], int]:
+    """The changes of the batch size, the segments and the position of a state."""
+    kind = (state.get("format"), state.get("version"), state.get("order"))
+    if kind != (FORMAT, VERSION, ORDER):
+        raise OtherData(
+            f"the state is {kind[0]!r} of version {kind[1]!r} and order {kind[2]!r}; this is"
+            f" {FORMAT!r} of version {VERSION} and order {ORDER}: read it with the Gristmill"
+            f" {state.get('gristmill', 'version')} that wrote it"
+        )
+    try:
+        position = int(state["position"])
+        changes = [Change(*map(int, each)) for each in state["batches"]]
+        segments: list[Segment] = [
+            (int(first), tuple(map(int, quotas))) for first, quotas in state["segments"]
+        ]
+        for name in ("seed", "window", "sources"):
+            state[name]
+    except (KeyError, TypeError, ValueError) as error:
+        raise GristmillError(f"the state is damaged ({error!r}): take one of before") from error
+    if not changes or not segments or not 0 <= position <= segments[-1][0] + sum(segments[-1][1]):
+        raise OtherData(f"the state's position {position:,} is outside of its run")
+    return changes, segments, position
 
 
 def _same(sources: Sequence[Source], written: Mapping[str, Any], number: int) -> Source:

@@ -79,6 +79,12 @@ def step_after(changes: Sequence[Change], position: int) -> int:
     return last.step + -(-(position - last.position) // last.size)
 
 
+def step_of(changes: Sequence[Change], position: int) -> int:
+    """The number of the step that gave a position."""
+    change = next(each for each in reversed(changes) if each.position <= position)
+    return change.step + (position - change.position) // change.size
+
+
 def count_of(changes: list[Change], position: int, length: int, ends: Ends) -> int:
     """How many steps there are from a position on."""
     size = changes[-1].size

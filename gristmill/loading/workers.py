@@ -41,7 +41,7 @@ class _Asked(Sampler[Read]):
 
 def read_ahead(
     batches: Reads, reads: Iterator[Read], workers: int, start_method: str | None
-) -> Iterator[tuple[Read, Any]]:
+) -> Iterator[list[Any]]:
     """Yield what was asked for with its batch, in order.
 
     start_method: of the processes; None for torch's.
@@ -56,7 +56,7 @@ def read_ahead(
         collate_fn=_same,
     )
     for batch in loader:
-        yield asked.waiting.popleft(), batch
+        yield [asked.waiting.popleft(), batch]
 
 
 def _same(batch: Any) -> Any:

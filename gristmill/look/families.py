@@ -15,6 +15,9 @@ from gristmill.contract import GristmillError
 from gristmill.families import inboxes
 from gristmill.look.columns import LIST, OBJECTS, Columns
 from gristmill.look.reading import Reading
+from gristmill.macroxue.raw.step_files import INBOX as GAMES
+from gristmill.macroxue.raw.step_files import STEPS
+from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
@@ -29,13 +32,14 @@ class Taker:
     """An inbox whose family reads the files as they are.
 
     path: the drop. lines: its account. recipe: the file to write so that something is built of it;
-    empty where none is needed.
+    empty where none is needed. beside: its name where it belongs into the drop itself.
     """
 
     inbox: str
     path: Path
     lines: Sequence[str]
     recipe: str = ""
+    beside: str = ""
 
     @property
     def command(self) -> str:
@@ -65,6 +69,8 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 recipe = proposal(path, links) if inbox == PUZZLES and account.taken else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
+                if inbox == GAMES and (recipe := steps_proposal(path, links)):
+                    taken.append(Taker(inbox, path, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
                 lines = [*account.lines, *account.notes]

@@ -137,15 +137,16 @@ def write(found: Look) -> Path:
     Raises GristmillError where there is none, it reads no row, a family reads the files as they
     are, or the folder has a recipe.
     """
-    place = found.reading.root / CORPUS
+    beside = next((taker for taker in found.takers if taker.beside), None)
+    place = found.reading.root / (beside.beside if beside else CORPUS)
     taken = GristmillError(f"{place}: is there already: move it away first")
     if place.exists():
         raise taken
-    if reason := _unwritten(found):
+    if not beside and (reason := _unwritten(found)):
         raise GristmillError(f"{place}: is not written: {reason}")
     try:
         with place.open("x", encoding="utf-8") as file:
-            file.write(found.proposal.text)
+            file.write(beside.recipe if beside else found.proposal.text)
     except FileExistsError as error:
         raise taken from error
     return place

@@ -53,9 +53,11 @@ def _lines(found: Look) -> Iterator[str]:
     is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
     for taker in found.takers:
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
+        state = f"read once it has {taker.beside}" if taker.beside else state
         yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
         if taker.recipe:
-            yield f"recipe, a guess, for drops/{taker.inbox}/recipes/{found.name}.toml:"
+            file = taker.beside or f"drops/{taker.inbox}/recipes/{found.name}.toml"
+            yield f"recipe, a guess, for {file}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
     if not found.takers:
         yield from _recipe(found)

@@ -22,7 +22,6 @@ from gristmill.macroxue.raw.view_file import (
     source_of,
     values_of,
 )
-from gristmill.macroxue.rules.symmetries import COUNT
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.settings.tables import Settings
@@ -174,8 +173,7 @@ def view_build(wanted: Wanted) -> Build:
             stamps.keep(each, before, ())
         return summary
 
-    images = COUNT if config.symmetries == "all" else 1
-    space = images * sum(map(_bytes_of, [folder, *sidecars, *([drop] if drop else [])]))
+    space = config.images * sum(map(_bytes_of, [folder, *sidecars, *([drop] if drop else [])]))
     return wanted.build(artifact, config, [source, *values, *annotated], make, space=space)
 
 

@@ -223,6 +223,11 @@ class ViewConfig(Checked):
         Help("Tuple branches of at most this value are failures; differences up to it are none."),
     ] = 1e-9
 
+    @property
+    def images(self) -> int:
+        """Runs that the view has for each training game."""
+        return 8 if self.symmetries == "all" else 1
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if bool(self.train_query) != bool(self.validation_query):

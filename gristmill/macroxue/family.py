@@ -82,6 +82,7 @@ _PACK = Asset(
     laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
     listed=["rows_by_valuation_type", "rows_by_max_rank", "runs_by_highest_tile"],
     code=code.PACK,
@@ -124,6 +125,7 @@ _POOL = Asset(
     laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,
     file=PartitionFile("pools", call("gristmill.macroxue.raw.pool_members:change")),
@@ -177,6 +179,7 @@ CATALOG = Catalog(
     columns=call("gristmill.macroxue.show.columns:columns"),
     facts=call("gristmill.macroxue.show.facts:facts"),
     tables=call("gristmill.macroxue.show.tables:tables"),
+    splits=call("gristmill.macroxue.read.exported:splits"),
     options=[
         Option(
             "run",

@@ -216,6 +216,7 @@ _MANIFEST = Asset(
     "reasoning/manifest",
     laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
     trace=_INPUTS,
+    source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.MANIFEST,
     version=_MANIFEST_VERSION,
@@ -293,6 +294,7 @@ CATALOG = Catalog(
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),
     tables=call(f"{_SHOW}.tables:tables"),
+    splits=call("gristmill.reasoning.read.exported:splits"),
     options=[
         Option("corpus", str, "Reasoning: the corpus."),
         Option("split", str, "The split; train by default."),

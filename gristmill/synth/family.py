@@ -110,6 +110,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
             show=call("gristmill.synth.show.terminal:show_document"),
             trace=call("gristmill.synth.read.origins:of_document"),
+            source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
             code=code.KD_SHARDS,
             table=table,
@@ -204,6 +205,7 @@ CATALOG = Catalog(
     columns=call("gristmill.synth.show.columns:columns"),
     facts=call("gristmill.synth.show.facts:facts"),
     tables=call("gristmill.synth.show.tables:tables"),
+    splits=call("gristmill.synth.read.exported:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

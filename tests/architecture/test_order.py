@@ -42,9 +42,10 @@ BELOW = {
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
-    "loading": BASE | {"reading"},
+    "loading": BASE | {"dispatch", "reading", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
-    "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
+    "exports": BASE | {"dispatch", "families", "provenance", "run"},
+    "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -102,6 +102,7 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         file = io.BytesIO()
         np.lib.format.write_array(file, np.zeros(2, dtype), (2, 0))
         yield "macroxue_npy", file.getvalue()
+    yield from _steps_of_others()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "metadata.db"
         write_metadata(
@@ -125,6 +126,18 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         "macroxue_metadata_tables",
         b"CREATE VIEW runs AS SELECT 1 AS id, 2 AS seed, 'a' AS steps, 1 AS max_score, 1 AS highest_tile;",
     )
+
+
+def _steps_of_others() -> Iterator[tuple[str, bytes]]:
+    from tests.macroxue.games import play, step_rows
+    from tests.macroxue.step_drops import legacy, save, self_play
+
+    games = [play(1, 4), play(2, 3)]
+    for rows in (self_play(games, [9, 2]), legacy(games), step_rows(games)):
+        with tempfile.TemporaryDirectory() as folder:
+            save(Path(folder), rows)
+            texts = [(Path(folder) / name).read_bytes() for name in ("steps.toml", "steps.npy")]
+        yield "macroxue_steps", _APART.join(texts)
 
 
 def chess(root: Path) -> Iterator[tuple[str, bytes]]:

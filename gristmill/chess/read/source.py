@@ -6,6 +6,8 @@ Source: `docs/formats/loading.md#sources`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -59,6 +61,11 @@ class SpliceSource:
         self.identity = identity_of(_ASSET, months, data.split, settings)
         ends = np.cumsum([len(month.arrays.indices) for month in data.held])
         self.cuts: Numbers = np.append(0, ends).astype(np.int64)
+
+    @cached_property
+    def words(self) -> str:
+        """The digest of the vocabulary, which hangs on the months: others mean other moves."""
+        return sha256("\n".join(self._data.vocabulary()).encode()).hexdigest()
 
     def read(self, numbers: Numbers) -> Columns:
         """Context, target, their masks, phase, winner and side to move, as `collate`.

@@ -15,19 +15,20 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.macroxue.builders.pool_sidefiles import PACKS_KEY
 from gristmill.macroxue.builders.values import SETTINGS
 from gristmill.macroxue.builders.view_annotations import AnnotationWriter
-from gristmill.macroxue.builders.view_sources import JoinedValues, Judged, judged
+from gristmill.macroxue.builders.view_sources import BATCH_ROWS, JoinedValues, Judged, judged
 from gristmill.macroxue.config import Layout, ViewConfig
 from gristmill.macroxue.format.metadata_db import (
     Gap,
@@ -63,7 +64,7 @@ from gristmill.macroxue.read.query import queried
 from gristmill.macroxue.read.splits import RunIds, held_by_hash, refuse_sharing
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.ev_bins import BinRules, Fit
-from gristmill.macroxue.rules.symmetries import COUNT, turned
+from gristmill.macroxue.rules.symmetries import turned
 from gristmill.macroxue.rules.true_ranks import true_ranks
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -74,7 +75,6 @@ READ_ONLY: Final = 0o444
 COUNTED: Final = ("rows", "legal_branches", "failure_branches", "zero_disadvantage")
 """What tokenizer.json counts of each kind."""
 _NO_LINK: Final = {errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}
-_MOST_IMAGED: Final = (1 << 32) // COUNT
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,13 @@ def training_view(
     links_made = view.link(known or {}) if view.is_whole else []
     with ExitStack() as stack, progress.stage("view", unit="rows", total=stream.rows) as stage:
         view.open(stack)
-        for batch in stream.batches(whole_runs=True) if view.reads else ():
+        for batch in stream.batches(whole_runs=True, most=BATCH_ROWS) if view.reads else ():
             view.add(batch)
             stage.advance(len(batch.rows))
     view.finish()
     described = Description(
         tuple(side.name for side in sides),
-        COUNT if config.symmetries == "all" else 1,
+        config.images,
         tuple(links_made),
         annotations.name if annotations else "",
     )
@@ -196,8 +196,7 @@ def _gap(source: Path, gap: Gap, count: int) -> BadInput:
 def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
     """The folders of a view. Raises GristmillError for one without rows."""
     runs = {run.id: run for run in stream.runs}
-    images = COUNT if config.symmetries == "all" else 1
-    if images > 1 and max(runs) >= _MOST_IMAGED:
+    if max(runs) * config.images >= 1 << 32:
         raise GristmillError(
             f"{stream.folder}: has run {max(runs)}: images have no run_id of 32 bits"
         )
@@ -214,7 +213,7 @@ def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
         held = held_by_hash(stream.runs, config.validation_share, config.split_seed)
         train = np.setdiff1d(np.array(list(runs), np.uint32), held)
     else:
-        return [_Side("", out, images, runs)]
+        return [_Side("", out, config.images, runs)]
     sides = []
     for name, ids in zip(SIDES, (train, held), strict=True):
         own = {run: runs[run] for run in ids.tolist()}
@@ -223,7 +222,7 @@ def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
                 f"{stream.folder}: no step is in {name}/: choose another validation_share or"
                 " split_seed, or other queries"
             )
-        sides.append(_Side(name, out / name, images if name == TRAIN else 1, own))
+        sides.append(_Side(name, out / name, config.images if name == TRAIN else 1, own))
     return sides
 
 
@@ -256,7 +255,7 @@ class _View:
         self._stream, self._joined, self._annotations = stream, joined, annotations
         self._names, self._config, self._sides = names, config, sides
         self._gaps, self._imageless = found.gaps, found.imageless
-        self._images = COUNT if config.symmetries == "all" else 1
+        self._images = config.images
         self.is_whole = sides[0].name == "" and self._images == 1
         links_values = self.is_whole and not self._gaps and len(joined.files) == 1
         self._linked_values = joined.files[0] if links_values else []
@@ -302,15 +301,15 @@ class _View:
     def add(self, batch: Batch) -> None:
         """Write the rows of whole runs to their sides."""
         values = None if self._linked_values else self._joined.of(batch)
-        if values is not None:
-            marked = np.isin(batch.rows["run_id"], list(self._gaps))
+        if values is not None and self._gaps:
+            marked = self._rows_of(batch, self._gaps)
             for name in VALUE_COLUMNS:
                 values[name][marked] = np.nan
         for side in self._sides:
             if self.is_whole:
                 self._put(side, batch.rows, batch.rows, values)
                 continue
-            own = np.isin(batch.rows["run_id"], list(side.runs))
+            own = self._rows_of(batch, side.runs)
             if not own.any() or values is None:
                 continue
             rows, valued = copied(batch.rows, own), values[own]
@@ -320,6 +319,11 @@ class _View:
             cuts = np.flatnonzero(np.diff(rows["run_id"])) + 1
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
                 self._put_images(side, rows[start:stop], valued[start:stop])
+
+    def _rows_of(self, batch: Batch, runs: Container[int]) -> npt.NDArray[np.bool_]:
+        """Whether each row of a batch is of some runs, by their ids: bool [N]."""
+        own = self._stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
+        return np.repeat([run.id in runs for run in own], batch.counts)
 
     def _put_images(self, side: _Side, rows: Rows, values: Rows) -> None:
         """Write a game, and its images if it has any."""
@@ -335,16 +339,18 @@ class _View:
             self._fit.add(rows)
         if side.annotations is not None:
             side.annotations.add(origin, side.runs, symmetry, self._images)
+        ids = origin["run_id"] * self._images + symmetry
         if side.steps is not None:
-            written = to_layout(copied(rows), self._layout)
-            written["run_id"] = origin["run_id"] * self._images + symmetry
-            side.steps.write(written)
+            side.steps.write(self._numbered(to_layout(rows, self._layout), ids))
         if side.values is not None and values is not None:
-            valued = np.ascontiguousarray(values)
-            if self._images > 1:
-                valued = valued.copy()
-                valued["run_id"] = origin["run_id"] * self._images + symmetry
-            side.values.write(valued)
+            side.values.write(self._numbered(values, ids))
+
+    def _numbered(self, rows: Rows, ids: npt.NDArray[np.uint32]) -> Rows:
+        """Rows [N] with the run ids of the view."""
+        if self._images > 1:
+            rows = copied(rows)
+            rows["run_id"] = ids
+        return rows
 
     def finish(self) -> None:
         """Write the tables of each side. Raises GristmillError for values that fill no bins."""
@@ -373,9 +379,8 @@ class _View:
 
     def _gaps_of(self, side: _Side) -> Iterator[Gap]:
         for run in side.table:
-            run_id, _ = divmod(run.id, self._images)
-            if run_id in self._gaps:
-                yield replace(self._gaps[run_id], run_id=run.id)
+            if gap := self._gaps.get(run.id // self._images):
+                yield replace(gap, run_id=run.id)
 
     def _fitted(self) -> bytes | None:
         if self._fit is None:

@@ -11,22 +11,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.builders.values import SETTINGS
-from gristmill.macroxue.format.metadata_db import Gap, Run
+from gristmill.macroxue.format.metadata_db import Gap
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.format.shards import open_values, value_files
 from gristmill.macroxue.read.gather import Gather
+from gristmill.macroxue.read.played import gaps_of, played
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import FITS_INT32
-from gristmill.macroxue.rules.continuity import broken, lacks_points
-from gristmill.macroxue.rules.moves import move
-from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 from gristmill.run.progress import Progress
+
+BATCH_ROWS: Final = 1 << 15
+"""Rows that are held at once, where no run is longer."""
 
 
 @dataclass(frozen=True)
@@ -50,39 +51,14 @@ def judged(stream: StepStream, progress: Progress) -> Judged:
     gaps: dict[int, Gap] = {}
     imageless: set[int] = set()
     with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
-        for batch in stream.batches(whole_runs=True):
-            known = true_ranks(batch.rows, batch.run_starts())
+        for batch in stream.batches(whole_runs=True, most=BATCH_ROWS):
+            games = played(batch)
+            known = games.known
             wrong = known.unknown | (known.ranks.max(axis=1, initial=0) > FITS_INT32)
             imageless |= set(np.unique(batch.rows["run_id"][wrong]).tolist())
-            for gap in gaps_of(batch, stream.runs, known):
-                gaps[gap.run_id] = gap
+            gaps |= {gap.run_id: gap for gap in gaps_of(batch, stream.runs, games)}
             stage.advance(len(batch.rows))
     return Judged(gaps, frozenset(imageless))
-
-
-def gaps_of(batch: Batch, runs: Sequence[Run], known: TrueRanks) -> list[Gap]:
-    """The gaps of whole runs.
-
-    runs: those of the stream. known: ranks of the boards.
-    """
-    rows = batch.rows
-    moves = np.where(rows["move_dir"] < 4, rows["move_dir"], 0).astype(np.uint8)
-    after, reward, _ = move(known.ranks, moves)
-    wrong = broken(known, after, rows["run_id"][1:] == rows["run_id"][:-1])
-    found = []
-    for at, (start, count) in enumerate(
-        zip(batch.run_starts().tolist(), batch.counts.tolist(), strict=True)
-    ):
-        own, run = slice(start, start + count), runs[batch.first_run + at]
-        steps = rows["step_index"][own]
-        breaks = np.flatnonzero(wrong[own])
-        if len(breaks):
-            found.append(Gap(run.id, int(steps[breaks[0]]), "board"))
-        elif count and not known.unknown[own].any():
-            score = run.max_score if run.max_score >= 0 else run.max_score + (1 << 64)
-            if lacks_points(known.ranks[start], int(reward[own].sum()), score):
-                found.append(Gap(run.id, int(steps[-1]), "score"))
-    return found
 
 
 class JoinedValues:
@@ -142,7 +118,7 @@ class JoinedValues:
                 own = np.arange(max(batch.start, first), min(stop, last))
                 parts.append(values.rows(own - first))
                 parts[-1]["run_id"] += self._shifts[at]
-        values_of = np.concatenate(parts)
+        values_of = np.concatenate(parts) if len(parts) > 1 else parts[0]
         for column in ("run_id", "step_index"):
             wrong = np.flatnonzero(values_of[column] != rows[column])
             if len(wrong):

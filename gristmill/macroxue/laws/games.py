@@ -23,7 +23,8 @@ from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.laws.notes import Notes
 from gristmill.macroxue.laws.pack import DATABASE
-from gristmill.macroxue.laws.report import Finder, Played, counts_on, played, run_facts
+from gristmill.macroxue.laws.report import Finder
+from gristmill.macroxue.read.played import Played, counts_on, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
 from gristmill.macroxue.rules.continuity import broken, fresh

@@ -7,7 +7,7 @@ Source: `docs/formats/macroxue.md#view-laws`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,17 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.families import Subject
 from gristmill.laws import Few, or_unreadable
-from gristmill.macroxue.builders.view_sources import gaps_of
 from gristmill.macroxue.format.metadata_db import read_gaps
 from gristmill.macroxue.format.rows import Rows, decode_boards, to_aligned
 from gristmill.macroxue.format.view_files import TRAIN, VALIDATION, Description, read_description
+from gristmill.macroxue.read.played import gaps_of, played
 from gristmill.macroxue.read.splits import held_by_hash
 from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.board_eval import board_scores
-from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.macroxue.rules.true_ranks import TrueRanks
 
+_KEPT = ("step_index", "valuation_type", "max_rank", "seed")
+"""The columns that no symmetry changes."""
 _VALUE_OF = {"up": (0, 1), "down": (2, 1), "left": (1, 0), "right": (1, 2)}
 # The moves as a cross in a square of 3 by 3, which turns as the board does.
 _CROSS = np.full((3, 3), -1)
@@ -68,11 +70,11 @@ def _laws(subject: Subject) -> Iterator[Violation]:
                     yield from few.at("side", f"{side} run {run.id}", f"belongs into {expected}")
             bounds = stream.run_bounds(runs[source_id])
             batch = stream.batch(*bounds)
-            known = true_ranks(batch.rows, np.zeros(1, np.int64))
+            games = played(batch)
             rows = own.read(*own.run_bounds(at))
-            if wrong := _difference(batch.rows, rows, symmetry, known):
+            if wrong := _difference(batch.rows, rows, symmetry, games.known):
                 yield from few.at(wrong, f"{side} run {run.id}", "is not the run of the source")
-            if bool(gaps_of(batch, stream.runs, known)) != (run.id in marked):
+            if any(gaps_of(batch, stream.runs, games)) != (run.id in marked):
                 yield from few.at("gaps", f"{side} run {run.id}", "its mark is not what it shows")
     yield from few.rest()
 
@@ -95,7 +97,7 @@ def _difference(source: Rows, rows: Rows, symmetry: int, known: TrueRanks) -> st
     wanted, found = to_aligned(source), to_aligned(rows)
     if symmetry == 0:
         names = [name for name in wanted.dtype.names or () if name != "run_id"]
-        return None if all(_equal(wanted, found, name) for name in names) else "rows"
+        return None if _equal(wanted, found, names) else "rows"
     boards = decode_boards(wanted["board"], wanted["tile_65536_mask"])
     turned = decode_boards(found["board"], found["tile_65536_mask"])
     if not np.array_equal(_square(boards, 4, symmetry), turned):
@@ -110,7 +112,7 @@ def _difference(source: Rows, rows: Rows, symmetry: int, known: TrueRanks) -> st
         and np.array_equal(
             np.where(moves < 4, np.array(order)[moves & 3], moves), wanted["move_dir"]
         )
-        and _rest(wanted, found)
+        and _equal(wanted, found, _KEPT)
     )
     if not same:
         return "rows"
@@ -118,15 +120,8 @@ def _difference(source: Rows, rows: Rows, symmetry: int, known: TrueRanks) -> st
     return None if np.array_equal(scores, found["board_eval"]) else "board_eval"
 
 
-def _rest(wanted: Rows, found: Rows) -> bool:
-    """Whether the columns that no symmetry changes are equal."""
-    return all(
-        _equal(wanted, found, name) for name in ("step_index", "valuation_type", "max_rank", "seed")
-    )
-
-
-def _equal(wanted: Rows, found: Rows, name: str) -> bool:
-    return np.array_equal(wanted[name], found[name])
+def _equal(wanted: Rows, found: Rows, columns: Iterable[str]) -> bool:
+    return all(np.array_equal(wanted[name], found[name]) for name in columns)
 
 
 def _square(cells: npt.NDArray[Any], side: int, symmetry: int) -> npt.NDArray[Any]:
@@ -134,4 +129,4 @@ def _square(cells: npt.NDArray[Any], side: int, symmetry: int) -> npt.NDArray[An
     square = cells.reshape(-1, side, side)
     square = square[:, :, ::-1] if symmetry >= 4 else square
     turned = np.rot90(square, -(symmetry % 4), axes=(1, 2))
-    return np.ascontiguousarray(turned).reshape(len(cells), -1)
+    return np.ascontiguousarray(turned).reshape(cells.shape)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
@@ -22,6 +23,13 @@ from gristmill.untrusted.limits import LIMITS
 _READ_BYTES = 1 << 18
 _MAX_META_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 17
+
+
+class FileDigest(NamedTuple):
+    """Size in bytes and hex sha256 of a raw file."""
+
+    size: int
+    hex: str
 
 
 @dataclass
@@ -38,6 +46,11 @@ class RawDigest:
         """Count the next bytes of the file."""
         self.size += len(octets)
         self.sha256.update(octets)
+
+    @property
+    def hex(self) -> str:
+        """The sha256 in hex."""
+        return self.sha256.hexdigest()
 
 
 def _read(path: Path, digest: RawDigest, folder: Path | None, links: LinkRule) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.loading.source import Source, only
 from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_COLUMNS, Rows, decode_boards
@@ -43,7 +44,6 @@ from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
-    from gristmill.loading import Source
     from gristmill.macroxue.read.torch_dataset import TorchSteps
 
 __all__ = ["StaleDataset", "StepDataset"]
@@ -362,3 +362,24 @@ def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
             sidecar.path,
             f"was built from another version of {pack.path}: build the sidecar again",
         )
+
+
+def opened(
+    folders: Sequence[Path],
+    *,
+    held_out: float = 0.0,
+    side: Literal["train", "held_out"] = "train",
+    by: Literal["hash", "permutation"] = "hash",
+    seed: int = 42,
+) -> Source:
+    """A pack or pool as a source.
+
+    folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
+    side: the rows of the split.
+
+    Raises GristmillError for several folders, and as `StepDataset`.
+    """
+    data = StepDataset(only(folders))
+    if not held_out:
+        return data.source()
+    return data.source(data.split(held_out, by=by, seed=seed)[side == "held_out"])

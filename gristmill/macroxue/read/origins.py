@@ -18,9 +18,12 @@ from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.macroxue.format.metadata_db import read_runs
 from gristmill.macroxue.format.view_files import SIDES, TRAIN, read_description
+from gristmill.macroxue.raw.read_steps import RawRun
+from gristmill.macroxue.raw.step_files import find_steps, runs_of
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.read.trace import RunTrace, trace
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
+from gristmill.untrusted.files import LinkRule
 
 _DROPS: Final = "drops/macroxue"
 
@@ -36,11 +39,11 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
     """
     found = trace(folder, run)
     yield found
-    row = None
+    place = None
     if step is not None:
         pack = Pack(folder)
-        row = pack.find(run, step).row - pack.first_row(run)
-    yield from notes(_raw(folder, found, row))
+        place = pack.find(run, step).row - pack.first_row(run), step
+    yield from notes(_raw(folder, found, place))
 
 
 def row_origins(
@@ -57,7 +60,8 @@ def row_origins(
     yield Origin({**(facts or {}), "row": row, "step_index": packed.step_index})
     found = trace(folder, packed.run.id)
     yield found
-    yield from notes(_raw(folder, found, row - pack.first_row(packed.run.id)))
+    place = row - pack.first_row(packed.run.id), packed.step_index
+    yield from notes(_raw(folder, found, place))
 
 
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
@@ -93,7 +97,11 @@ def view_origins(
     yield from run_origins(made.folder, run_id, step)
 
 
-def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Trace]:
+def _raw(folder: Path, found: RunTrace, place: tuple[int, int] | None) -> Iterator[contract.Trace]:
+    """The raw files of a run.
+
+    place: number of a row in the run and its step_index, to find it there.
+    """
     if found.drop is None:
         raise NotTraced(f"the pack that run {found.run_id} came from had no trace")
     root = source(folder).root
@@ -110,8 +118,13 @@ def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Tr
     ):
         if wrong := _different(root / name, size, sha256):
             raise NotTraced(f"{name} {wrong}: the line of the step in it is not known")
-    if row is not None:
-        line, begin, end = step_line(root / steps, row)
+    if place is not None and found.raw_run is not None:
+        drop = root / _DROPS / found.drop
+        name, row, begin, end = step_row(drop, found.raw_run, place[1])
+        facts |= {"raw_steps": f"{_DROPS}/{found.drop}/{name}", "raw_row": row}
+        facts["raw_row_bytes"] = f"{begin}-{end}"
+    elif place is not None:
+        line, begin, end = step_line(root / steps, place[0])
         facts |= {"raw_line": line, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
     yield Origin(facts)
 
@@ -147,6 +160,20 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
     except (OSError, EOFError) as error:
         raise BadInput(path, f"is damaged ({error}): fetch the file anew") from error
     raise GristmillError(f"{path} has no line for this row: pack the drop again")
+
+
+def step_row(drop: Path, raw_run: int, step_index: int) -> tuple[str, int, int, int]:
+    """The row of a step in a drop of steps: file, row from 1, first byte and last byte + 1.
+
+    raw_run: the run id in the files of the drop.
+
+    Raises GristmillError where they have no such run, BadInput where a file is damaged.
+    """
+    steps = find_steps(drop, LinkRule(follow=True, roots=("/",)))
+    run = next((run for run in runs_of(steps) if run.raw_run == raw_run), None) if steps else None
+    if run is None:
+        raise GristmillError(f"{drop} has no run {raw_run}: pack the drop again")
+    return RawRun.read(run).place(step_index)
 
 
 def of_run(request: Request) -> Iterator[contract.Trace]:

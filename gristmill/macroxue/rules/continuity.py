@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.macroxue.rules.moves import has_new_tile
 from gristmill.macroxue.rules.true_ranks import TrueRanks
 
 
@@ -25,10 +26,7 @@ def broken(
     # If the ranks of the later row are unknown, ranks of 16 and more count as equal.
     cap = np.where(known.unknown[1:], 16, 32).astype(np.uint8)[:, None]
     board, expected = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
-    differs = board != expected
-    spawned = differs & (expected == 0) & (board <= 2)
-    one = differs.sum(axis=1) == 1
-    wrong[1:] = judged & ~known.unknown[:-1] & ~(one & spawned.any(axis=1))
+    wrong[1:] = judged & ~known.unknown[:-1] & ~has_new_tile(expected, board)
     return wrong
 
 

@@ -76,13 +76,16 @@ def turned(
         ranks = np.where(known.unknown[:, None], np.minimum(known.ranks, 16), known.ranks)
     for symmetry in np.unique(which).tolist():
         if symmetry:
-            own = np.flatnonzero(which == symmetry) if which.ndim else np.arange(len(rows))
+            own = np.flatnonzero(which == symmetry) if which.ndim else slice(None)
             _turn(image, own, symmetry, ranks[own])
     return image
 
 
 def _turn(
-    image: Rows, own: npt.NDArray[np.int64], symmetry: int, ranks: npt.NDArray[np.uint8]
+    image: Rows,
+    own: npt.NDArray[np.int64] | slice,
+    symmetry: int,
+    ranks: npt.NDArray[np.uint8],
 ) -> None:
     """Turn the rows `own`, whose ranks are uint8 [M, 16], in place."""
     boards = ranks[:, CELLS[symmetry]]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.loading.source import Source, only
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.batches import batch_of, owners_of
@@ -24,9 +25,6 @@ from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
-
-if TYPE_CHECKING:
-    from gristmill.loading import Source
 
 __all__ = ["PuzzleExamples", "StaleDataset"]
 
@@ -123,3 +121,10 @@ class PuzzleExamples(Reader[MappedSplit]):
             return found[0]
         back = np.argsort(np.concatenate(places))
         return {name: np.concatenate([each[name] for each in found])[back] for name in found[0]}
+
+
+def opened(
+    folders: Sequence[Path], *, split: Literal["train", "test"] = "train", groups: bool = False
+) -> Source:
+    """A dataset as a source; arguments as `PuzzleExamples` and its `source`."""
+    return PuzzleExamples(only(folders), split).source(groups=groups)

@@ -31,7 +31,7 @@ from gristmill.reasoning.format.shard_list import Shard
 MOST_HELD: Final = 128
 """Shards that a reader holds open, so that it goes on with them after a rebuild."""
 MOST_MAPPED: Final = 2
-"""The current shard and the next."""
+"""The current shard and the next, where one is read after the other."""
 
 Tokens = npt.NDArray[Any]
 
@@ -91,15 +91,17 @@ class ShardFiles:
                 later[shard.partition] = folder
         self._later = {partition: folder.generation() for partition, folder in later.items()}
 
-    def tokens(self, number: int) -> Tokens:
+    def tokens(self, number: int, most: int = MOST_MAPPED) -> Tokens:
         """The sequences of a shard [sequences, seq_len], mapped.
+
+        most: shards that stay mapped, default 2.
 
         Raises BadInput where the file is damaged, StaleDataset where a file that is not held open
         is of another version now.
         """
         if number not in self._mapped:
             self._mapped[number] = self._map(number)
-            while len(self._mapped) > MOST_MAPPED:
+            while len(self._mapped) > most:
                 self._mapped.popitem(last=False)
         self._mapped.move_to_end(number)
         return self._mapped[number]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
+from gristmill.loading.source import Source, only
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
@@ -32,7 +33,6 @@ from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, W
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
 
 if TYPE_CHECKING:
-    from gristmill.loading import Source
     from gristmill.reasoning.read.torch_sequences import TorchSequences
 
 __all__ = ["ShardReader", "StaleDataset"]
@@ -68,7 +68,8 @@ class ShardReader(Reader[Held]):
     example in the index of its split from 0, -1 for padding. With `select` also `selected` bool
     [n, seq_len], the tokens of selected examples, and `example`.
 
-    It can be pickled; each process maps the files itself, two shards at a time.
+    It can be pickled; each process maps the files itself, two shards at a time, and up to 128 where
+    sequences are read by number.
 
     Raises BadInput where a file is missing or damaged or has nothing to read, StaleDataset where
     another version is published than was opened, GristmillError for ranks that do not fit, and at
@@ -255,16 +256,13 @@ class ShardReader(Reader[Held]):
         """The columns of sequences int64 [N], in the order asked; each shard is read once."""
         ends = self._ends
         place = np.searchsorted(ends, numbers, "right")
-        inside = numbers - np.append(0, ends)[place]
-        wanted, places = [], []
-        for each in np.unique(place).tolist():
-            at = np.flatnonzero(place == each)
-            shard = self.rank + each * self.world_size
-            wanted.append((shard, self._file_rows(shard, inside[at])))
-            places.append(at)
-        columns = self.held.columns(wanted, self.seq_len, self.dtype)
-        back = np.argsort(np.concatenate([np.empty(0, np.int64), *places]))
-        return {name: column[back] for name, column in columns.items()}
+        rows = numbers - np.append(0, ends)[place]
+        shards = self.rank + place * self.world_size
+        if self._kept is not None:
+            for shard in np.unique(shards).tolist():
+                at = np.flatnonzero(shards == shard)
+                rows[at] = self._kept[shard][rows[at]]
+        return self.held.rows(shards, rows, self.seq_len, self.dtype)
 
     def as_torch(self, batch_size: int | None = None, *, drop_last: bool = False) -> TorchSequences:
         """The rest of the epoch as an IterableDataset of torch; see `TorchSequences`."""
@@ -324,3 +322,14 @@ class ShardReader(Reader[Held]):
         """Prepare the shard after that of the sequence `read`."""
         for piece in walk.pieces[walk.place(read).shard_position + 1 :][:1]:
             self.held.files.prefetch(piece.shard, self._current)
+
+
+def opened(
+    folders: Sequence[Path],
+    *,
+    corpora: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    select: Mapping[str, Any] | None = None,
+) -> Source:
+    """Token shards as a source; arguments as `ShardReader`."""
+    return ShardReader(only(folders), corpora=corpora, splits=splits, select=select).source()

@@ -13,7 +13,7 @@ import numpy as np
 
 from gristmill.contract import Trace
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Columns, Identity
+from gristmill.loading.source import Columns, Identity, short
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.read.origins import sequence_origins
 
@@ -49,7 +49,7 @@ class SequenceSource:
         self._data = data
         version = f"manifest {chosen['manifest_sha256']}"
         own = {"select": chosen["select"]}
-        self.identity = Identity(_ASSET, (version,), None, own, str(data.root))
+        self.identity = Identity(_ASSET, (version,), None, own, short(data.root))
         self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
 
     def read(self, numbers: Numbers) -> Columns:

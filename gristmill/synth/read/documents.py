@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Columns, identity_of
+from gristmill.loading.source import Columns, identity_of, only
 from gristmill.reading import Verify
 from gristmill.reading.located import located
 from gristmill.synth.format import aligned
@@ -28,6 +28,15 @@ from gristmill.synth.read.shard_files import ShardFiles
 _ASSET: Final = "synth/kd_shards"
 _NAMES: Final = {"tokens": "tokens", "lossmask": "loss_mask", "span": "span_id"}
 """The column of each dataset."""
+
+
+def opened(
+    folders: Sequence[Path], *, split: Literal["train", "valid"] = "train"
+) -> SynthKDDocuments:
+    """All documents of a split of a folder of datasets."""
+    return SynthKDDocuments(
+        [path.with_suffix("") for path in sorted((only(folders) / split).glob("*_tokens.idx"))]
+    )
 
 
 class _Shard(NamedTuple):

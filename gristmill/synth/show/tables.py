@@ -18,7 +18,6 @@ from gristmill.synth.builders.harmony_shard import shard_name, shards
 from gristmill.synth.format import harmony_tokens, trace
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.show import preview, terminal, tokens
-from gristmill.vocabularies import encode
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -143,12 +142,10 @@ class _Documents:
             )
             raise BadInput(self._data.index, rule)
         assert self._decode is not None
-        octets = self._decode().decode_bytes
+        text_of = self._decode().text
         texts = []
         for begin, end in pairwise(bounds.tolist()):
-            ids = np.asarray(self._data.values[begin:end])
-            bodies = ids[(ids >= 0) & (ids < harmony_tokens.BODY_LIMIT)]
-            texts.append(octets(bodies.tolist()).decode("utf-8", "replace"))
+            texts.append(text_of(self._data.values[begin:end].tolist()))
         return texts
 
     def _traced(self, first: int, stop: int) -> Mapping[str, list[Any]]:
@@ -167,10 +164,10 @@ class _Documents:
         return {name: found[name].to_list() for name in _TRACED}
 
 
-def _decoder(folder: Path) -> Callable[[], Any] | None:
-    """Gives the encoding when it is needed; None where its vocabulary is not to be had."""
+def _decoder(folder: Path) -> Callable[[], tokens.Words] | None:
+    """Gives the words when it is needed; None where its vocabulary is not to be had."""
     try:
         path = terminal.vocabulary_of(folder)
     except GristmillError:
         return None
-    return lambda: encode.encoding(path)
+    return lambda: tokens.words_of(path)

@@ -9,7 +9,7 @@ import sqlite3
 import numpy as np
 
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import HUNDRED_THOUSAND, TEN_THOUSAND, Parser, file, folder, split
 
 _RAW = "gristmill.macroxue.raw"
 _FORMAT = "gristmill.macroxue.format"
@@ -191,6 +191,25 @@ def npy_rows(data: bytes) -> None:
         rows.tobytes()
 
 
+def steps_drop(data: bytes) -> None:
+    """A drop of steps of any program: its steps.toml and its steps.npy."""
+    from gristmill.macroxue.raw.names import Names
+    from gristmill.macroxue.raw.read_steps import read_steps
+    from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
+
+    text, rows = split(data, 2)
+    with folder("steps") as drop:
+        (drop / "steps.toml").write_bytes(text)
+        (drop / "steps.npy").write_bytes(rows)
+        proposal(drop)
+        steps, names = find_steps(drop), Names()
+        assert steps is not None
+        for run in runs_of(steps):
+            read: list[int] = []
+            facts = read_steps(run, 0, names, lambda rows, read=read: read.append(len(rows)))
+            assert sum(read) == facts.rows
+
+
 def metadata_db(data: bytes) -> None:
     """metadata.db of any program: the bytes of an SQLite file."""
     from gristmill.macroxue.format.metadata_db import content_sha256
@@ -310,6 +329,13 @@ PARSERS = (
             b"|V",
             b"'fortran_order':",
         ),
+    ),
+    Parser(
+        "macroxue_steps",
+        steps_drop,
+        (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
+        inputs=HUNDRED_THOUSAND,
+        words=(b"[fields]", b"\x93NUMPY\x01\x00", b"'descr':", b"(16,)", b"<u8", b"\xff\xfe"),
     ),
     Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.metadata_db",), most_bytes=20_000),
     Parser(

@@ -42,7 +42,7 @@ def test_rows_are_found_by_game_whatever_its_run_id_is(drop: Path) -> None:
     assert (found.places(replace(RUNS[2], max_score=1), own) == -1).all()
 
 
-def test_steps_without_annotation_are_named_apart(drop: Path, tmp_path: Path) -> None:
+def test_steps_without_annotation_have_no_place(drop: Path, tmp_path: Path) -> None:
     part = write_annotations(tmp_path / "part", tmp_path / "p", keep=slice(5, None))
     places = Annotations(part).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
     assert places.tolist() == [-1] * 5 + list(range(len(places) - 5))

@@ -26,8 +26,8 @@ from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_shard import build_shard
 from gristmill.synth.config import ChatKDConfig, KDConfig
 from gristmill.synth.raw.render import Render, read_render
-from gristmill.vocabularies.pinned import O200K, PLACED
-from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
+from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
+from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 
 ASSET: Final = "chat/kd_shards"
 _CONVERSATIONS, _INBOX = "chat/conversations", "chat"
@@ -93,13 +93,10 @@ def chat_build(wanted: Wanted) -> Build:
 
 def _tokenizer(root: DataRoot, name: str) -> tuple[Path, Tokenizer, Input]:
     """The place of a tokenizer's file below the data root, the tokenizer, and it as an input."""
-    if name == O200K.name:
-        place = Path("tokenizer") / O200K.relative
-        found = root.published("tokenizer", f"tokenizers/{name}", name)
-        return place, of_pinned(O200K, root.root / place), found
-    folder = root.artifact("tokenizer", name)
-    tokenizer = open_tokenizer(root.root / folder)
-    return tokenizer.path.relative_to(root.root), tokenizer, root.published(folder, PLACED, name)
+    tokenizer = open_tokenizer(root.root / PLACE / name)
+    is_pinned = any(name == each.name for each in VOCABULARIES)
+    found = root.published(PLACE, f"tokenizers/{name}" if is_pinned else PLACED, name)
+    return tokenizer.path.relative_to(root.root), tokenizer, found
 
 
 def _bytes(root: DataRoot, folder: str) -> int:

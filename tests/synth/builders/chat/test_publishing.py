@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.asset import Wanted, declared
+from gristmill.browse.opening import open_table
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.families import Request
@@ -17,10 +18,12 @@ from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.read.origins import of_chat_document
+from gristmill.synth.read.shard_files import ShardFiles
 from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
-from gristmill.vocabularies.pinned import O200K, place
+from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
 from tests.synth.render.chat.talks import TEMPLATES
+from tests.tiny_tokenizer import put_tiny
 
 reader = later("gristmill.synth.read.dataset", "torch", "megatron.core")
 test_dataset = later("tests.synth.read.test_dataset", "torch", "megatron.core")
@@ -107,6 +110,31 @@ def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataR
     recipe = root.root / "drops/chat/mine/corpus.toml"
     recipe.write_text(recipe.read_text().replace('id = "n"', 'train = "last"'))
     assert built(root, "chat/conversations").rebuilt
+
+
+def test_a_placed_tokenizer_encodes_its_conversations(root: DataRoot) -> None:
+    file = put_tiny(root.root) / ".done"
+    file.touch()
+    built(root, PLACED, "tiny")
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    text = recipe.read_text().replace("drop:t.jinja", "chatml")
+    recipe.write_text(f'{text}tokenizer = "tiny"\n')
+    built(root, "chat/conversations")
+    built(root, "chat/kd_shards")
+    folder = root.root / "megatron/chat/mine__01"
+    record = read_record(record_path(folder, None, shared=False))
+    assert (record.tokenizer and record.tokenizer.name, record.config["eod"]) == ("tiny", 264)
+    files = ShardFiles(folder / "train/shard_01_tokens", "hash")
+    assert files.tokenizer == Own.of(record.config)
+    assert files.tokenizer.eod == 264
+    row = open_table(folder, name="train/01").rows(0, 1)[0]
+    shown = [(token.text, token.span) for token in row.tokens()]
+    text = "".join(text for text, _ in shown)
+    assert text.startswith("<|im_start|>user⏎q") and text.endswith("<|endoftext|>\n")
+    assert "".join(text for text, span in shown if span == "final").startswith("a")
+    assert str(row.cells["text"]).startswith("<|im_start|>user\nq")
+    tokens = np.fromfile(folder / "train/shard_01_tokens.bin", np.int32)
+    assert tokens[-1] == tokens.max() == 264
 
 
 def test_what_cannot_be_built_says_why(root: DataRoot) -> None:
