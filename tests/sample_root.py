@@ -17,7 +17,7 @@ import pytest
 
 from gristmill.provenance import Record, find_artifacts, read_record
 from tests.paths import CHECKOUT
-from tests.tiny_tokenizer import put_tiny
+from tests.tiny_tokenizer import put_recipe, put_tiny
 
 if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest starts need none
     from commands.graph import Graph
@@ -52,6 +52,7 @@ class SampleRoot:
         (root.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         shutil.copytree(vocabularies / "drops", root.data / "drops")
         put_tiny(root.data)
+        put_recipe(root.data)
         if samples is None:
             root.command("samples", str(root.data))
         else:

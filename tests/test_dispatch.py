@@ -57,6 +57,7 @@ def test_a_shared_folder_has_the_kinds_of_all_its_records(tmp_path: Path) -> Non
         (("valid/shard_00_tokens.idx",), "synth/kd_shards"),
         (("source.json", "games.pgn"), "chess/elite_pgn"),
         (("mine/train/shard_00000.meta.json",), "reasoning/gpt2_shards"),
+        (("tiny/facts.json",), "tokenizers/placed"),
         (("2026-11-22.json",), "reasoning/qc_report"),
     ],
 )
@@ -114,6 +115,7 @@ LEFT_OUT = {
     "reasoning/normalized": [MANIFEST.format("reasoning/raw_manifest")],
     "reasoning/gpt2_shards": [f"texts: {UNKNOWN}", MANIFEST.format("reasoning/manifest")],
     "reasoning/alignment": [f"projection: {UNKNOWN}"],
+    "reasoning/tokens": [f"texts: {UNKNOWN}"],
 }
 UNCHECKED = {"macroxue/values", "synth/kd_manifest", "synth_smoke/kd_manifest"}
 FACTS = {
@@ -133,6 +135,8 @@ FACTS = {
     "chess/subset": "subset.json splits train: rows 50, rows_of 436",
     "reasoning/normalized": "gsm8k/test.jsonl: 12 lines, 2,621 bytes",
     "reasoning/gpt2_shards": "gsm8k/train: 1 shard of [1, 2048]; ids: int32, 9 to 50,256",
+    "reasoning/tokens": "gsm8k/test: 2 shards of [10, 64]; 1 shard of [8, 64]; ids: uint16",
+    "tokenizers/placed": "tiny: tiktoken, 265 ids as uint16, 1 control tokens",
     "reasoning/alignment": "gsm8k/test.align.jsonl: 12 lines, 4,236 bytes",
     "reasoning/qc_report": "reports of 20",
     "puzzles/domino": "train/all: 200 groups, 594 puzzles, 594 examples",

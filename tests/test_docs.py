@@ -50,6 +50,12 @@ def _home(root: SampleRoot) -> None:
     shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
     shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
     shutil.copy(drops / "tokenizers/tiny/tiny.tiktoken", home / "my.tiktoken")
+    (home / "my_chat").mkdir()
+    for name in ("corpus.toml", "chat_template.jinja", "talks.jsonl"):
+        text = (drops / "chat/talks" / name).read_text()
+        (home / "my_chat" / name).write_text(text.replace('"talks"', '"my_chat"'))
+    page = (DOCS / "tokenizers.md").read_text()
+    (home / "maths.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     (home / "my_math").mkdir()
     rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
     (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -32,6 +32,8 @@ def options_of(asset: str, record: provenance.Record) -> list[str]:
     options = families.options_of(asset, "trace")
     if "corpus" in options:
         corpus, _, split = str(record.partition).partition("__")
+        if not split:  # of a dataset, which has several
+            return []
         return ["--corpus", corpus, "--split", split]
     return ["--shard", str(record.partition)] if "shard" in options else []
 

@@ -1,8 +1,9 @@
-"""A tokenizer of 264 tokens in the drops, for tests."""
+"""A tokenizer of 264 tokens in the drops, and a recipe that names it, for tests."""
 
 from __future__ import annotations
 
 import base64
+import json
 import tempfile
 from pathlib import Path
 
@@ -28,3 +29,16 @@ def put_tiny(data_root: Path, name: str = "tiny", *, dense: bool = False) -> Pat
         file.write_bytes(b"".join(lines))
         special = {EOD: ranks[-1] + 1}
         return put(file, data_root, name=name, eod=EOD, pattern="gpt2", special=special).parent
+
+
+def put_recipe(data_root: Path, name: str = "mine", **values: object) -> Path:
+    """Write `drops/reasoning/recipes/<name>.toml`: the corpus gsm8k by the tokenizer tiny.
+
+    values: further keys, or other values.
+    """
+    keys = {"corpora": ["gsm8k"], "tokenizer": "tiny", "seq_len": 64, "tokens_per_shard": 640}
+    path = data_root / "drops/reasoning/recipes" / f"{name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in (keys | values).items()]
+    path.write_text("".join(lines))
+    return path

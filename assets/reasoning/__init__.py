@@ -10,13 +10,14 @@ from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.raw.chat.drops import available as chats
 from gristmill.reasoning.raw.chat.drops import keys_of as chat_keys_of
 from gristmill.reasoning.raw.ready import available, keys_of
+from gristmill.reasoning.raw.recipes import wanted
 from resources import ReasoningHub
 
 
 def _available(lake: DataRoot) -> set[str]:
-    """Partitions of splits and conversations, and the report's day where there is a split."""
+    """Splits, conversations and datasets, and the report's day where there is a split."""
     splits = available(lake)
-    return splits.union(chats(lake), [today().isoformat()] if splits else [])
+    return splits.union(chats(lake), wanted(lake), [today().isoformat()] if splits else [])
 
 
 FAMILY = family_of(

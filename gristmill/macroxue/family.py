@@ -24,8 +24,8 @@ _SOURCES = [
         inbox="macroxue",
         drop=DropKind(call("gristmill.macroxue.raw.drops:account")),
         text="A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
-        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there, and the "
-        "sensor builds its pack.",
+        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`; or `steps*.npy` of another "
+        "program with `steps.toml`. Copy a folder there, and the sensor builds its pack.",
         group="macroxue",
         labels=["json"],
         partitions=_DROPS,

@@ -29,6 +29,10 @@ SHARDS = Code(
         "c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",
     ),
 )
+TOKENS = Code(
+    entries=("gristmill.reasoning.builders.tokens.tokenize_dataset",),
+    libraries=("tiktoken", "tokenizers"),
+)
 MANIFEST = Code(
     entries=("gristmill.reasoning.builders.manifest.write_manifest",),
     compatible_with=(

@@ -31,6 +31,7 @@ from gristmill.settings.kinds import (
 from gristmill.vocabularies.engine import AUTO
 
 Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
+Output = Literal["bin", "safetensors"]
 REFUSE: Literal["refuse"] = "refuse"
 CLEANING = get_args(Cleaning)
 """Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
@@ -173,6 +174,35 @@ class TokenizeConfig(Checked):
                 f"tokens_per_shard: {self.tokens_per_shard} is no multiple of seq_len "
                 f"{self.seq_len}"
             )
+
+
+@dataclass(frozen=True)
+class TokensConfig(TokenizeConfig):
+    """How splits become a dataset of any tokenizer (docs/formats/reasoning.md#token-datasets).
+
+    corpora, tokenizer, outputs: as the recipe has them.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    corpora: Annotated[
+        tuple[str, ...],
+        Help("Corpora, or splits of them as gsm8k__train."),
+    ] = ()
+    tokenizer: Annotated[str, IN_EVENT, Help("Name of a tokenizer that is published.")] = ""
+    outputs: Annotated[
+        tuple[Output, ...],
+        Help("Files of each shard: bin, ids alone; safetensors. The index names the first."),
+    ] = ("bin",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("corpora", "outputs"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: must name each once")
+        if not self.outputs:
+            raise ValueError("outputs: must name at least one")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from gristmill.asset import Asset
-from gristmill.families import Catalog, Law, Option, Source
-from gristmill.inbox import DropKind, Shape
+from gristmill.families import Catalog, Law, Option, PartitionFile, Source
+from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.reasoning import code
 from gristmill.reasoning.config import (
@@ -16,17 +16,25 @@ from gristmill.reasoning.config import (
     ReportConfig,
     SourcesConfig,
     TokenizeConfig,
+    TokensConfig,
 )
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.published import RECIPE, TOKENS
 from gristmill.settings.tables import Table
+from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
 _TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
 _CHATS: Final = "chat"
 _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
+_OF_RECIPE: Final = dict.fromkeys(
+    ("vocabulary", "safetensors", "corpora", "tokenizer", "outputs"), "the recipe says it"
+)
 _BUILDS: Final = "gristmill.reasoning.builds"
 _LAWS: Final = "gristmill.reasoning.laws.of_subject"
+_RECIPES: Final = "gristmill.reasoning.raw.recipes"
+_READY: Final = "gristmill.reasoning.raw.ready"
 _SHOW: Final = "gristmill.reasoning.show"
 _TRACE: Final = "gristmill.reasoning.show.tracing"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
@@ -36,7 +44,9 @@ _MANIFEST_VERSION: Final = "1"
 _RAW = Source(
     asset="reasoning/raw",
     inbox="reasoning",
-    drop=DropKind(call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits",))),
+    drop=DropKind(
+        call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits", "recipes"))
+    ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
     "`drops/reasoning/audits/<corpus>__<split>.jsonl`. `gristmill fetch reasoning` downloads "
@@ -60,6 +70,19 @@ _CHAT = Source(
     several=True,
 )
 
+_RECIPE = Source(
+    asset=RECIPE,
+    inbox=names.RECIPES,
+    drop=DropKind(call(f"{_RECIPES}:account"), TOML, call(f"{_RECIPES}:needs")),
+    text="A file `drops/reasoning/recipes/<dataset>.toml` with `corpora`, `tokenizer` and "
+    "`outputs`. Put it there, and the sensor builds its dataset once its corpora and its tokenizer "
+    "are built.",
+    group=_TOKENS,
+    labels=["toml"],
+    partitions="reasoning_datasets",
+    targets=[TOKENS],
+)
+
 _NORMALIZED = Asset(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
@@ -79,8 +102,8 @@ _NORMALIZED = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw"],
     build=call(f"{_BUILDS}:normalized_build"),
-    given=call(f"{_BUILDS}:of_drop", "reasoning/normalized"),
-    available=call("gristmill.reasoning.raw.ready:dropped"),
+    given=call(f"{_READY}:of_drop", "reasoning/normalized"),
+    available=call(f"{_READY}:dropped"),
     preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
@@ -149,13 +172,44 @@ _SHARDS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:shards_build"),
-    given=call(f"{_BUILDS}:shard_settings"),
+    given=call(f"{_READY}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
     preview=call(f"{_SHOW}.preview:shards_figures"),
     blocking=True,
     batch=100,
+)
+
+_DATASET = Asset(
+    TOKENS,
+    laws=[
+        Law("shards", call(f"{_LAWS}:tokens")),
+        Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_example"),
+    trace=call(f"{_TRACE}:traced_token"),
+    rows=("examples",),
+    code=code.TOKENS,
+    file=PartitionFile(names.RECIPES, call(f"{_RECIPES}:recipe_change")),
+    table=Table(TOKENS, TokensConfig, not_set=_OF_RECIPE),
+    filled_in=_OF_RECIPE,
+    text="Splits as the tokens of any tokenizer, for programs that read ids alone: `.bin` or "
+    "`.safetensors` with uint16 where all ids fit, else int32; its meta files, `index.jsonl` and "
+    "`manifest.json`.",
+    group=_TOKENS,
+    labels=["tiktoken"],
+    place=names.TOKENS,
+    partitions="reasoning_datasets",
+    inputs=[RECIPE],
+    # A recipe names its corpora and its tokenizer: no mapping of partitions can express that.
+    all_of=["reasoning/normalized", PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES)],
+    build=call(f"{_BUILDS}:tokens_build"),
+    given=call(f"{_RECIPES}:recipe_of"),
+    available=call(f"{_RECIPES}:wanted"),
+    ranks=call(f"{_BUILDS}:tokens_ranks"),
+    in_parts=True,
+    blocking=True,
 )
 
 _MANIFEST = Asset(
@@ -200,7 +254,7 @@ _ALIGNMENT = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:alignment_build"),
-    given=call(f"{_BUILDS}:of_drop", "reasoning/alignment"),
+    given=call(f"{_READY}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
     preview=call(f"{_SHOW}.preview:alignment_figures"),
@@ -231,8 +285,11 @@ _REPORT = Asset(
 )
 
 CATALOG = Catalog(
-    kinds=[_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT],
-    sources=[_RAW, _CHAT],
+    kinds=[
+        *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
+        _DATASET,
+    ],
+    sources=[_RAW, _CHAT, _RECIPE],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),

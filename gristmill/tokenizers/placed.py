@@ -53,7 +53,7 @@ def placed_build(wanted: Wanted) -> Build:
     files = [drop / each for each in accounted.taken[""]]
 
     def make(attempt: Attempt) -> Summary:
-        return place_tokenizer(drop, declared, attempt.out, links)
+        return place_tokenizer(drop, declared, attempt.out, links, attempt.progress)
 
     inputs = root.raw_inputs(PLACE, files, "tokenizers/raw", name)
     space = 2 * sum(each.bytes or 0 for each in inputs)

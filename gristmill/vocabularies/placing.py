@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ import orjson
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import sha256_file
 from gristmill.printable import printable
+from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted import child
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.vocabularies.declared import FILE, MOST_BYTES, Declared, declared_file
@@ -60,12 +61,16 @@ class PlacedTokenizer(Summary):
 
 
 def place_tokenizer(
-    folder: Path, declared: Declared, out: Path, links: LinkRule = REFUSE_LINKS
+    folder: Path,
+    declared: Declared,
+    out: Path,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
 ) -> PlacedTokenizer:
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
     folder: the drop. declared: its `tokenizer.toml`. out: must not exist.
-    links: what happens to links in the drop.
+    links: what happens to links in the drop. progress: gets the stage "prove", of one file.
 
     Raises BadInput where the file is not the declared one, where its library refuses it, where
     its `eod` is no control token, and where it makes control tokens of ordinary text.
@@ -78,16 +83,12 @@ def place_tokenizer(
     (inside / FILE).write_bytes(read_file(folder / FILE, root=folder, most=1 << 20, links=links))
     source = folder / declared.file
     bare = declared.tokenizer(path)
-    found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
-    proof = _proof(declared, path)
+    with progress.stage("prove", "files", 1) as stage:
+        found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
+        proof = _proof(declared, path)
+        stage.advance(1)
     special = dict(found.specials)
-    for key in ("eod", "bos"):
-        text = getattr(declared, key)
-        if text and text not in special:
-            known = ", ".join(map(printable, list(special)[:20])) or "none"
-            raise BadInput(
-                folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
-            )
+    _check_control(folder / FILE, declared, special)
     tokenizer = Tokenizer(
         name=declared.name,
         form=declared.form,
@@ -118,6 +119,16 @@ def place_tokenizer(
         fast=not proof.why_not,
         offsets=not tokenizer.no_offsets,
     )
+
+
+def _check_control(file: Path, declared: Declared, special: Mapping[str, int]) -> None:
+    for key in ("eod", "bos"):
+        text = getattr(declared, key)
+        if text and text not in special:
+            known = ", ".join(map(printable, list(special)[:20])) or "none"
+            raise BadInput(
+                file, f'{key} = "{printable(text)}": is no control token: it has {known}'
+            )
 
 
 def _proof(declared: Declared, path: Path) -> Proof:

@@ -95,6 +95,11 @@ class TokenizerFile:
         """The id of each control token by its text."""
         return dict(self.specials)
 
+    @property
+    def eod_text(self) -> str:
+        """The text of the token that ends a document."""
+        return next(text for text, token in self.specials if token == self.eod)
+
     def special_id(self, text: str) -> int:
         """The id of a control token. Raises GristmillError where the tokenizer has none of it."""
         found = self.special.get(text)

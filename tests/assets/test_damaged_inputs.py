@@ -30,6 +30,7 @@ _EDGES = [
 ]
 _OTHER_SETTING = {
     ("chess/subset", "chess/splice_dataset"),
+    *(("reasoning/tokens", f"tokenizers/{name}") for name in ("gpt2", "o200k_harmony")),
     ("macroxue/training_view", "macroxue/pack"),
 }
 """Only with `of = "rows"` is a subset made of legacy rows; that of the samples is made of games. A

@@ -18,7 +18,7 @@ from resources.lake import Lake
 from tests.commands.drops import land
 from tests.macroxue.annotated import write_annotations
 from tests.macroxue.games import play, write_pack
-from tests.tiny_tokenizer import put_tiny
+from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
@@ -65,6 +65,8 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
                 write(path)
     if inbox.folder == "tokenizers":  # no sample of one is written
         put_tiny(data)
+    if inbox.folder == "reasoning/recipes":
+        put_recipe(data)
     if inbox.folder == "annotations":  # of a model, so no sample is written
         pack = write_pack(data / "pack", [play(3, 9)])
         write_annotations(data / "drops/annotations/good", pack)
@@ -114,7 +116,7 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     found = register(instance, Lake(), inbox)
     assert {drop.key for drop in found if drop.state == REFUSED} == hostile
     idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
-    if inbox.folder in ("pools", "views"):
+    if inbox.folder in ("pools", "views", "reasoning/recipes"):
         assert idle == dict.fromkeys(good, WAITS)  # what the samples are made from is not built
         return
     assert idle == {}

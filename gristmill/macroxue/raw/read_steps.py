@@ -48,7 +48,7 @@ def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], N
 
     Returns the facts. Raises BadInput, with file, row, run and step, where a rule is broken.
     """
-    if run.told is None and run.meta_name == "metadata.db":
+    if run.listed is None and run.meta_name == "metadata.db":
         rule = f"has no row for run {run.raw_run} of {run.steps_name}: add it, or remove the file"
         raise BadInput(run.steps.folder / run.meta_name, rule)
     raw = RawRun.read(run)
@@ -71,13 +71,13 @@ def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], N
     for name, values in columns.items():
         rows[name] = values[kept]
     rows["valuation_type"] = _valuations(raw, kept, names)
-    told = run.told
+    listed = run.listed
     reached = max(int(ranks.max(initial=0)), int(after.max(initial=0)))
     meta = Meta(
-        seed=told.seed if told else raw.seed,
-        num_moves=told.steps if told else len(rows),
-        score=told.max_score if told else int(reward.sum()),
-        max_tile=told.highest_tile if told else 1 << reached if reached else 0,
+        seed=listed.seed if listed else raw.seed,
+        num_moves=listed.steps if listed else len(rows),
+        score=listed.max_score if listed else int(reward.sum()),
+        max_tile=listed.highest_tile if listed else 1 << reached if reached else 0,
         max_rank=None,
         depth=None,
         seconds=None,
@@ -173,8 +173,8 @@ class RawRun:
     @cached_property
     def seeds(self) -> npt.NDArray[np.uint64]:
         """The low 32 bits of the seed of each row."""
-        told = self.run.told.seed if self.run.told else 0
-        seeds = self.column("seed") if self.has("seed") else np.full(len(self.rows), told)
+        listed = self.run.listed.seed if self.run.listed else 0
+        seeds = self.column("seed") if self.has("seed") else np.full(len(self.rows), listed)
         return seeds.astype(np.int64).view(np.uint64) & np.uint64(_U32)
 
     @cached_property
@@ -227,10 +227,10 @@ def _given(raw: RawRun) -> Ranks:
     if column.dtype.kind in "iu":
         raw.refuse((column < 0) | (column > 3), "the move is not 0 up, 1 down, 2 left or 3 right")
         return column.astype(np.uint8)
-    names, which = np.unique(column, return_inverse=True)
-    texts = [name.decode("latin-1") if isinstance(name, bytes) else str(name) for name in names]
-    known = np.array([MOVES.index(text) if text in MOVES else 255 for text in texts], np.uint8)
-    moves = known[which]
+    moves = np.full(len(column), 255, np.uint8)
+    for direction, name in enumerate(MOVES):
+        # No text is made of a value: NumPy keeps characters that Python does not have.
+        moves[column == np.array(name, column.dtype.kind)] = direction
     raw.refuse(moves > 3, f"the move is not {', '.join(MOVES)}")
     return moves
 

@@ -102,7 +102,7 @@ class StepDrop:
         """The file that says most of a run."""
         return _DATABASE if _DATABASE in self.small else STEPS
 
-    def open(self, name: str) -> BinaryIO:
+    def opened(self, name: str) -> BinaryIO:
         """Open a file of the drop."""
         return open_file(self.folder / name, root=self.folder, links=self.links)
 
@@ -120,7 +120,7 @@ class StepRun:
     steps: what the drop holds.
     raw_run: the run id in its files.
     pieces: int64 [K, 3], where its rows are: number of the file, first row, rows.
-    told: what metadata.db says of it; None where it says nothing.
+    listed: what metadata.db says of it; None where it says nothing.
     digests: of the file `meta_name` and of the file of the first row.
     """
 
@@ -128,7 +128,7 @@ class StepRun:
     steps: StepDrop
     raw_run: int
     pieces: npt.NDArray[np.int64]
-    told: Run | None
+    listed: Run | None
     digests: tuple[FileDigest, FileDigest]
 
     source: ClassVar = "steps of other programs"
@@ -175,7 +175,7 @@ class StepRun:
         size, octets = self.steps.dtype.itemsize, []
         for number in np.unique(self.pieces[:, 0]).tolist():
             file = self.steps.files[number]
-            with self.steps.open(file.name) as opened:
+            with self.steps.opened(file.name) as opened:
                 for _, start, count in self.pieces[self.pieces[:, 0] == number].tolist():
                     opened.seek(file.offset + start * size)
                     octets.append(opened.read(count * size))
@@ -259,26 +259,26 @@ def runs_of(drop: StepDrop) -> list[StepRun]:
     order = np.argsort(every, kind="stable")
     known, starts = np.unique(every[order], return_index=True)
     by_run = dict(zip(known.tolist(), np.split(places[order], starts[1:]), strict=False))
-    told = {}
+    listed = {}
     if _DATABASE in drop.small:
-        told = {run.id: run for run in read_runs(drop.folder / _DATABASE)}
-    with drop.open(drop.meta_name) as opened:
+        listed = {run.id: run for run in read_runs(drop.folder / _DATABASE)}
+    with drop.opened(drop.meta_name) as opened:
         meta = RawDigest()
         while octets := opened.read(_READ_BYTES):
             meta.update(octets)
     found = []
-    for run in sorted(by_run.keys() | told.keys()):
+    for run in sorted(by_run.keys() | listed.keys()):
         own = by_run.get(run, places[:0])
         first = drop.files[int(own[0, 0]) if len(own) else 0].name
         both = (FileDigest(meta.size, meta.hex), digests[first])
-        found.append(StepRun(drop.name, drop, run, own, told.get(run), both))
+        found.append(StepRun(drop.name, drop, run, own, listed.get(run), both))
     return found
 
 
 def _chunks(drop: StepDrop, file: StepFile, digest: RawDigest) -> Iterator[npt.NDArray[Any]]:
     """Yield the run ids of a file, some rows at a time, and hash it."""
     size, rows = drop.dtype.itemsize, 0
-    with drop.open(file.name) as opened:
+    with drop.opened(file.name) as opened:
         digest.update(opened.read(file.offset))
         while octets := opened.read(max(_READ_BYTES // size, 1) * size):
             digest.update(octets)

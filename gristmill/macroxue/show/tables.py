@@ -38,6 +38,8 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
     for side in sides:
         yield from _of_pack(folder, files, side)
     for side in sides:
+        if not read_gaps(folder / side / "metadata.db"):
+            continue  # a table without rows has nothing to show
         yield Stored(
             f"{side}/gaps" if side else "gaps",
             partial(_gaps, files, side),

@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
@@ -20,11 +22,9 @@ from gristmill.reasoning.format.published import corpus_of_record
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
-from gristmill.reasoning.read.trace import Trace
+from gristmill.reasoning.read.trace import Trace, tokenizer_of
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.text import text_of
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
 
 NORMALIZED: Final = "reasoning/normalized"
 """Asset of the normalised files."""
@@ -139,21 +139,23 @@ def _steps(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.T
 
 def _further(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
     shards = source(tokenized, partition)
-    normalized = shards.made_from(NORMALIZED)
+    normalized = shards.made_from(NORMALIZED, partition=partition)
     record, line = record_at(normalized.folder, partition, found.record)
     text = text_of(record)
     if hashlib.sha256(text.encode()).hexdigest() != found.text_sha256:
         raise NotTraced(f"record {found.record} has another text: build {shards.title} again")
     facts: dict[str, object] = {"text_characters": len(text)}
-    if found.token < found.num_tokens:
+    tokenizer = tokenizer_of(tokenized, shards.root)
+    if found.token >= found.num_tokens:
+        facts |= {"characters": "none: it is the end of the example"}
+    elif tokenizer.no_offsets:
+        facts |= {"characters": f"not known: {tokenizer.no_offsets}"}
+    else:
         values = tracing.line_of(tokenized, partition, found.example_id)
-        ids = tracing.tokens_of(tokenized, values)[:-1]
-        vocabulary = find(GPT2, shards.root)
-        projection = Projection([text], ids, [len(ids)], vocabulary)
+        ids = tracing.tokens_of(tokenized, values)[:-1].astype(np.int32)
+        projection = Projection([text], ids, [len(ids)], tokenizer.token_lengths)
         start, end = projection.characters(0, found.token, found.token + 1)
         facts |= {"characters": f"{start}-{end}", "characters_text": repr(text[start:end])}
-    else:
-        facts |= {"characters": "none: it is the end of the example"}
     yield Origin(facts)
     yield from _record(normalized, partition, found.record, line)
 

@@ -29,7 +29,7 @@ from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.read import shard_state
 from gristmill.reasoning.read.origins import sequence_origins
-from gristmill.reasoning.read.shard_files import record_of
+from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
 
@@ -45,7 +45,8 @@ Numbers = npt.NDArray[np.int64]
 class ShardReader(Reader[Held]):
     """The sequences of the shards `manifest[rank::world_size]`, each once in an epoch.
 
-    root: the folder of all shards: in the data root, staged, in a mirror, or of the seed's tools.
+    root: the folder of all shards: in the data root, staged, in a mirror, of the seed's tools, or a
+        dataset of any tokenizer.
     rank, world_size: of the training job; default one rank.
     corpora, splits: those to read; default all.
     verify: how much is compared with the records, default "sizes".
@@ -123,7 +124,7 @@ class ShardReader(Reader[Held]):
 
     def open_files(self, opening: Opening) -> Held:
         """Open manifest and shards; at the first opening also choose the sequences."""
-        folder = opening.folder(self.root, record_of(names.MANIFEST_RECORD))
+        folder = opening.folder(self.root, record_in(self.root, names.MANIFEST_RECORD))
         manifest = folder.file(names.MANIFEST)
         if opening.first:
             data = manifest.read_bytes()

@@ -14,6 +14,19 @@ _EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
 _SHARD = Column("shard_path", "string", "shard with the first token of the example")
 _SEQUENCE = Column("sequence_index", "integer", "row of that token in the shard")
 
+_INDEX = (
+    _EXAMPLE,
+    _SHARD,
+    _SEQUENCE,
+    Column("token_start", "integer", "column of that token"),
+    Column("num_tokens", "integer", "tokens of the text"),
+    Column("num_tokens_with_eos", "integer", "one more"),
+    Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
+    Column("rank", "integer", "the rank that packed it"),
+    Column("text_sha256", "string", "of the rendered text in UTF-8"),
+    Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+)
+
 _COLUMNS = {
     "reasoning/normalized": (
         Column("question", "string", "never blank"),
@@ -33,16 +46,11 @@ _COLUMNS = {
     ),
     "reasoning/gpt2_shards": (
         Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),
-        _EXAMPLE,
-        _SHARD,
-        _SEQUENCE,
-        Column("token_start", "integer", "column of that token"),
-        Column("num_tokens", "integer", "tokens of the text"),
-        Column("num_tokens_with_eos", "integer", "one more"),
-        Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
-        Column("rank", "integer", "the rank that packed it"),
-        Column("text_sha256", "string", "of the rendered text in UTF-8"),
-        Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+        *_INDEX,
+    ),
+    "reasoning/tokens": (
+        Column("input_ids", "uint16 or int32[seq_len]", "the sequences of shard_NNNNN.bin"),
+        *_INDEX,
     ),
     "reasoning/alignment": (
         _EXAMPLE,

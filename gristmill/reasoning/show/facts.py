@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.reading.facts import Ranges, counted, file_facts
-from gristmill.reasoning.format import conversations, foreign_pt, names, reports
+from gristmill.reasoning.format import conversations, id_files, names, reports
+from gristmill.reasoning.format.published import SHARDS, TOKENS
 from gristmill.reasoning.laws.other_shards import splits
 
 
@@ -18,10 +19,13 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
 
     Raises BadInput where a file cannot be read.
     """
-    for corpus, split in splits(folder) if asset == "reasoning/gpt2_shards" else ():
+    for corpus, split in splits(folder) if asset in (SHARDS, TOKENS) else ():
         ranges, shapes = Ranges(), dict[tuple[int, ...], int]()
-        for shard in sorted((folder / corpus / split).glob("shard_*.pt")):
-            ids = foreign_pt.mapped(shard)
+        inside = folder / corpus / split
+        endings = (".pt", *id_files.SUFFIXES)
+        several = (sorted(inside.glob(f"shard_*{ending}")) for ending in endings)
+        for shard in next(filter(None, several), []):
+            ids = id_files.of_path(shard)
             shapes[ids.shape] = shapes.get(ids.shape, 0) + 1
             ranges.add(ids, "ids")
         listed = [f"{counted(count, 'shard')} of {list(each)}" for each, count in shapes.items()]

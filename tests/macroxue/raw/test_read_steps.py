@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +25,10 @@ from gristmill.macroxue.raw.read_run import RunFacts
 from gristmill.macroxue.raw.read_steps import read_steps
 from gristmill.macroxue.raw.step_files import StepRun
 from gristmill.macroxue.rules.moves import legal_moves, move, move_towards
+from gristmill.macroxue.rules.true_ranks import true_ranks
 from gristmill.run.parts import PartStore
 from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
-from tests.macroxue.step_drops import describe, legacy, save, self_play
+from tests.macroxue.step_drops import SELF_PLAY, describe, legacy, save, self_play
 
 GAMES = [play(1, 60), play(2, 400), play(3, 80)]
 IDS = [900, 7, 2**40]
@@ -274,3 +276,28 @@ def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(
     for file in (tmp_path / "two").iterdir():
         if file.name != "metadata.db":
             assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["d6_v1", "d7_v1"])
+def test_real_games_come_back_from_steps(
+    real_packs: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    source = real_packs[name]
+    rows = all_rows(source)
+    shutil.copytree(source, tmp_path / "pool", ignore=shutil.ignore_patterns("*.jsonl"))
+    out, _ = packed(describe(tmp_path / "pool"))
+    assert np.array_equal(all_rows(out), rows)
+    assert read_runs(out / "metadata.db") == read_runs(source / "metadata.db")
+
+    starts = np.flatnonzero(np.append(True, np.diff(rows["run_id"]) != 0))
+    steps = np.zeros(len(rows), SELF_PLAY)
+    steps["run_id"], steps["step_idx"] = rows["run_id"], rows["step_index"]
+    steps["exps"] = true_ranks(rows, starts).ranks
+    in_turns = steps[np.argsort(steps["step_idx"], kind="stable")]
+    out, _ = packed(save(tmp_path / "played", in_turns, shards=3))
+    found, kept = all_rows(out), rows[np.append(np.diff(rows["run_id"]) == 0, False)]
+    for column in ("run_id", "step_index", "board", "tile_65536_mask", "board_eval"):
+        assert np.array_equal(found[column], kept[column])
+    several = sum(rows or 0 for kind, _, rows in notes(out) if kind == "several_moves")
+    assert 0 < (found["move_dir"] != kept["move_dir"]).sum() < several < len(kept) / 100

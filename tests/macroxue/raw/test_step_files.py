@@ -79,7 +79,7 @@ def test_runs_are_those_of_the_files_and_of_the_database_by_raw_id(tmp_path: Pat
     empty = cut(play(4, 5), 0)
     packed = runs_of(found(describe(write_pack(tmp_path / "pack", [*GAMES, empty]))))
     assert [len(run.places) for run in packed] == [30, 20, 25, 0]
-    assert [run.told.seed for run in packed if run.told] == [1, 2, 3, 4]
+    assert [run.listed.seed for run in packed if run.listed] == [1, 2, 3, 4]
     assert packed[3].steps_name == "steps.npy"
 
 
