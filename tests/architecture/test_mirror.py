@@ -61,6 +61,7 @@ ACROSS = {
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
     "puzzles/builders/test_arc_real.py": "the builds of real ARC tasks",
     "puzzles/read/test_trace_of_builds.py": "traces of built datasets, made once more",
+    "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
     "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError
-from gristmill.loading.source import Source, only
+from gristmill.contract import GristmillError, Trace
+from gristmill.loading.source import Identity, Source, only, short
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
@@ -28,6 +28,7 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.read import shard_state
+from gristmill.reasoning.read.origins import sequence_origins
 from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
@@ -243,8 +244,6 @@ class ShardReader(Reader[Held]):
 
         Raises GristmillError for a reader of one of several ranks: the loader shares out itself.
         """
-        from gristmill.reasoning.read.source import SequenceSource
-
         if self.world_size > 1:
             raise GristmillError(
                 f"{self.root}: rank {self.rank} of {self.world_size} reads some shards alone: open"
@@ -322,6 +321,39 @@ class ShardReader(Reader[Held]):
         """Prepare the shard after that of the sequence `read`."""
         for piece in walk.pieces[walk.place(read).shard_position + 1 :][:1]:
             self.held.files.prefetch(piece.shard, self._current)
+
+
+class SequenceSource:
+    """Sequences by number over the chosen shards in the order of the manifest.
+
+    data: of one rank. sizes: int64 [S], chosen sequences of each shard.
+    chosen: the digest of the chosen entries of the manifest, and the selection of sequences. The
+        digest has that of each file, so that shards of the seed's tools have an identity, too.
+    """
+
+    def __init__(self, data: ShardReader, sizes: Numbers, chosen: Mapping[str, Any]) -> None:
+        self._data = data
+        version = f"manifest {chosen['manifest_sha256']}"
+        own = {"select": chosen["select"]}
+        self.identity = Identity("reasoning/manifest", (version,), None, own, short(data.root))
+        self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+    def read(self, numbers: Numbers) -> Columns:
+        """`input_ids`, `shard`, `row`, and with supervision its columns."""
+        return self._data.rows_by_number(numbers)
+
+    def lengths(self) -> Numbers:
+        """Tokens of each sequence, all alike."""
+        return np.full(int(self.cuts[-1]), self._data.seq_len, np.int64)
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """Each example of a sequence, its record and its raw row."""
+        row = {
+            name: int(column[0])
+            for name, column in self.read(np.array([number])).items()
+            if name in ("shard", "row")
+        }
+        return sequence_origins(self._data.root, self._data.shards[row["shard"]], row["row"])
 
 
 def opened(
