@@ -18,6 +18,7 @@ from resources.lake import Lake
 from tests.commands.drops import land
 from tests.macroxue.annotated import write_annotations
 from tests.macroxue.games import play, write_pack
+from tests.sample_root import write_talks
 from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
@@ -65,6 +66,8 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
                 write(path)
     if inbox.folder == "tokenizers":  # no sample of one is written
         put_tiny(data)
+    if inbox.folder == "chat":
+        write_talks(data)
     if inbox.folder == "reasoning/recipes":
         put_recipe(data)
     if inbox.folder == "annotations":  # of a model, so no sample is written
