@@ -10,16 +10,19 @@ from pathlib import Path
 from gristmill.vocabularies.placing import put
 
 EOD = "<|endoftext|>"
-_TOKENS = (b"th", b"he", b"in", b"the", b" t", b" the", b"  ")
+_TOKENS = (b"th", b"he", b"in", b"the", b" t", b" the")
 
 
-def put_tiny(data_root: Path, name: str = "tiny", *, dense: bool = False) -> Path:
+def put_tiny(
+    data_root: Path, name: str = "tiny", *, dense: bool = False, last: bytes = b"  "
+) -> Path:
     """Write `drops/tokenizers/<name>/`; returns the folder.
 
     dense: whether gigatoken takes its ranks; default False: the proof, which takes seconds, ends
         before it begins.
+    last: its last token.
     """
-    tokens = [bytes([octet]) for octet in range(256)] + list(_TOKENS)
+    tokens = [bytes([octet]) for octet in range(256)] + [*_TOKENS, last]
     ranks = [*range(len(tokens) - 1), len(tokens) - (1 if dense else 0)]
     lines = [
         base64.b64encode(token) + b" %d\n" % rank for token, rank in zip(tokens, ranks, strict=True)

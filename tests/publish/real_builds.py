@@ -31,6 +31,7 @@ from tests.paths import CHECKOUT
 from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
 from tests.sample_root import write_talks
+from tests.tiny_tokenizer import put_recipe, put_tiny
 
 STATES = ("first", "next")
 OWN, COLLECTION, STEPS = "mine__train", "mine", "steps"
@@ -143,6 +144,12 @@ def _two_puzzles(root: Path, version: int) -> None:
         _write(inbox / "recipes" / f"{recipe}.toml", text)
 
 
+def _two_tokenizers(root: Path, version: int) -> None:
+    shutil.rmtree(root / "drops/tokenizers/tiny", ignore_errors=True)
+    put_tiny(root, last=b" " * (1 + version))
+    put_recipe(root)
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n")
@@ -154,6 +161,7 @@ DROPS: dict[str, Callable[[Path, int], None]] = {
     "chess": _two_chess,
     "reasoning": _two_reasoning,
     "puzzles": _two_puzzles,
+    "tokenizers": _two_tokenizers,
 }
 """By family: writes version 1 or 2 of its drops into a data root."""
 
