@@ -179,10 +179,12 @@ def families(data: Path, home: Path) -> dict[str, Any]:
 
     ray_parts._Flight._send = counted  # type: ignore[method-assign]
     with nodes(2) as (cluster, _):
-        lines = ["[run]", 'engine = "ray"', f'ray_address = "{cluster.address}"']
+        given = (data / "gristmill.toml").read_text()
+        lines = [given, "[run]", 'engine = "ray"', f'ray_address = "{cluster.address}"']
         for name, table in tables().items():
-            if "workers" in table.rules():
-                lines += [f"[{name.replace('/', '.')}]", "workers = 2"]
+            head = f"[{name.replace('/', '.')}]"
+            if "workers" in table.rules() and head not in given:
+                lines += [head, "workers = 2"]
         (data / "gristmill.toml").write_text("\n".join(lines))
         gristmill(["materialize", "--all"], standalone_mode=False)
     return {"tasks": len(sent)}

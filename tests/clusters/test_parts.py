@@ -54,6 +54,7 @@ def test_every_family_makes_its_parts_on_ray(sample_root: SampleRoot, tmp_path: 
     needs_ray()
     data = tmp_path / "data"
     shutil.copytree(sample_root.data / "drops", data / "drops", symlinks=True)
+    shutil.copy(sample_root.data / "gristmill.toml", data)
     with short_folder() as folder:
         words = ["-c", parts.PROGRAM, "families", str(data), str(folder)]
         places = {"GRISTMILL_DATA": data, "DAGSTER_HOME": folder, "HOME": folder}
