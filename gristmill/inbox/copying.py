@@ -26,7 +26,6 @@ from gristmill.inbox.staging import Tools, remove, stage, write_all
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files
 
-
 THERE_ALREADY: Final = "there already"
 
 
