@@ -13,7 +13,7 @@ NORMALIZED = Code(
     compatible_with=("e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",),
 )
 CONVERSATIONS = Code(
-    entries=("gristmill.reasoning.builders.conversations.normalize_conversations",),
+    entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
 )
 RAW_MANIFEST = Code(

@@ -126,7 +126,7 @@ _CONVERSATIONS = Asset(
     blocking=True,
     partitions="chat_shards",
     inputs=["chat/raw"],
-    build=call("gristmill.reasoning.builders.conversations:conversations_build"),
+    build=call("gristmill.reasoning.builders.chat.builds:conversations_build"),
     given=call("gristmill.reasoning.raw.chat.drops:settings_of"),
     available=call("gristmill.reasoning.raw.chat.drops:available"),
 )

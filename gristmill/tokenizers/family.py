@@ -47,7 +47,7 @@ _PLACED = Asset(
     place=PLACE,
     partitions="tokenizers",
     inputs=["tokenizers/raw"],
-    build=call(f"{_HERE}:placed_build"),
+    build=call("gristmill.tokenizers.builds:placed_build"),
     blocking=True,
     batch=100,
 )

@@ -634,8 +634,8 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
 
 def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
     """The recipes of the pages with their rows, those of the package, and files to look at."""
-    from tests.reasoning.builders.test_conversations import PAGE as CHATS
-    from tests.reasoning.builders.test_conversations import RECIPE as CHAT
+    from tests.reasoning.builders.chat.test_conversations import PAGE as CHATS
+    from tests.reasoning.builders.chat.test_conversations import RECIPE as CHAT
     from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
 
     rows = b""
@@ -654,6 +654,19 @@ def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
     for name, recipe, talks in CHAT.findall(CHATS):
         text = recipe.replace(f'name = "{name}"', 'name = "mine"').replace("chat_template", "t")
         yield "chat_recipe", _APART.join([text.encode(), b"{{ messages }}", talks.encode()])
+    yield "reasoning_token_recipe", b'corpora = ["gsm8k"]\ntokenizer = "mine"\nseq_len = 64\n'
+    yield "reasoning_token_recipe", b'corpora = ["a__train", "b"]\ntokenizer = 3\n'
+    ranks = b"YQ== 0\nYg== 1\nYWI= 2\n"
+    declared = [
+        'form = "tiktoken"',
+        'file = "mine.tiktoken"',
+        f'sha256 = "{hashlib.sha256(ranks).hexdigest()}"',
+        'eod = "<|end|>"',
+        'pattern = "gpt2"',
+        'special = { "<|end|>" = 3 }',
+    ]
+    yield "tokenizer_file", "\n".join(declared).encode()
+    yield "tokenizer_file", b'form = "other"\n[special]\na = -1\n'
     chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
 

@@ -38,10 +38,29 @@ def corpus_file(data: bytes) -> None:
             assert made + found.grouped == found.raw_rows
 
 
+def token_recipe(data: bytes) -> None:
+    """The recipe of a token dataset."""
+    from gristmill.reasoning.raw.recipes import read_recipe
+
+    recipe = read_recipe(file("mine.toml", data))
+    assert recipe["corpora"] and recipe["tokenizer"]
+
+
+def tokenizer_file(data: bytes) -> None:
+    """tokenizer.toml of a person, beside ranks of three tokens."""
+    from gristmill.vocabularies.declared import FILE, read_declared
+
+    with folder("tokenizers") as place:
+        file("tokenizers/mine/mine.tiktoken", b"YQ== 0\nYg== 1\nYWI= 2\n")
+        file(f"tokenizers/mine/{FILE}", data)
+        declared = read_declared(place / "mine")
+        assert declared.tokenizer(place / "mine" / declared.file).form == declared.form
+
+
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
     from gristmill.families import Subject
-    from gristmill.reasoning.builders.conversations import normalize_conversations
+    from gristmill.reasoning.builders.chat.conversations import normalize_conversations
     from gristmill.reasoning.config import ChatConfig
     from gristmill.reasoning.laws.conversations import conversation_laws
     from gristmill.reasoning.raw.chat import drops
@@ -117,6 +136,18 @@ PARSERS = (
         covers=("gristmill.reasoning.format.corpora",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS),
+    ),
+    Parser(
+        "reasoning_token_recipe",
+        token_recipe,
+        ("gristmill.reasoning.raw.recipes",),
+        words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
+    ),
+    Parser(
+        "tokenizer_file",
+        tokenizer_file,
+        ("gristmill.vocabularies.declared",),
+        words=(b"form = ", b"file = ", b"sha256 = ", b"eod = ", b"[special]\n", b'"tiktoken"'),
     ),
     Parser(
         "chat_recipe",

@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.families import Subject
-from gristmill.reasoning.builders.conversations import (
+from gristmill.reasoning.builders.chat.conversations import (
     ConversationsSummary,
     normalize_conversations,
 )

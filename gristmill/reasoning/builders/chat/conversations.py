@@ -1,6 +1,6 @@
 """Rows of a drop of conversations to one Parquet shard of normalised conversations.
 
-Rows that are set aside are listed in a file, as those of a corpus. See also `normalize.py`.
+Rows that are set aside are listed in a file, as those of a corpus. See also `../normalize.py`.
 Source: `docs/formats/chat.md#conversations`, `docs/formats/chat.md#refusals`.
 """
 
@@ -16,15 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.asset import Wanted
-from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
+from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import HashedFile
-from gristmill.publish.build import Attempt, Build
 from gristmill.reasoning.builders.normalize import Refused, check_runs
-from gristmill.reasoning.config import ChatConfig, ConversationsConfig
+from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.chat import drops
 from gristmill.reasoning.raw.chat.messages import Messages, Talk
 from gristmill.reasoning.raw.chat.recipe import Chat, chat_of_table
 from gristmill.reasoning.raw.chat.trees import Trees
@@ -75,35 +72,6 @@ class ConversationsSummary(Summary):
     rejected_by: Mapping[str, int]
     left_out_by: Mapping[str, int]
     ignored: Mapping[str, int]
-
-
-def conversations_build(wanted: Wanted) -> Build:
-    """Returns the build of one shard of the conversations of a drop.
-
-    Raises NothingToBuild if the drop is not there, or its terms forbid training and no setting
-    allows it; BadInput if the drop or a setting is refused; ValueError for an unknown key.
-    """
-    root, key = wanted.root, wanted.partition
-    folder, chat, files, account = drops.files_of(root, key)
-    config = wanted.config(ConversationsConfig)
-    licence = chat.corpus.licence
-    if licence.training_allowed is False and not config.allow_terms:
-        raise NothingToBuild(
-            f"the terms of {folder.name} ({licence.id}, {licence.url}) forbid training: to build "
-            "it, set allow_terms = true in [chat.conversations]"
-        )
-    artifact, links = root.artifact(*drops.PLACE.split("/"), key), root.link_rule()
-    paths = list(dict.fromkeys(path for each in files.values() for path in each))
-    inputs = root.raw_inputs(artifact, paths, drops.RAW, key)
-    given = ChatConfig(**vars(config), recipe=chat.table)
-
-    def make(attempt: Attempt) -> Summary:
-        return normalize_conversations(
-            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
-        )
-
-    space = sum(item.bytes or 0 for item in inputs)
-    return wanted.build(artifact, given, inputs, make, space=space, account=account)
 
 
 def normalize_conversations(
