@@ -20,7 +20,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
 from gristmill.publish.build import Attempt, Build
-from gristmill.reasoning.builders.normalize import Refused, check_runs
+from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig, ConversationsConfig
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.format.records import Record
