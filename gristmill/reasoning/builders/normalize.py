@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +30,8 @@ from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.groups import Place
 from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, with_columns
 from gristmill.reasoning.raw.forms.rules import Drawn, Rules
+from gristmill.reasoning.raw.forms.templates import Row
+from gristmill.reasoning.raw.forms.values import Names, text_of
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.raw.tables import named
 from gristmill.reasoning.render.cleaning import HOOKS
@@ -38,6 +40,7 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN
 
 _FLUSHED: Final = 1 << 20
+_CLOSE: Final = "</think>"
 _NO_ROW: Final[Mapping[str, Any]] = {}
 
 
@@ -50,6 +53,8 @@ class NormalizeSummary(Summary):
     grouped: rows of records of several rows.
     from_groups: records, rejected ones included, that were made of these.
     with_cot: records whose chain of thought is not blank.
+    without_cot_by: records whose column of `think` has a text without `</think>`, by the column;
+        they are kept, without a chain of thought.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
     rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
@@ -73,6 +78,7 @@ class NormalizeSummary(Summary):
     shapes: Mapping[str, int]
     cleaned: Mapping[str, int]
     unknown_keys: Mapping[str, int]
+    without_cot_by: Mapping[str, int]
 
 
 def normalize(
@@ -143,6 +149,14 @@ def _corpus(config: NormalizeConfig, drop: Path) -> Corpus:
     return drops.corpus_of(drop)
 
 
+def _thoughts(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row], str]]]]:
+    """Yield each form whose cot `think` reads, with the name of its column and what reads it."""
+    for form in corpus.forms:
+        value = form.values.get("cot")
+        if isinstance(value, Mapping) and "think" in value and "pick" not in value:
+            yield form.name, (value["think"], text_of(value["think"], Names(form.parts)))
+
+
 class _Work:
     """One split under way: takes raw rows, writes records."""
 
@@ -160,6 +174,8 @@ class _Work:
         self.grouped = self.made = 0
         self.shapes: Counter[str] = Counter()
         self.cleaned: Counter[str] = Counter()
+        self.without_cot_by: Counter[str] = Counter()
+        self._thoughts = dict(_thoughts(corpus))
         self._corpus, self._paths = corpus, paths
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
@@ -215,6 +231,7 @@ class _Work:
             shapes=dict(self.shapes),
             cleaned=dict(self.cleaned),
             unknown_keys=dict(self._unknown.counts if self._unknown else {}),
+            without_cot_by=dict(self.without_cot_by),
         )
 
     def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
@@ -307,6 +324,10 @@ class _Work:
         self._waiting += len(line)
         self.records += 1
         self.with_cot += has_cot
+        if cot is None and shape in self._thoughts:
+            column, read = self._thoughts[shape]
+            if (whole := read(row)).strip() and _CLOSE not in whole:
+                self.without_cot_by[f"think:{column}"] += 1
         self.with_steps += steps is not None
         self.empty += is_empty
         self.shapes[shape] += 1
