@@ -207,13 +207,6 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-_MEANT: Final = {
-    **dict.fromkeys(("min", "minimum", "least", "gte", "ge"), "at_least"),
-    **dict.fromkeys(("max", "maximum", "most", "lte", "le"), "at_most"),
-}
-"""Names that people write for known ones that do not look like them."""
-
-
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Returns the known name that is most like a misspelt one, whatever their case; None for none.
 
@@ -233,8 +226,7 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
     name: the misspelt name.
     known: the names to choose from.
     """
-    meant = _MEANT.get(name.casefold())
-    close = meant if meant in known else nearest(name, known)
+    close = nearest(name, known)
     return "" if close is None else f": did you mean {close}?"
 
 

@@ -16,7 +16,6 @@ from gristmill.settings.fields import (
     LONGEST_TEXT,
     Checked,
     FieldRule,
-    did_you_mean,
     nearest,
     rules_of,
     shown,
@@ -195,13 +194,6 @@ def test_a_value_is_shown_on_one_line_and_a_long_one_with_a_count() -> None:
 def test_the_nearest_name_is_found_if_one_is_near() -> None:
     assert nearest("layuot", ["layout", "shard_rows"]) == "layout"
     assert nearest("zzz", ["layout", "shard_rows"]) is None
-
-
-def test_a_common_name_means_the_known_one_that_it_is_not_like() -> None:
-    tests = ["in", "at_least", "at_most"]
-    assert did_you_mean("min", tests) == ": did you mean at_least?"
-    assert did_you_mean("Max", tests) == ": did you mean at_most?"
-    assert did_you_mean("least", ["length"]) == ""
 
 
 @pytest.mark.parametrize(("name", "known"), [("SHARD_ROWS", "shard_rows"), ("layuot", "LAYOUT")])
