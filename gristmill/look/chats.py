@@ -20,6 +20,7 @@ from gristmill.reasoning.raw.flatten import Unfit
 
 INBOX: Final = "chat"
 _IDS: Final = ("message_id", "id")
+_UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
 _MOST_LEFT: Final = 100
 
@@ -49,11 +50,24 @@ def chat_proposal(
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
         head["leave"] = leave
+    if "messages" in (values[0] or {}) and (unique := _unique(parts)):
+        head["id"] = unique
     table = {**head, **(values[0] or {})}
     made = _tried(table, notes, parts)
     if any("uses tools" in rule for rule in made.refused):
         made = _tried({**table, "tools": "drop"}, notes, parts)
     return made if made.good else None
+
+
+def _unique(parts: Sequence[Part]) -> str | None:
+    """The column of ids that every row has and no two rows share, of those that were looked at."""
+    rows = [row for part in parts for row in part.sample]
+    for name in _UNIQUE:
+        found = [row.get(name) for row in rows]
+        is_there = all(type(each) in (str, int) and each != "" for each in found)
+        if is_there and 1 < len(rows) == len({str(each) for each in found}):
+            return name
+    return None
 
 
 def _values(part: Part) -> dict[str, Any] | None:

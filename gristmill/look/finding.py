@@ -31,6 +31,8 @@ from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
+from gristmill.reasoning.raw.forms.absent import absent
+from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
@@ -83,7 +85,7 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [taker for taker in taken if fits(taker, columns, reading)]
     parts = _parts(reading.files)
-    unread = _unread(taken, parts, links)
+    unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
     taken = [] if unread else taken
     found = Look(
         reading,
@@ -96,7 +98,7 @@ def look(
         refused,
         [] if taken else list(hints(reading, columns)),
     )
-    found.notes += [*unread, *_notes(found)]
+    found.notes += [*unread, *misnamed, *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]
     if any(map(is_readable, parts)):
         names = [file.name for file in reading.files if file.name not in left]
@@ -128,6 +130,19 @@ def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> l
                 (rule, _), *_ = refused.most_common(1)
                 first = f"{part.files[0]}: the corpus {corpus.name} reads none of {rows:,} rows"
                 notes.append(f"{first}: {rule}")
+    return notes
+
+
+def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
+    """Notes on a column that the `corpus.toml` of the folder names and no row read here has."""
+    rows = [row for part in parts for row in part.sample]
+    own = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows]
+    notes = []
+    for corpus in (each for each in own if not each.is_built_in):
+        forms = Reader(corpus).forms
+        took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
+        if rule := absent(corpus, took, {name for row in rows for name in row}):
+            notes.append(f"{CORPUS}: {rule}")
     return notes
 
 

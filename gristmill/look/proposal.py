@@ -96,9 +96,8 @@ def proposal(
         notes.append(f"The licence is what {licence[1]} says: read its terms.")
     else:
         notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
-    head["files"] = {
-        split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
-    }
+    if files:
+        head["files"] = {split: g[0] if len(g) == 1 else g for split, g in files.items()}
     if part_without := next((part for part in parts if part.headerless), None):
         is_tsv = ".tsv" in part_without.files[0].lower()
         files_without = "*.tsv*" if is_tsv else "*.csv*"

@@ -18,13 +18,16 @@ _NAMED: Final = 3
 _WIDE: Final = 32
 
 
-def lines(found: Look) -> Iterator[str]:
-    """Yield the lines of a look; nothing in them is obeyed by a terminal."""
-    for line in _lines(found):
+def lines(found: Look, *, is_written: bool = False) -> Iterator[str]:
+    """Yield the lines of a look; nothing in them is obeyed by a terminal.
+
+    is_written: whether the recipe is written, so that no line says how; default False.
+    """
+    for line in _lines(found, is_written):
         yield plain(line)
 
 
-def _lines(found: Look) -> Iterator[str]:
+def _lines(found: Look, is_written: bool) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -60,7 +63,7 @@ def _lines(found: Look) -> Iterator[str]:
             yield f"recipe, a guess, for {file}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
     if not found.takers:
-        yield from _recipe(found)
+        yield from _recipe(found, is_written)
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -102,7 +105,7 @@ def _column(column: Column, rows: int) -> str:
     return f"{cut(column.name, _WIDE):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
 
 
-def _recipe(found: Look) -> Iterator[str]:
+def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
         if found.columns.rows:
@@ -117,7 +120,8 @@ def _recipe(found: Look) -> Iterator[str]:
     yield ""
     yield from made.text.splitlines()
     yield ""
-    yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
+    if not is_written:
+        yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     yield f"then, when it is right: `{command(named, str(place))}`"
 

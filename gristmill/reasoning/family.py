@@ -89,7 +89,11 @@ _NORMALIZED = Asset(
     show=call(f"{_SHOW}.terminal:show_record"),
     trace=call(f"{_TRACE}:traced_record"),
     rows=("records",),
-    set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    set_aside={
+        "rejected_by": "refused",
+        "left_out_by": "left out",
+        "without_cot_by": "kept without cot",
+    },
     listed=["shapes", "unknown_keys"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),

@@ -48,6 +48,27 @@ def test_conversations_get_a_recipe_that_reads_them(
     assert account(drop).taken == {"train": ["train.jsonl"]}
 
 
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ({"prompt_id": "p{}", "id": "x"}, "prompt_id"),
+        ({"prompt_id": "same", "conversation_hash": "h{}"}, "conversation_hash"),
+        ({"id": "{}"}, "id"),
+        ({"id": ""}, None),
+        ({"row": "{}"}, None),
+    ],
+)
+def test_a_column_of_ids_that_no_two_rows_share_is_proposed(
+    tmp_path: Path, ids: dict[str, str], expected: str | None
+) -> None:
+    drop = tmp_path / "mine"
+    rows = [{name: said.format(at) for name, said in ids.items()} for at in range(4)]
+    put(drop, [{"messages": HI, **row} for row in rows])
+    write(look(drop))
+    assert tomllib.loads((drop / "corpus.toml").read_text()).get("id") == expected
+    assert chat_of(drop).corpus.id == expected
+
+
 def test_messages_of_trees_get_a_recipe(tmp_path: Path) -> None:
     drop = tmp_path / "mine"
     rows = [

@@ -58,6 +58,7 @@ def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path: Path)
     assert (found.takers, found.proposal.good) == ([], 4)
 
 
+TOKENIZER = json.dumps({"added_tokens": [{"id": 0}], "model": {"vocab": {"a": 0}, "merges": []}})
 FORMS = {
     "Kaggle": (
         "arc-agi_training_challenges.json",
@@ -73,6 +74,9 @@ FORMS = {
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
     "sheet": ("Book1.xlsx", "x", "save them as CSV"),
+    "tokenizer": ("mine.json", TOKENIZER, "--name NAME --eod TEXT"),
+    "ranks": ("x.tiktoken", "YQ== 0", "a tokenizer: `gristmill tokenizers FILE"),
+    "sentencepiece": ("x.model", "x", "a tokenizer: `gristmill tokenizers FILE"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }
@@ -100,6 +104,7 @@ def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(
     found = look(tmp_path)
     assert found.takers == []
     assert [hint for hint in hints(found.reading, found.columns) if said in hint]
+    assert not any("holds its rows" in line for line in lines(found))
 
 
 TASK = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]]}]}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.builders.normalize import Refused, check_runs
+from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.format.records import Record

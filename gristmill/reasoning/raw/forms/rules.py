@@ -21,6 +21,11 @@ from gristmill.settings.fields import did_you_mean
 SEED: Final = 1337
 _SHOWN: Final = 40
 _TESTS: Final = ("in", "not_in", "equals", "chars", "at_least", "at_most", "present")
+_MEANT: Final = {
+    **dict.fromkeys(("min", "minimum", "least", "gte", "ge"), "at_least"),
+    **dict.fromkeys(("max", "maximum", "most", "lte", "le"), "at_most"),
+}
+"""Names that people write for tests that do not look like them."""
 _EMPTY: Final[Row] = {}
 
 
@@ -151,7 +156,7 @@ class _Keep:
         for key, value in tests.items():
             if key not in _TESTS:
                 known = ", ".join(_TESTS)
-                hint = did_you_mean(key, _TESTS)
+                hint = did_you_mean(_MEANT.get(key, key), _TESTS)
                 raise ValueError(f"keep: unknown key {key!r}{hint}; known: column, {known}")
             if problem := _problem(key, value):
                 raise ValueError(f"keep: `{key}` must be {problem}")
