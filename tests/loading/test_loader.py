@@ -205,11 +205,15 @@ def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
     sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
     for name, source in sources.items():
         source.words = name  # type: ignore[attr-defined]
-    made = Loader(Plan(mixture(sources, epochs=dict.fromkeys(sources, 1))), 18, form="numpy")
+    epochs = dict.fromkeys(sources, 1)
+    with pytest.raises(GristmillError, match="first and second are of different vocabularies"):
+        mixture(sources, epochs=epochs)
+    assert mixture(sources, epochs=epochs | {"second": 0}).quotas == (9, 0)
+    changed = Plan(sources["first"]).changed(4, mixture(sources, epochs={"first": 0, "second": 1}))
     with pytest.raises(GristmillError, match="first and second differ in the column 'words of the"):
-        list(made)
+        list(Loader(changed, 13, form="numpy"))
     sources["second"].words = "first"  # type: ignore[attr-defined]
-    assert len(list(made)) == 1
+    assert len(list(Loader(Plan(mixture(sources, epochs=epochs)), 18, form="numpy"))) == 1
 
 
 def test_narrower_columns_are_filled_behind() -> None:

@@ -53,8 +53,8 @@ class SynthKDDocuments:
     It is a source of `gristmill.loading`, and can be pickled: a worker maps the files again, and
     raises StaleDataset at its first read where a shard was rebuilt.
 
-    Raises Misaligned where a file is missing or damaged, BadInput for no prefix or two splits,
-    GristmillError for shards without a record.
+    Raises Misaligned where a file is missing or damaged, BadInput for no prefix, two splits or two
+    tokenizers, GristmillError for shards without a record.
     """
 
     def __init__(self, prefixes: Sequence[Path | str], *, verify: Verify = "sizes") -> None:
@@ -65,6 +65,11 @@ class SynthKDDocuments:
             raise BadInput(paths[0] if paths else "prefixes", rule)
         self.split = splits[0]
         self._files = [ShardFiles(path, verify) for path in paths]
+        self.words = self._files[0].words
+        for each in self._files:
+            if each.words != self.words:
+                rule = f"{each.words}; {paths[0]}: {self.words}: read each by a source of its own"
+                raise BadInput(each.prefix, f"has ids of another tokenizer: {rule}")
         self._opened: list[_Shard] | None = None
         generations = [each.generations[0] for each in self._files]
         shards = {"shards": [path.name for path in paths]}
