@@ -18,11 +18,12 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of, only
+from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.located import located
 from gristmill.synth.format import aligned
 from gristmill.synth.format.megatron_files import Index, MappedValues
-from gristmill.synth.read.origins import document_origins
+from gristmill.synth.read.origins import chat_document_origins, document_origins
 from gristmill.synth.read.shard_files import ShardFiles
 
 _ASSET: Final = "synth/kd_shards"
@@ -103,12 +104,15 @@ class SynthKDDocuments:
         return {**columns, "length": lengths}
 
     def origin(self, number: int) -> Iterator[Trace]:
-        """The Harmony row and the raw row of a document."""
+        """The row of Harmony, or of the conversations, and the raw row of a document."""
         shard, document = self._place(number)
         prefix = self._files[shard].prefix
         found = re.fullmatch(r"shard_(\d+)_tokens", prefix.name)
         assert found, prefix
-        return document_origins(prefix.parent.parent, found[1], self.split, document)
+        folder = prefix.parent.parent
+        if (folder / RECORD).is_file():
+            return chat_document_origins(folder, self.split, document)
+        return document_origins(folder, found[1], self.split, document)
 
     @property
     def _shards(self) -> list[_Shard]:
