@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,12 @@ def test_ten_to_the_twelve_samples_take_no_memory() -> None:
     batch = made[3 * 10**9]
     assert batch["position"] == 768 * 10**9
     assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
+
+
+def test_without_torch_the_error_names_the_extra_and_the_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r'the extra `train` brings it.*form="numpy"'):
+        next(iter(Loader(one(), 30)))
+    assert len(next(iter(Loader(one(), 30, form="numpy")))["number"]) == 30
