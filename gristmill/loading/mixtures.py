@@ -14,6 +14,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.source import Source
+from gristmill.loading.views import whole
 
 MOST_EPOCHS: Final = 4.0
 
@@ -24,7 +25,8 @@ class Mixture:
 
     sources: at least one. quotas: samples of each, at least 0, and not 0 of all.
 
-    Raises GristmillError where one is named twice, is empty, or has a quota below 0.
+    Raises GristmillError where one is named twice, is empty, or has a quota below 0, and where ids
+    are of different vocabularies or rows of different lengths, as `words` of the sources say.
     """
 
     sources: tuple[Source, ...]
@@ -40,6 +42,8 @@ class Mixture:
                 )
         if not sum(self.quotas):
             raise GristmillError("a mixture without samples: give one source a quota above 0")
+        given = zip(self.sources, self.quotas, strict=True)
+        _refuse_other_words([source for source, quota in given if quota])
 
     def facts(self) -> list[dict[str, Any]]:
         """For each source its samples, epochs, share, and tokens: None where it has no lengths."""
@@ -65,6 +69,19 @@ def refuse_twice(sources: Sequence[Source]) -> None:
             raise GristmillError(
                 f"{source.identity.artifact}: is the same data as {other.identity.artifact}:"
                 " name it once, with the sum of both quotas"
+            )
+
+
+def _refuse_other_words(sources: Sequence[Source]) -> None:
+    """Raise GristmillError where the ids of two sources mean different things."""
+    named = [(each, getattr(whole(each), "words", None)) for each in sources]
+    known = [(source.identity.artifact, words) for source, words in named if words is not None]
+    for name, words in known[1:]:
+        if words != known[0][1]:
+            raise GristmillError(
+                f"{known[0][0]} and {name} are of different vocabularies or lengths:"
+                f" {known[0][1]}; {words}: mix sources that were built alike, or give each a"
+                " loader of its own"
             )
 
 

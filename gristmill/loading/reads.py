@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
+from gristmill.lazy_exports import naming_the_extra
 from gristmill.loading.bijection import Numbers, Words
 from gristmill.loading.source import Columns, Source
 from gristmill.loading.steps import Step
@@ -44,6 +45,8 @@ class Reads:
         self, sources: Sequence[Source], form: str, collate: Callable[[dict[str, Any]], Any] | None
     ) -> None:
         self.sources, self._form, self._collate = tuple(sources), form, collate
+        if form == "torch":
+            _refuse_without_torch()
 
     def __getitem__(self, read: Read) -> Any:
         """The batch: columns of the sources, and which samples these are."""
@@ -102,6 +105,16 @@ _SIGNED: Final = {
     np.dtype(np.uint64): np.int64,
 }
 """torch has little arithmetic on unsigned integers; bits of 64 keep their pattern."""
+
+
+def _refuse_without_torch() -> None:
+    """Raise ModuleNotFoundError where torch is missing: what brings it, and what needs none."""
+    try:
+        with naming_the_extra():
+            import torch  # noqa: F401
+    except ModuleNotFoundError as error:
+        needs_none = 'Loader(..., form="numpy") gives arrays and needs none'
+        raise ModuleNotFoundError(f"{error.msg}; {needs_none}", name=error.name) from error
 
 
 def _tensor(column: npt.NDArray[Any]) -> Any:

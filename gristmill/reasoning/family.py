@@ -193,6 +193,7 @@ _DATASET = Asset(
     ],
     show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),
+    source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.TOKENS,
     file=PartitionFile(names.RECIPES, call(f"{_RECIPES}:recipe_change")),

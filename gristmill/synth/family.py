@@ -156,6 +156,7 @@ _CHAT = Asset(
     laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
     show=call("gristmill.synth.show.terminal:show_document"),
     trace=call("gristmill.synth.read.origins:of_chat_document"),
+    source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
     code=code.CHAT_SHARDS,
     table=Table("chat/kd_shards", KDConfig, ("chat",), not_set=_CHAT_NOT_SET),

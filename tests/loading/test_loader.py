@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -205,11 +206,15 @@ def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
     sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
     for name, source in sources.items():
         source.words = name  # type: ignore[attr-defined]
-    made = Loader(Plan(mixture(sources, epochs=dict.fromkeys(sources, 1))), 18, form="numpy")
+    epochs = dict.fromkeys(sources, 1)
+    with pytest.raises(GristmillError, match="first and second are of different vocabularies"):
+        mixture(sources, epochs=epochs)
+    assert mixture(sources, epochs=epochs | {"second": 0}).quotas == (9, 0)
+    changed = Plan(sources["first"]).changed(4, mixture(sources, epochs={"first": 0, "second": 1}))
     with pytest.raises(GristmillError, match="first and second differ in the column 'words of the"):
-        list(made)
+        list(Loader(changed, 13, form="numpy"))
     sources["second"].words = "first"  # type: ignore[attr-defined]
-    assert len(list(made)) == 1
+    assert len(list(Loader(Plan(mixture(sources, epochs=epochs)), 18, form="numpy"))) == 1
 
 
 def test_narrower_columns_are_filled_behind() -> None:
@@ -253,3 +258,12 @@ def test_ten_to_the_twelve_samples_take_no_memory() -> None:
     batch = made[3 * 10**9]
     assert batch["position"] == 768 * 10**9
     assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
+
+
+def test_without_torch_the_error_names_the_extra_and_the_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r'the extra `train` brings it.*form="numpy"'):
+        next(iter(Loader(one(), 30)))
+    assert len(next(iter(Loader(one(), 30, form="numpy")))["number"]) == 30

@@ -16,7 +16,9 @@ SOURCES = {
     "macroxue/pools/samples": 'held_out = 0.2\nside = "held_out"',
     "chess/dataset/elite_2024-01_game": 'split = "train"\nhorizon = 2',
     "megatron/synth_kd_v1": 'split = "valid"',
+    "megatron/chat/talks__00": 'split = "valid"',
     "reasoning/tokenized/gpt2": 'corpora = ["gsm8k"]',
+    "reasoning/tokens/mine": 'splits = ["train"]',
     "puzzles/arc-sample": "groups = true",
 }
 
@@ -35,6 +37,7 @@ def test_a_source_of_each_family_is_opened(
     plan = read_mix(written(tmp_path, text), sample_root.data)
     (source,) = plan.sources
     assert source.identity.artifact.endswith(path)
+    assert any("raw" in name for step in source.origin(0) for name in step.facts())
     assert (plan.seed, plan.length) == (3, 2 * int(source.cuts[-1]))
     assert plan.at(plan.length - 1 + 0 * source.cuts)[0].tolist() == [0] * len(source.cuts)
 

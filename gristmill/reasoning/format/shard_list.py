@@ -29,6 +29,7 @@ class Shard:
     first_example, last_example: with tokens in the shard; None as above.
     file_sha256: of the file; None as above.
     tokenizer, dtype: of a dataset of another tokenizer than GPT-2's; None for GPT-2.
+    tokenizer_sha256: of the tokenizer's file; None in a manifest of the seed's tools.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Shard:
     file_sha256: str | None = None
     tokenizer: str | None = None
     dtype: str | None = None
+    tokenizer_sha256: str | None = None
 
     @property
     def partition(self) -> str:
@@ -147,6 +149,7 @@ def _shard(entry: Any, file: Path, row: int) -> Shard:
         file_sha256=_optional(entry, "file_sha256", str),
         tokenizer=_optional(entry, "tokenizer", str),
         dtype=_optional(entry, "dtype", str),
+        tokenizer_sha256=_optional(entry, "tokenizer_sha256", str),
     )
 
 

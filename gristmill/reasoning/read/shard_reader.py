@@ -32,6 +32,7 @@ from gristmill.reasoning.read.origins import sequence_origins
 from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
+from gristmill.vocabularies.pinned import GPT2
 
 if TYPE_CHECKING:
     from gristmill.reasoning.read.torch_sequences import TorchSequences
@@ -337,6 +338,10 @@ class SequenceSource:
         own = {"select": chosen["select"]}
         self.identity = Identity("reasoning/manifest", (version,), None, own, short(data.root))
         self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        first = data.shards[0]
+        name = first.tokenizer or GPT2.name
+        sha256 = first.tokenizer_sha256 or (None if first.tokenizer else GPT2.sha256)
+        self.words = f"tokenizer {name} of sha256 {sha256}, seq_len {data.seq_len}"
 
     def read(self, numbers: Numbers) -> Columns:
         """`input_ids`, `shard`, `row`, and with supervision its columns."""

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of, only
+from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.located import located
 from gristmill.synth.format import aligned
 from gristmill.synth.format.megatron_files import Index, MappedValues
-from gristmill.synth.read.origins import document_origins
+from gristmill.synth.read.origins import chat_document_origins, document_origins
 from gristmill.synth.read.shard_files import ShardFiles
 
 _ASSET: Final = "synth/kd_shards"
@@ -53,8 +54,8 @@ class SynthKDDocuments:
     It is a source of `gristmill.loading`, and can be pickled: a worker maps the files again, and
     raises StaleDataset at its first read where a shard was rebuilt.
 
-    Raises Misaligned where a file is missing or damaged, BadInput for no prefix or two splits,
-    GristmillError for shards without a record.
+    Raises Misaligned where a file is missing or damaged, BadInput for no prefix, two splits or two
+    tokenizers, GristmillError for shards without a record.
     """
 
     def __init__(self, prefixes: Sequence[Path | str], *, verify: Verify = "sizes") -> None:
@@ -65,6 +66,11 @@ class SynthKDDocuments:
             raise BadInput(paths[0] if paths else "prefixes", rule)
         self.split = splits[0]
         self._files = [ShardFiles(path, verify) for path in paths]
+        self.words = self._files[0].words
+        for each in self._files:
+            if each.words != self.words:
+                rule = f"{each.words}; {paths[0]}: {self.words}: read each by a source of its own"
+                raise BadInput(each.prefix, f"has ids of another tokenizer: {rule}")
         self._opened: list[_Shard] | None = None
         generations = [each.generations[0] for each in self._files]
         shards = {"shards": [path.name for path in paths]}
@@ -98,12 +104,15 @@ class SynthKDDocuments:
         return {**columns, "length": lengths}
 
     def origin(self, number: int) -> Iterator[Trace]:
-        """The Harmony row and the raw row of a document."""
+        """The row of Harmony, or of the conversations, and the raw row of a document."""
         shard, document = self._place(number)
         prefix = self._files[shard].prefix
         found = re.fullmatch(r"shard_(\d+)_tokens", prefix.name)
         assert found, prefix
-        return document_origins(prefix.parent.parent, found[1], self.split, document)
+        folder = prefix.parent.parent
+        if (folder / RECORD).is_file():
+            return chat_document_origins(folder, self.split, document)
+        return document_origins(folder, found[1], self.split, document)
 
     @property
     def _shards(self) -> list[_Shard]:

@@ -171,10 +171,15 @@ def of_document(request: Request) -> Iterator[contract.Trace]:
 
 def of_chat_document(request: Request) -> Iterator[contract.Trace]:
     """Trace the document of conversations of one's own to its row and the row of the drop."""
-    folder, (_, split) = request.path, shard_and_split(request)
+    _, split = shard_and_split(request)
+    return chat_document_origins(request.path, split, request.number)
+
+
+def chat_document_origins(folder: Path, split: str, document: int) -> Iterator[contract.Trace]:
+    """Trace a document of conversations of one's own; as `document_origins`."""
     made = source(folder)
     number = str(made.record.partition).rpartition("__")[2]
-    found = trace(folder, number, split, request.number)
+    found = trace(folder, number, split, document)
     yield found
     yield from notes(_chat_row(made, found.row))
 

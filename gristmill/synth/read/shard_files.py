@@ -20,6 +20,7 @@ from gristmill.reading.reader import Reader
 from gristmill.reading.verify_level import Verify
 from gristmill.synth.format import aligned
 from gristmill.synth.read.tokenizer import HARMONY, Own
+from gristmill.vocabularies.pinned import O200K
 
 
 class Misaligned(BadInput, RuntimeError):
@@ -36,7 +37,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
     verify: how much is compared with the shard's record.
 
     data_digest: what `aligned.digest` gives.
-    tokenizer: of the tokens, as the record says.
+    tokenizer: of the tokens, as the record says. words: its name and the sha256 of its file.
 
     Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
     """
@@ -45,6 +46,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         self.prefix = prefix
         self.data_digest = ""
         self.tokenizer = HARMONY
+        self.words = _words(HARMONY.name, O200K.sha256)
         try:
             self.start(verify)
         except BadInput as error:
@@ -58,8 +60,10 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         is_own = (self.prefix.parent.parent / RECORD).is_file()
         record = RECORD if is_own else shared
         if is_own and opening.first:
-            config = provenance.read_record(self.prefix.parent.parent / RECORD).config
-            self.tokenizer = Own.of(config)
+            made = provenance.read_record(self.prefix.parent.parent / RECORD)
+            self.tokenizer = Own.of(made.config)
+            if made.tokenizer is not None:
+                self.words = _words(self.tokenizer.name, made.tokenizer.sha256)
         root = opening.folder(self.prefix.parent.parent, record)
         inside = Path(self.prefix.parent.name) / self.prefix.name
         if opening.first:
@@ -82,6 +86,10 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
             self.data_digest = aligned.digest(tokens)
         except RuntimeError as error:
             raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
+
+
+def _words(name: str, sha256: str) -> str:
+    return f"tokenizer {name} of sha256 {sha256}"
 
 
 def _is_empty(tokens: Path) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Plan, mixture
 from gristmill.reasoning import ShardReader
+from gristmill.vocabularies.pinned import GPT2
 from tests.sample_root import SampleRoot
 
 SHARDS = "reasoning/tokenized/gpt2"
@@ -53,6 +54,19 @@ def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
     assert [facts["tokens"] for facts in mixed.facts()] == [4 * 2048] * 2
     (batch,) = Loader(Plan(mixed, seed=1), 8, form="numpy")
     assert sorted(batch["source"].tolist()) == [0] * 4 + [1] * 4
+
+
+def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root: SampleRoot) -> None:
+    folders = (SHARDS, "reasoning/tokens/mine")
+    sources = {name: ShardReader(sample_root.data / name).source() for name in folders}
+    pinned = f"tokenizer gpt2 of sha256 {GPT2.sha256}, seq_len 2048"
+    words = {name: source.words for name, source in sources.items()}  # type: ignore[attr-defined]
+    assert words[SHARDS] == pinned
+    assert words[folders[1]].startswith("tokenizer tiny of sha256 ")
+    assert words[folders[1]].endswith(", seq_len 64")
+    both = f"tokenized/gpt2 and {folders[1]} are of different vocabularies or lengths: {pinned}; "
+    with pytest.raises(GristmillError, match=both):
+        mixture(sources, epochs=dict.fromkeys(sources, 1))
 
 
 def test_a_reader_of_one_rank_is_no_source(sample_root: SampleRoot) -> None:

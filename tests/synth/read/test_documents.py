@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader, Plan, mixture
+from gristmill.provenance import RECORD
 from gristmill.synth import SynthKDDocuments
+from gristmill.vocabularies.pinned import O200K
 from tests.later import later
 from tests.sample_root import SampleRoot
 
@@ -69,3 +73,26 @@ def test_documents_of_two_splits_or_none_are_refused(prefixes: list[Path]) -> No
     for wrong in ([prefixes[0], valid], []):
         with pytest.raises(BadInput, match="of one split are read together"):
             SynthKDDocuments(wrong)
+
+
+def test_documents_of_another_tokenizer_are_refused_by_both_names(
+    prefixes: list[Path], sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    name = "train/shard_00_tokens"
+    talks = SynthKDDocuments([sample_root.data / "megatron/chat/talks__00" / name])
+    own = SynthKDDocuments(prefixes[:1])
+    mixture({"own": own, "talks": talks}, epochs={"own": 1, "talks": 1})
+    copy = tmp_path / "talks__00"
+    shutil.copytree(sample_root.data / "megatron/chat/talks__00", copy)
+    record = copy / RECORD
+    found = json.loads(record.read_bytes())
+    found["tokenizer"]["sha256"] = "ab" * 32
+    record.chmod(0o644)
+    record.write_text(json.dumps(found))
+    other = SynthKDDocuments([copy / name], verify="none")
+    with pytest.raises(
+        GristmillError, match=rf"synth_kd_v1 and .* of different .*{O200K.sha256}; .*abab"
+    ):
+        mixture({"own": own, "other": other}, epochs={"own": 1, "other": 1})
+    with pytest.raises(BadInput, match=rf"ids of another tokenizer: .*abab.*{prefixes[0]}"):
+        SynthKDDocuments([prefixes[0], copy / name], verify="none")
