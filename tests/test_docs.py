@@ -15,6 +15,8 @@ import click
 import pytest
 
 from gristmill.cli import main
+from tests.macroxue.games import play
+from tests.macroxue.step_drops import save, self_play
 from tests.pages import Block, blocks
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
@@ -42,6 +44,7 @@ def _home(root: SampleRoot) -> None:
     shutil.copytree(drops / "macroxue/sample_d6", home / "games")
     shutil.copy(drops / "chess/sample_2024-02.pgn", home / "lichess_elite_2024-03.pgn")
     shutil.copytree(drops / "reasoning/gsm8k", home / "gsm8k")
+    save(home / "pool", self_play([play(3, 9), play(4, 9)], [7, 5])).joinpath("steps.toml").unlink()
     for folder in ("games", "gsm8k"):
         (home / folder / ".sample").unlink()
     own = shutil.ignore_patterns("provenance*")
