@@ -147,7 +147,7 @@ def _two_puzzles(root: Path, version: int) -> None:
 def _two_tokenizers(root: Path, version: int) -> None:
     shutil.rmtree(root / "drops/tokenizers/tiny", ignore_errors=True)
     put_tiny(root, last=b" " * (1 + version))
-    put_recipe(root)
+    put_recipe(root, "by_tiny")
 
 
 def _write(path: Path, text: str) -> None:
