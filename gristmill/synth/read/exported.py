@@ -52,7 +52,7 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
     if asset == "synth/harmony":
         for path in sorted(folder.glob("synth_harmony_shard_*.parquet")):
             yield _harmony(folder, path.name)
-    elif asset.endswith("/kd_shards"):
+    elif asset in ("synth/kd_shards", "synth_smoke/kd_shards"):
         for index in sorted(folder.glob("*/shard_*_tokens.idx")):
             if index.parent.name in ("train", "valid"):
                 yield _documents(folder, index.name[6:-11], index.parent.name)
