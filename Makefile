@@ -10,8 +10,8 @@ PORT ?= 3000
 # Processes that run tests; 0: pytest itself runs them, for a debugger.
 WORKERS ?= 2
 BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader puzzles_sudoku readers reasoning reasoning_align reasoning_reader synth synth_harmony synth_trace \
-	tiktoken_public chess input_proof dagster_overhead landing nothing_to_do tick hostile_text corpora \
-	instance_bytes browse
+	tiktoken_public chess input_proof dagster_overhead landing nothing_to_do projection tick hostile_text corpora \
+	instance_bytes browse loader
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # What is built from source is built by the pinned setuptools: isolation would fetch one without a
 # hash. So pip and setuptools come first.
@@ -111,7 +111,7 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		$(foreach each,pipeline chess browse mirror metrics postgres,--extra $(each)) \
 		-o requirements/image.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		$(foreach each,pipeline chess browse train mirror docs dev,--extra $(each)) --no-emit-package torch \
+		$(foreach each,pipeline chess browse train mirror docs sentencepiece dev,--extra $(each)) --no-emit-package torch \
 		-o requirements/test.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)

@@ -7,6 +7,7 @@ cannot be data: partitions that are not dynamic, runs of a drop that depend on o
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
@@ -16,7 +17,7 @@ from assets.checks import disk_checks
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
-from gristmill.asset import Asset, Wanted
+from gristmill.asset import Asset, Wanted, declared
 from gristmill.data_root import DataRoot
 from gristmill.families import Source
 from gristmill.publish.build import Build
@@ -83,7 +84,12 @@ def family_of(
     catalog, known = families.catalog(name), partitions or {}
     assets = [kind for kind in catalog.kinds if isinstance(kind, Asset)]
     sources = {source.asset: _external(source, known) for source in catalog.sources}
-    built = {asset.asset: definition(asset, known) for asset in assets}
+    built = {
+        asset.asset: definition(asset, known)
+        if asset.partitions in known
+        else _defined(asset.asset)
+        for asset in assets
+    }
     more = inboxes(built)
     return Family(
         assets=[*sources.values(), *built.values()],
@@ -96,13 +102,22 @@ def family_of(
                 folder=source.inbox,
                 raw_drop=_KEY(source.asset),
                 partitions=_partitions(source.partitions, known),
-                targets=[built[target] for target in source.targets],
+                targets=[built.get(target) or _defined(target) for target in source.targets],
                 **more.get(source.inbox, {}),
             )
             for source in catalog.sources
         ],
         **others,
     )
+
+
+@cache
+def _defined(key: str) -> dg.AssetsDefinition:
+    """The one definition of an asset of dynamic partitions, which a drop of any family may build.
+
+    key: of the asset.
+    """
+    return definition(declared()[key])
 
 
 def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsDefinition:

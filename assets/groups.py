@@ -47,6 +47,7 @@ GROUPS: Final = {
     "reasoning/texts": Group("Reasoning texts", "reasoning.md"),
     "reasoning/tokens": Group("Reasoning tokens", "reasoning.md"),
     "reasoning/quality": Group("Reasoning steps and reports", "reasoning.md"),
+    "chat": Group("Conversations of your own", "chat.md"),
     "puzzles": Group("Puzzles", "puzzles.md"),
 }
 """The groups by name. A `/` nests a group in another one. Others are shown without a subject."""

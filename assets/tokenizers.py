@@ -1,14 +1,15 @@
-"""The pinned vocabularies as assets, so that tokenized datasets can depend on them."""
+"""Tokenizers in Dagster: the pinned vocabularies, and those that people bring."""
 
 import shlex
+from dataclasses import replace
 
-from assets.family import Family, checks_of_asset, definition
+from assets.family import checks_of_asset, definition, family_of
 from gristmill.asset import Asset, Wanted
 from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.untrusted.files import has_file
-from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, drop_folder, place
+from gristmill.vocabularies.pinned import GPT2, O200K, PLACE, Vocabulary, drop_folder, place
 
 
 def _asset(vocabulary: Vocabulary, text: str) -> Asset:
@@ -19,7 +20,7 @@ def _asset(vocabulary: Vocabulary, text: str) -> Asset:
         "`gristmill tokenizers` downloads it into the drops; this asset downloads nothing.",
         group="tokenizers",
         labels=["tiktoken"],
-        place="tokenizer",
+        place=PLACE,
         build=lambda wanted: _build(vocabulary, wanted),
     )
 
@@ -40,7 +41,7 @@ def _build(vocabulary: Vocabulary, wanted: Wanted) -> Build:
     inputs = raw_inputs.raw_inputs(
         root.root, [source], wanted.asset.asset, None, known={}, links=links
     )
-    return wanted.build("tokenizer", vocabulary, inputs, make, shared=vocabulary.name)
+    return wanted.build(PLACE, vocabulary, inputs, make, shared=vocabulary.name)
 
 
 DECLARED = [
@@ -48,11 +49,16 @@ DECLARED = [
     _asset(GPT2, "The vocabulary of GPT-2."),
 ]
 ASSETS = [definition(asset) for asset in DECLARED]
-FAMILY = Family(
-    assets=ASSETS,
+_OWN = family_of("tokenizers")
+FAMILY = replace(
+    _OWN,
+    assets=[*ASSETS, *_OWN.assets],
     checks=[
-        check
-        for asset, built in zip(DECLARED, ASSETS, strict=True)
-        for check in checks_of_asset(asset, built)
+        *(
+            check
+            for asset, built in zip(DECLARED, ASSETS, strict=True)
+            for check in checks_of_asset(asset, built)
+        ),
+        *_OWN.checks,
     ],
 )

@@ -1,17 +1,19 @@
-"""Merging, values and reading of 2048 packs, each against its limit, in turns in one run.
+"""Merging, values, views and reading of 2048 packs, each against its limit, in turns in one run.
 
 Run from the checkout: python -m bench.macroxue_pools [--rows N]. Packs are made
 of games played here. Exit status 1 where a required ratio is missed: merge at
 least 0.5 of copying the same bytes through numpy memory maps, values at least 20
-times a Python loop over steps, random reads at least 0.8 of a bare numpy
-gather, and the memory of merge and values flat in rows (within a tenth, and 8 MiB
-for the tables of runs).
+times a Python loop over steps, a split view, without the search for gaps, at least
+0.5 of copying its steps and values, that search as fast as the game laws, random
+reads at least 0.8 of a bare numpy gather, and the memory of merge, values and views
+flat in rows (within a tenth, and 8 MiB for the tables of runs).
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import shutil
 import statistics
 import subprocess
@@ -20,11 +22,21 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bench.python_values import python_values
-from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from gristmill.macroxue import (
+    MergeConfig,
+    StepDataset,
+    ValueConfig,
+    ViewConfig,
+    merge,
+    training_view,
+    value_sidecar,
+)
+from gristmill.macroxue.builders.view_sources import judged
 from gristmill.macroxue.format.metadata_db import Run, write_metadata
 from gristmill.macroxue.format.rows import (
     STEP_FORMATS,
@@ -36,8 +48,10 @@ from gristmill.macroxue.format.rows import (
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.board_eval import board_eval
 from gristmill.macroxue.rules.moves import legal_moves, move
+from gristmill.run.progress import SILENT
 
 ROUNDS = 5
 GAMES, STEPS = 40, 500
@@ -105,15 +119,19 @@ def report(what: str, ours: float, theirs: float, need: float, unit: str) -> Non
         missed.append(what)
 
 
-def in_turns(*tasks: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """Median wall seconds of each task, all run once a round."""
+def in_turns(
+    *tasks: Callable[[], object],
+    rounds: int = ROUNDS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
+    """Median seconds of each task, all run once a round."""
     times: list[list[float]] = [[] for _ in tasks]
     for _ in range(rounds):
         for task, spent in zip(tasks, times, strict=True):
             gc.collect()
-            start = time.perf_counter()
+            start = clock()
             task()
-            spent.append(time.perf_counter() - start)
+            spent.append(clock() - start)
     return [statistics.median(spent) for spent in times]
 
 
@@ -201,6 +219,32 @@ def bench_values(root: Path, rows: int) -> None:
     print(f", {violations} violations beside those that the bench makes")
 
 
+def bench_views(root: Path) -> None:
+    """CPU seconds of a split view of a pack, of its images and of the search for gaps.
+
+    Each writes into a folder of its own: to remove files takes as long as to write them.
+    """
+    pack, values, numbers = root / "a", root / "values", itertools.count()
+    sources = [pack / "steps.npy", values / "values.npy"]
+
+    def view(**settings: Any) -> None:
+        config = ViewConfig(num_bins=0, **settings)
+        training_view(pack, [values], root / f"view{next(numbers)}", config)
+
+    search, laws, split, limit = in_turns(
+        lambda: judged(StepStream(pack), SILENT),
+        lambda: list(game_laws(pack)),
+        lambda: view(validation_share=0.1),
+        lambda: copy_bytes(sources, root / f"copy{next(numbers)}"),
+        rounds=3,
+        clock=time.process_time,
+    )
+    report("split view but for its gaps, bytes copied", split - search, limit, 0.5, "CPU ms")
+    report("search for gaps, game laws", search, laws, 1, "CPU ms")
+    (images,) = in_turns(lambda: view(symmetries="all"), rounds=1, clock=time.process_time)
+    print(f"    all images: {images / search:.1f} times the search for gaps")
+
+
 def bench_reads(root: Path) -> None:
     """Gathers of BATCH rows from 2 million, one file and sharded, against bare ones."""
     random = np.random.default_rng(0)
@@ -228,12 +272,17 @@ def bench_reads(root: Path) -> None:
 _PEAK = """
 import shutil, sys
 from pathlib import Path
-from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
+from gristmill.macroxue import (
+    MergeConfig, ValueConfig, ViewConfig, merge, training_view, value_sidecar
+)
 out = Path(sys.argv[2])
 if sys.argv[1] == "merge":
     merge([Path(p) for p in sys.argv[3:]], out, MergeConfig())
-else:
+elif sys.argv[1] == "values":
     value_sidecar(Path(sys.argv[3]), out, ValueConfig())
+else:
+    source, values = Path(sys.argv[3]), [Path(sys.argv[4])]
+    training_view(source, values, out, ViewConfig(0.1, num_bins=0))
 shutil.rmtree(out)
 # Not ru_maxrss: that begins at what the parent had when it forked.
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
@@ -255,8 +304,11 @@ def bench_memory(root: Path, rows: int) -> None:
     """Peaks for a tenth of the rows and for all; a tenth apart but for what is held by run."""
     few = [write_pack(root / f"few{i}", rows // 10) for i in range(2)]
     many = [root / "a", root / "b"]
-    for what in ("merge", "values"):
-        small, large = (peak(what, root / "peak", *packs) for packs in (few, many))
+    value_sidecar(few[0], root / "few_values", ValueConfig())
+    valued = [few[0], root / "few_values"], [many[0], root / "values"]
+    for what in ("merge", "values", "view"):
+        of = valued if what == "view" else (few, many)
+        small, large = (peak(what, root / "peak", *packs) for packs in of)
         flat = large <= small * 1.1 + RUN_TABLES
         print(
             f"{what}: peak {small >> 10} MiB, with ten times the rows {large >> 10} MiB:", end=" "
@@ -278,6 +330,7 @@ def main() -> None:
         root = Path(scratch)
         bench_merge(root, rows)
         bench_values(root, rows)
+        bench_views(root)
         bench_memory(root, rows)
         bench_reads(root)
     if missed:

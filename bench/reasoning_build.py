@@ -25,6 +25,8 @@ from gristmill.reasoning.laws.manifest import manifest_laws
 from gristmill.reasoning.laws.normalized import normalized_laws
 from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.reasoning.laws.shards import shard_laws
+from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 HERE = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "reasoning"
@@ -119,7 +121,8 @@ def published(
 
         def laws(out: Path, partition: str = partition) -> Iterator[Violation]:
             yield from shard_laws(out, partition, sampled=True)
-            yield from text_laws(out, partition, root / names.NORMALIZED, vocabulary, sampled=True)
+            gpt2 = file_of_pinned(GPT2, vocabulary)
+            yield from text_laws(out, partition, root / names.NORMALIZED, gpt2, sampled=True)
 
         done = publish(
             Build(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Final
 
 import dagster as dg
 
@@ -22,10 +21,6 @@ from sensors.reports import arrival_events, changes_of
 log = logging.getLogger(__name__)
 
 
-# Folders of `drops/` that no sensor watches, and that are none by mistake.
-_NO_INBOX: Final = ("tokenizers",)
-
-
 def strangers(lake: Lake) -> Iterator[str]:
     """Yields a line for each folder of `drops/` that is no inbox: what is in it is not looked at.
 
@@ -37,7 +32,7 @@ def strangers(lake: Lake) -> Iterator[str]:
     except OSError:
         return
     for name in found:
-        if name.startswith(".") or name in (*known, *_NO_INBOX):
+        if name.startswith(".") or name in known:
             continue
         close = nearest(name, known)
         hint = f"did you mean {close}?" if close else f"the inboxes are {', '.join(known)}"

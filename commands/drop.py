@@ -18,7 +18,7 @@ from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.account import Account
-from gristmill.inbox.copying import Copied, copy_in, source_files
+from gristmill.inbox.copying import THERE_ALREADY, Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
 from gristmill.inbox.staging import Tools
 from gristmill.look.finding import OWN, look
@@ -75,7 +75,7 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     _keep_sums(lake, copied)
-    _say_state(lake, inbox, place)
+    _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
 def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
@@ -96,14 +96,18 @@ def _keep_sums(lake: Lake, copied: Copied) -> None:
     DropHashes(lake.root, copied.place).keep(stamps, is_own=True)
 
 
-def _say_state(lake: Lake, inbox: Inbox, place: Path) -> None:
-    """Print the account and the state of a drop. Ends the command with status 1 if refused."""
+def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None:
+    """Print the account and the state of a drop. Ends the command with status 1 if refused.
+
+    is_known: whether the drop was there before, file by file. What was built from another
+        `corpus.toml` or `gristmill.toml` counts as current, since no build asks for it yet.
+    """
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
     for account in made:
         for line in [*account.lines, *account.notes]:
             say(shown(line))
-    if found.state == READY and DropStates(lake.root).is_taken(place):
+    if found.state == READY and is_known and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")
         return
     if found.state == READY:

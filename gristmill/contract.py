@@ -10,7 +10,7 @@ The tree of the errors whose text is for the user, each below its base, with its
     GristmillError                the text says what is wrong and what to do
       BadInput                    input breaks a rule; the text names file, row and rule
         NoVocabularyFile          vocabularies.pinned
-        Misaligned                synth.read.shard
+        Misaligned                synth.read.shard_files
       NothingToBuild              nothing is wrong
         Waits, Unread             inbox.account
         NotReady                  data_root.drops
@@ -41,6 +41,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       MissingVocabulary           vocabularies.pinned
       EnginesDiffer               vocabularies.compare
       StaleDataset                reading.generation
+      OtherData                   loading.state
       TooManyNames                macroxue.raw.names
       NotCounted                  synth.builders.harmony_part
       StillCounting               browse.table

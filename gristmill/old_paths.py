@@ -28,7 +28,7 @@ MOVED: Final = {
     "gristmill.puzzles.format.identifiers": "gristmill.puzzles.format.metadata",
     "gristmill.reasoning.build.drift": "gristmill.reasoning.builders.report",
     "gristmill.reasoning.build.perturbations": "gristmill.reasoning.builders.invariance",
-    "gristmill.reasoning.build.refused": "gristmill.reasoning.builders.normalize",
+    "gristmill.reasoning.build.refused": "gristmill.reasoning.builders.refused",
     "gristmill.reasoning.build.shard_groups": "gristmill.reasoning.builders.shard_part",
     "gristmill.reasoning.build.shard_index": "gristmill.reasoning.builders.shard_join",
     "gristmill.reasoning.read.staged_copy": "gristmill.reasoning.read.stage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from gristmill.provenance import Record, find_artifacts, read_record
 from tests.paths import CHECKOUT
+from tests.tiny_tokenizer import put_recipe, put_tiny
 
 if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest starts need none
     from commands.graph import Graph
@@ -49,6 +51,8 @@ class SampleRoot:
         root.home.mkdir(parents=True)
         (root.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         shutil.copytree(vocabularies / "drops", root.data / "drops")
+        put_tiny(root.data)
+        put_recipe(root.data)
         if samples is None:
             root.command("samples", str(root.data))
         else:
@@ -56,6 +60,7 @@ class SampleRoot:
         # What is built only where somebody asks for it.
         with (root.data / "gristmill.toml").open("a") as settings:
             settings.write("[chess.subset]\ntrain = 50\nval = 5\ntest = 5\n")
+        write_talks(root.data)
         root.command("materialize", "--all")
         return root
 
@@ -103,6 +108,33 @@ class SampleRoot:
             patch.chdir(CHECKOUT)
             with dg.DagsterInstance.get() as instance:
                 yield Graph(instance, Lake())
+
+
+def write_talks(data: Path, count: int = 40) -> None:
+    """A drop `talks` of conversations with a template of its own, below a data root."""
+    drop = data / "drops/chat/talks"
+    drop.mkdir(parents=True)
+    drop.joinpath("corpus.toml").write_text(
+        'schema = 1\nkind = "chat"\nname = "talks"\nmessages = "messages"\nid = "id"\n'
+        "split = { validation = 0.3 }\n"
+        '[render]\ntemplate = "drop:chat_template.jinja"\n'
+    )
+    drop.joinpath("chat_template.jinja").write_text(
+        "{% for message in messages %}<|start|>{{ message.role }}<|message|>"
+        "{{ message.content | trim }}<|end|>{% endfor %}"
+    )
+    talks = [
+        {
+            "id": f"talk{number}",
+            "messages": [
+                {"role": "user", "content": f"What is {number} + 1?", "toxic": "no"},
+                {"role": "assistant", "content": f"<think>One more.</think>{number + 1}"},
+            ],
+        }
+        for number in range(count)
+    ]
+    drop.joinpath("talks.jsonl").write_text("".join(json.dumps(talk) + "\n" for talk in talks))
+    drop.joinpath(".done").touch()
 
 
 def build_again(graph: Graph, record: Record, *, rebuild: bool = True) -> Outcome:

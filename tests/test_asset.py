@@ -20,6 +20,7 @@ ARGUMENTS = {
     "given": 2,
     "place_of": 4,
     "preview": 1,
+    "source": 1,
     "notes": 1,
     "counted": 1,
     "available": 1,
@@ -33,6 +34,7 @@ ARGUMENTS = {
     "tables": 3,
     "facts": 2,
     "samples": 1,
+    "splits": 2,
 }
 """How many arguments the caller of each field gives."""
 

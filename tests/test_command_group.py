@@ -30,7 +30,8 @@ COMMANDS = {
     "Build": ["materialize", "ui", "build", "parts"],
     "Look": ["ls", "show", "browse", "trace", "audit"],
     "Check": ["verify", "doctor", "metrics"],
-    "Share": ["push", "pull", "stage"],
+    "Train": ["mix", "batch", "replay", "seen", "consumed"],
+    "Share": ["push", "pull", "card", "project", "stage"],
     "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],
 }
 
@@ -244,6 +245,7 @@ def test_commands_and_their_options_are_completed() -> None:
     assert sorted(completion("bash_complete", "re").split()) == [
         "plain,reap",
         "plain,remove",
+        "plain,replay",
         "plain,retire",
     ]
     assert completion("bash_complete", "reap", "--p").split() == ["plain,--parts"]

@@ -15,6 +15,8 @@ import click
 import pytest
 
 from gristmill.cli import main
+from tests.macroxue.games import play
+from tests.macroxue.step_drops import save, self_play
 from tests.pages import Block, blocks
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
@@ -42,6 +44,7 @@ def _home(root: SampleRoot) -> None:
     shutil.copytree(drops / "macroxue/sample_d6", home / "games")
     shutil.copy(drops / "chess/sample_2024-02.pgn", home / "lichess_elite_2024-03.pgn")
     shutil.copytree(drops / "reasoning/gsm8k", home / "gsm8k")
+    save(home / "pool", self_play([play(3, 9), play(4, 9)], [7, 5])).joinpath("steps.toml").unlink()
     for folder in ("games", "gsm8k"):
         (home / folder / ".sample").unlink()
     own = shutil.ignore_patterns("provenance*")
@@ -49,6 +52,13 @@ def _home(root: SampleRoot) -> None:
     # Of so few rows the default holds out none, and Megatron blends no empty shard.
     shutil.copy(drops / "synth/samples/gristmill.toml", home / "my_harmony")
     shutil.copytree(data / "puzzles/maze-sample", home / "mazes", ignore=own)
+    shutil.copy(drops / "tokenizers/tiny/tiny.tiktoken", home / "my.tiktoken")
+    (home / "my_chat").mkdir()
+    for name in ("corpus.toml", "chat_template.jinja", "talks.jsonl"):
+        text = (drops / "chat/talks" / name).read_text()
+        (home / "my_chat" / name).write_text(text.replace('"talks"', '"my_chat"'))
+    page = (DOCS / "tokenizers.md").read_text()
+    (home / "maths.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     (home / "my_math").mkdir()
     rows = [{"question": f"How many are {n} and 1?", "answer": f"{n + 1}"} for n in range(8)]
     (home / "my_math/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -32,6 +32,8 @@ def options_of(asset: str, record: provenance.Record) -> list[str]:
     options = families.options_of(asset, "trace")
     if "corpus" in options:
         corpus, _, split = str(record.partition).partition("__")
+        if not split:  # of a dataset, which has several
+            return []
         return ["--corpus", corpus, "--split", split]
     return ["--shard", str(record.partition)] if "shard" in options else []
 
@@ -83,6 +85,7 @@ def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root: SampleRoo
     assert [value for name, value in facts if name == "artifact"] == [
         "tokenizers/gpt2 gpt2",
         "tokenizers/o200k_harmony o200k_harmony",
+        *["tokenizers/placed tiny"] * 2,
     ]
 
 

@@ -7,21 +7,25 @@ from assets.reasoning.schedules import JOBS, SCHEDULES
 from gristmill.data_root import DataRoot
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.raw.chat.drops import available as chats
+from gristmill.reasoning.raw.chat.drops import keys_of as chat_keys_of
 from gristmill.reasoning.raw.ready import available, keys_of
+from gristmill.reasoning.raw.recipes import wanted
 from resources import ReasoningHub
 
 
 def _available(lake: DataRoot) -> set[str]:
-    """Partitions of splits, and the current day for the report; none where there is no split."""
+    """Splits, conversations and datasets, and the report's day where there is a split."""
     splits = available(lake)
-    return splits | {today().isoformat()} if splits else set()
+    return splits.union(chats(lake), wanted(lake), [today().isoformat()] if splits else [])
 
 
 FAMILY = family_of(
     "reasoning",
     {"reasoning_days": reasoning_days},
     inboxes=lambda _: {
-        "reasoning": {"keys_of": keys_of, "built_in": lambda: {"reasoning_splits": PARTITIONS}}
+        "reasoning": {"keys_of": keys_of, "built_in": lambda: {"reasoning_splits": PARTITIONS}},
+        "chat": {"keys_of": chat_keys_of},
     },
     checks=reasoning_checks,
     jobs=JOBS,

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from assets.family import family_of
+from gristmill.reasoning.raw.chat.drops import available as chats
 from gristmill.synth.builders.drop_in_use import available
 from gristmill.synth.builders.source import NUMBERS
 from resources import CorporaHub
@@ -11,5 +12,5 @@ FAMILY = family_of(
     "synth",
     {"synth_shards": dg.StaticPartitionsDefinition(list(NUMBERS))},
     hubs={"synth": CorporaHub()},
-    available=available,
+    available=lambda lake: {*available(lake), *chats(lake)},
 )

@@ -22,7 +22,8 @@ Nav = list[dict[str, str | list[dict[str, str]]]]
 API: Final = "api"
 PACKAGES: Final = (
     *(f"gristmill.{family}" for family in FAMILIES),
-    *(f"gristmill.{name}" for name in ("browse", "reading", "provenance", "mirror", "samples")),
+    *(f"gristmill.{name}" for name in ("loading", "browse", "reading")),
+    *(f"gristmill.{name}" for name in ("provenance", "mirror", "samples")),
 )
 """What training code imports. Its public names are in `__all__`."""
 _FOUND_LAST: Final = "---\nsearch: {boost: 0.5}\n---"

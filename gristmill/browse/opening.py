@@ -22,10 +22,9 @@ from gristmill.browse.table import Table
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import kinds_at, recorded_assets
 from gristmill.families import (
-    FAMILIES,
     Kind,
     Request,
-    catalog,
+    catalogs,
     columns_of,
     kind_of_asset,
     other_kind,
@@ -33,7 +32,6 @@ from gristmill.families import (
 from gristmill.untrusted.files import opened
 
 _MOST_JSON: Final = 64 << 20
-_VOCABULARY: Final = "tokenizers/"
 
 
 @dataclass(frozen=True)
@@ -137,10 +135,8 @@ def _outputs(place: Path, assets: Mapping[str | None, str]) -> Mapping[str, prov
 
 
 def _tables(asset: str, files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:
-    if asset.startswith(_VOCABULARY):
-        yield from _vocabulary(asset, files)
-        return
-    for each in (catalog(family) for family in FAMILIES):
+    yield from _vocabulary(asset, files)
+    for each in catalogs():
         if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
             declared = list(each.tables(asset, files.folder, files))
             yield from declared
@@ -200,7 +196,7 @@ def _vocabulary(asset: str, files: Files) -> Iterator[Stored]:
     from gristmill.vocabularies.pinned import VOCABULARIES
 
     for each in VOCABULARIES:
-        if asset == f"{_VOCABULARY}{each.name}":
+        if asset == f"tokenizers/{each.name}":
             yield Stored(
                 each.name,
                 partial(files.lines, each.relative, _RANKED),

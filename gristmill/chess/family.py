@@ -107,6 +107,7 @@ _GAMES = Asset(
     laws=[Law("dataset", call("gristmill.chess.laws.game_dataset:dataset_laws"))],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     code=code.GAMES,
     table=_MONTH,
@@ -233,6 +234,7 @@ CATALOG = Catalog(
     columns=call("gristmill.chess.show.columns:columns"),
     facts=call("gristmill.chess.show.facts:facts"),
     tables=call("gristmill.chess.show.tables:tables"),
+    splits=call("gristmill.chess.read.exported:splits"),
     options=[
         Option(
             "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)

@@ -60,10 +60,13 @@ __all__ = [
     "options",
     "options_of",
     "other_kind",
+    "splits_of",
     "tables",
 ]
 
 FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
+_SHARED: Final = "tokenizers"
+"""The package whose catalog several families use."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Catalog:
         files, numbers of rows, shapes, types, ranges, splits.
     tables: takes the key of a kind, a folder, and what is known of its files; yields the tables of
         rows in it, each a `gristmill.browse.source.Stored`, the main one first.
+    splits: takes the key of an asset and a folder; yields its rows as other programs read them,
+        each a `gristmill.exports.table.Split`.
     """
 
     kinds: Sequence[Kind]
@@ -107,6 +112,7 @@ class Catalog:
     others: Sequence[Kind] = ()
     facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
     tables: Callable[[str, Path, Any], Iterable[Any]] = lambda *_: ()
+    splits: Callable[[str, Path], Iterable[Any]] = lambda *_: ()
 
     def drops(self) -> dict[str, DropKind]:
         """What its drops are, by the name of the inbox."""
@@ -115,7 +121,7 @@ class Catalog:
 
 @cache
 def catalog(family: str) -> Catalog:
-    """The catalog of a family of `FAMILIES`. Raises TypeError where its module has none."""
+    """The catalog of a family, or of the tokenizers. Raises TypeError where its module has none."""
     found = import_module(f"gristmill.{family}.family").CATALOG
     if not isinstance(found, Catalog):
         raise TypeError(f"gristmill/{family}/family.py: CATALOG must be a Catalog, not {found!r}")
@@ -123,8 +129,8 @@ def catalog(family: str) -> Catalog:
 
 
 def catalogs() -> Iterator[Catalog]:
-    """The catalogs of all families, in the order of `FAMILIES`."""
-    return map(catalog, FAMILIES)
+    """The catalogs of all families, in the order of `FAMILIES`, and that of the tokenizers."""
+    return map(catalog, (*FAMILIES, _SHARED))
 
 
 def tables() -> dict[str, Table]:
@@ -174,7 +180,7 @@ def kind_of_asset(asset: str) -> Kind | None:
 
 
 def has_partitions(asset: str) -> bool:
-    """Whether a command that builds an asset names a partition. Vocabularies are of no family."""
+    """Whether a command that builds an asset names a partition. A pinned vocabulary has none."""
     kind = kind_of_asset(asset)
     return not asset.startswith("tokenizers/") if kind is None else bool(kind.partitions)
 
@@ -215,6 +221,13 @@ def facts_of(asset: str, folder: Path) -> Iterator[str]:
     for each in catalogs():
         if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
             yield from each.facts(asset, folder)
+
+
+def splits_of(asset: str, folder: Path) -> Iterator[Any]:
+    """Yield the rows in a folder of an asset's artifacts as `Catalog.splits`; none for others."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            yield from each.splits(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:

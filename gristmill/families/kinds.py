@@ -90,9 +90,11 @@ class Kind:
     laws: what must hold of the contents.
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
+    source: opens folders for the loader, with options of a mix file by keyword; default: it cannot.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
-        by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
+        or not whole, by reason, and what was done with these: {"rejected_by": "refused"}; default:
+        none is.
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
@@ -105,6 +107,7 @@ class Kind:
     laws: Sequence[Law] = ()
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
+    source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
     listed: Collection[str] = ()

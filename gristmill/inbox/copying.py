@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_of
@@ -25,6 +26,8 @@ from gristmill.inbox.staging import Tools, remove, stage, write_all
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files
 
+THERE_ALREADY: Final = "there already"
+
 
 class DropExists(GristmillError):
     """There is a drop with this name and other contents."""
@@ -35,7 +38,7 @@ class Copied:
     """What became of a copy.
 
     written: bytes that this call wrote; the others were there.
-    status: `copied`, `replaced` or `there already`.
+    status: `copied`, `replaced` or THERE_ALREADY, where the drop had these files.
     sums: sha256 of each file, by its path in the drop; that of a drop that is a file by its name.
     """
 
@@ -97,7 +100,7 @@ def copy_in(
             remove(staged)
             if not is_folder:
                 _mark_file(place, written_sums(equal))
-            return Copied(place, *_counts(sizes), 0, "there already", equal)
+            return Copied(place, *_counts(sizes), 0, THERE_ALREADY, equal)
         if exists and not replace and not is_only_sample(place):
             raise DropExists(
                 f"{place}: is there with other contents: choose another name with --name, or "

@@ -23,7 +23,7 @@ def look(path: Path, is_all: bool, is_written: bool) -> None:
     from gristmill.look import finding, report
 
     found = finding.look(path, is_all=is_all)
-    for line in report.lines(found):
+    for line in report.lines(found, is_written=is_written):
         click.echo(line)
     if is_written:
         click.echo(plain(f"written: {finding.write(found)}"))

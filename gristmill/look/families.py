@@ -14,7 +14,10 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes
 from gristmill.look.columns import LIST, OBJECTS, Columns
-from gristmill.look.reading import Reading
+from gristmill.look.reading import TOKENIZER, Reading
+from gristmill.macroxue.raw.step_files import INBOX as GAMES
+from gristmill.macroxue.raw.step_files import STEPS
+from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
@@ -29,13 +32,14 @@ class Taker:
     """An inbox whose family reads the files as they are.
 
     path: the drop. lines: its account. recipe: the file to write so that something is built of it;
-    empty where none is needed.
+    empty where none is needed. beside: its name where it belongs into the drop itself.
     """
 
     inbox: str
     path: Path
     lines: Sequence[str]
     recipe: str = ""
+    beside: str = ""
 
     @property
     def command(self) -> str:
@@ -65,6 +69,8 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 recipe = proposal(path, links) if inbox == PUZZLES and account.taken else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
+                if inbox == GAMES and (recipe := steps_proposal(path, links)):
+                    taken.append(Taker(inbox, path, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
                 lines = [*account.lines, *account.notes]
@@ -124,6 +130,13 @@ def _is_game(found: Reading, columns: Columns) -> bool:
     )
 
 
+def _is_tokenizer(found: Reading, columns: Columns) -> bool:
+    names = [*found.others, *(file.name for file in found.files)]
+    endings = (".tiktoken", ".model", "tokenizer.json")
+    is_named = any(name.lower().endswith(endings) for name in names)
+    return is_named or {*TOKENIZER, "model.vocab"} <= {*columns.by_name}
+
+
 def _is_packed(found: Reading, columns: Columns) -> bool:
     return any(
         re.search(r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)$", name.lower()) for name in found.others
@@ -170,6 +183,11 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         "games of chess: `chess` reads one file a month, with the month in its name, as "
         "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
         "their own: `gristmill drop FOLDER --family chess`",
+    ),
+    (
+        _is_tokenizer,
+        "a tokenizer: `gristmill tokenizers FILE --name NAME --eod TEXT`, with the text that ends "
+        "a document",
     ),
     (_is_packed, "archives: unpack them, and look again"),
     (

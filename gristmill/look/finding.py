@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints
 from gristmill.look.licences import licence_of
@@ -26,10 +27,12 @@ from gristmill.look.proposal import (
     value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, TREE, Guess, guess
+from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, Guess, guess
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
+from gristmill.reasoning.raw.forms.absent import absent
+from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 OWN: Final = "reasoning"
@@ -82,7 +85,7 @@ def look(
     columns = joined(file.columns for file in reading.files)
     taken = [taker for taker in taken if fits(taker, columns, reading)]
     parts = _parts(reading.files)
-    unread = _unread(taken, parts, links)
+    unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
     taken = [] if unread else taken
     found = Look(
         reading,
@@ -95,12 +98,16 @@ def look(
         refused,
         [] if taken else list(hints(reading, columns)),
     )
-    found.notes += [*unread, *_notes(found)]
+    found.notes += [*unread, *misnamed, *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]
     if any(map(is_readable, parts)):
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
         found.proposal = proposal(found.name, parts, files, found.licence, left)
+    names = [file.name for file in reading.files]
+    split = globs_of(splits_of(names), [])
+    if (talks := chat_proposal(found.name, parts, split, found.licence)) is not None:
+        found.proposal = talks
     return found
 
 
@@ -126,21 +133,35 @@ def _unread(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> l
     return notes
 
 
+def _absent(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) -> list[str]:
+    """Notes on a column that the `corpus.toml` of the folder names and no row read here has."""
+    rows = [row for part in parts for row in part.sample]
+    own = [corpus_of(taker.path, links) for taker in taken if taker.inbox == OWN and rows]
+    notes = []
+    for corpus in (each for each in own if not each.is_built_in):
+        forms = Reader(corpus).forms
+        took = {next((each.form.name for each in forms if each.fits(row)), "") for row in rows}
+        if rule := absent(corpus, took, {name for row in rows for name in row}):
+            notes.append(f"{CORPUS}: {rule}")
+    return notes
+
+
 def write(found: Look) -> Path:
     """Write the recipe into the folder, and return its path.
 
     Raises GristmillError where there is none, it reads no row, a family reads the files as they
     are, or the folder has a recipe.
     """
-    place = found.reading.root / CORPUS
+    beside = next((taker for taker in found.takers if taker.beside), None)
+    place = found.reading.root / (beside.beside if beside else CORPUS)
     taken = GristmillError(f"{place}: is there already: move it away first")
     if place.exists():
         raise taken
-    if reason := _unwritten(found):
+    if not beside and (reason := _unwritten(found)):
         raise GristmillError(f"{place}: is not written: {reason}")
     try:
         with place.open("x", encoding="utf-8") as file:
-            file.write(found.proposal.text)
+            file.write(beside.recipe if beside else found.proposal.text)
     except FileExistsError as error:
         raise taken from error
     return place
@@ -206,7 +227,7 @@ def _part_notes(part: Part) -> list[str]:
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
             )
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
-    if part.guess.form in (TREE, STEPWISE, PYTHON, PREFERENCE):
+    if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
     return notes
 
@@ -227,7 +248,6 @@ _CONFIGURATIONS: Final = (
     "`leave`"
 )
 _CURES: Final = {
-    TREE: "messages of trees, a row each: no recipe reads them; write one row a conversation",
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
     PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
     PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",

@@ -53,12 +53,14 @@ class Proposal:
     text: of `corpus.toml`; empty where no recipe reads the rows.
     rows, good: that were tried, and that gave a record.
     refused: of the others, how many broke which rule.
+    inbox: whose drops have such a recipe.
     """
 
     text: str = ""
     rows: int = 0
     good: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    inbox: str = "reasoning"
 
 
 def name_of(folder: str) -> str:
@@ -94,9 +96,8 @@ def proposal(
         notes.append(f"The licence is what {licence[1]} says: read its terms.")
     else:
         notes.append('The licence is unknown: add licence = { id = "...", url = "..." }.')
-    head["files"] = {
-        split: globs[0] if len(globs) == 1 else globs for split, globs in files.items()
-    }
+    if files:
+        head["files"] = {split: g[0] if len(g) == 1 else g for split, g in files.items()}
     if part_without := next((part for part in parts if part.headerless), None):
         is_tsv = ".tsv" in part_without.files[0].lower()
         files_without = "*.tsv*" if is_tsv else "*.csv*"

@@ -35,6 +35,8 @@ from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.lines import lines
 from gristmill.untrusted.walk import is_hidden, list_files
 
+TOKENIZER: Final = {"model", "added_tokens"}
+"""Keys of a `tokenizer.json`, which holds no rows."""
 FILES: Final = 200
 """Data files that are opened, evenly spaced, where not everything is read."""
 _ROWS: Final = 2000
@@ -254,6 +256,8 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
 
 def _held(sample: Sequence[Mapping[str, Any]]) -> str | None:
     """What the only object of a JSON file is, whose rows are below its keys; else None."""
+    if any({*row} >= TOKENIZER for row in sample):
+        return None
     talks = [n for row in sample for n, value in row.items() if message_keys(value) is not None]
     return next((held_under(row, talks) for row in sample), None)
 

@@ -18,13 +18,16 @@ _NAMED: Final = 3
 _WIDE: Final = 32
 
 
-def lines(found: Look) -> Iterator[str]:
-    """Yield the lines of a look; nothing in them is obeyed by a terminal."""
-    for line in _lines(found):
+def lines(found: Look, *, is_written: bool = False) -> Iterator[str]:
+    """Yield the lines of a look; nothing in them is obeyed by a terminal.
+
+    is_written: whether the recipe is written, so that no line says how; default False.
+    """
+    for line in _lines(found, is_written):
         yield plain(line)
 
 
-def _lines(found: Look) -> Iterator[str]:
+def _lines(found: Look, is_written: bool) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -53,12 +56,14 @@ def _lines(found: Look) -> Iterator[str]:
     is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
     for taker in found.takers:
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
+        state = f"read once it has {taker.beside}" if taker.beside else state
         yield f"{state}: {'; '.join(taker.lines)}: `{taker.command}`"
         if taker.recipe:
-            yield f"recipe, a guess, for drops/{taker.inbox}/recipes/{found.name}.toml:"
+            file = taker.beside or f"drops/{taker.inbox}/recipes/{found.name}.toml"
+            yield f"recipe, a guess, for {file}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
     if not found.takers:
-        yield from _recipe(found)
+        yield from _recipe(found, is_written)
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -100,7 +105,7 @@ def _column(column: Column, rows: int) -> str:
     return f"{cut(column.name, _WIDE):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
 
 
-def _recipe(found: Look) -> Iterator[str]:
+def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
         if found.columns.rows:
@@ -115,8 +120,9 @@ def _recipe(found: Look) -> Iterator[str]:
     yield ""
     yield from made.text.splitlines()
     yield ""
-    yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
-    named = f"drop --family {OWN} --name {found.name}"
+    if not is_written:
+        yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
+    named = f"drop --family {made.inbox} --name {found.name}"
     yield f"then, when it is right: `{command(named, str(place))}`"
 
 

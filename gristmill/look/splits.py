@@ -52,7 +52,13 @@ def globs_of(
     """For each split the globs that take its files and no other: numbers of a name are `*`.
 
     besides: files of no split, which no glob may take either.
+
+    There is none for a file alone whose name says no split: a rule `split` may divide its rows.
     """
+    if [len(names) for names in splits.values()] == [1] and not besides:
+        ((name,),) = splits.values()
+        if not any(word in SPLIT_WORDS or word.startswith("eval") for word in words(name)):
+            return {}
     if len(splits) == 1 and not besides:
         return {split: ["*"] for split in splits}
     every = {name: split for split, names in splits.items() for name in names}

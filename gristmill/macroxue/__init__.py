@@ -12,9 +12,11 @@ from gristmill.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gristmill.macroxue.builders.pack import PackSummary, pack
     from gristmill.macroxue.builders.pool import MergeSummary, merge
+    from gristmill.macroxue.builders.training_view import ViewSummary, training_view
     from gristmill.macroxue.builders.values import ValueSummary, value_sidecar
-    from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
+    from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
     from gristmill.macroxue.read.dataset import StaleDataset, StepDataset
+    from gristmill.macroxue.rules.symmetries import turned
 
 __all__ = [
     "MergeConfig",
@@ -25,8 +27,12 @@ __all__ = [
     "StepDataset",
     "ValueConfig",
     "ValueSummary",
+    "ViewConfig",
+    "ViewSummary",
     "merge",
     "pack",
+    "training_view",
+    "turned",
     "value_sidecar",
 ]
 
@@ -41,6 +47,10 @@ __getattr__ = lazy_exports(
             "MergeSummary",
             "merge",
         ),
+        "builders.training_view": (
+            "ViewSummary",
+            "training_view",
+        ),
         "builders.values": (
             "ValueSummary",
             "value_sidecar",
@@ -49,10 +59,12 @@ __getattr__ = lazy_exports(
             "MergeConfig",
             "PackConfig",
             "ValueConfig",
+            "ViewConfig",
         ),
         "read.dataset": (
             "StaleDataset",
             "StepDataset",
         ),
+        "rules.symmetries": ("turned",),
     },
 )

@@ -1,24 +1,33 @@
-"""2048: what a pack, values and a pool are built from, how, and where they go."""
+"""2048: what a pack, values, a pool and a view are built from, how, and where they go."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from gristmill import keys
+from gristmill import keys, provenance
 from gristmill.asset import Wanted
-from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.data_root import DataRoot
-from gristmill.macroxue.builders import pack, pool
+from gristmill.macroxue.builders import pack, pool, training_view
 from gristmill.macroxue.builders import values as value_builder
-from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
+from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
+from gristmill.macroxue.raw.annotations import annotation_files
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.pool_file import read_pool_file
 from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
+from gristmill.macroxue.raw.view_file import (
+    ANNOTATIONS_INBOX,
+    VIEW_TABLE,
+    read_view_file,
+    source_of,
+    values_of,
+)
+from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.settings.tables import Settings
 
-RAW_DROP, PACK, VALUES, POOL = (
-    f"macroxue/{name}" for name in ("raw_drop", "pack", "values", "pool")
+RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (
+    f"macroxue/{name}" for name in ("raw_drop", "pack", "values", "pool", "annotations")
 )
 
 
@@ -87,7 +96,7 @@ def pool_build(wanted: Wanted) -> Build:
     Raises GristmillError if the pool's file is wrong or the text is no key, NothingToBuild if the
     file is gone or a member is not published.
     """
-    root, file = wanted.root, _pool_file(wanted.root, wanted.partition)
+    root, file = wanted.root, _file_of(wanted.root, "pools", wanted.partition)
     root.ready_drop("pools", file.name)
     described = read_pool_file(file, root.link_rule())
     artifact = root.artifact("macroxue", "pools", wanted.partition)
@@ -115,6 +124,59 @@ def pool_build(wanted: Wanted) -> Build:
     )
 
 
+def view_build(wanted: Wanted) -> Build:
+    """Returns the build of a training view.
+
+    Raises GristmillError if the view's file is wrong or the text is no key, NothingToBuild if the
+    file is gone, or the source, values or annotations are not there; NotRebuilt for values of
+    another version of their pack.
+    """
+    root, file = wanted.root, _file_of(wanted.root, "views", wanted.partition)
+    root.ready_drop("views", file.name)
+    links = root.link_rule()
+    view = read_view_file(file, links)
+    config = wanted.config(ViewConfig)
+    artifact = root.artifact("macroxue", "views", wanted.partition)
+    source = source_of(root, view)
+    values = values_of(root, view, source)
+    folder, *sidecars = (root.root / str(item.path) for item in (source, *values))
+    drop, annotated = None, []
+    if view.annotations:
+        drop, _ = root.ready_drop(ANNOTATIONS_INBOX, view.annotations)
+        files = annotation_files(drop, links)
+        annotated = root.raw_inputs(artifact, files, ANNOTATIONS, view.annotations)
+
+    def make(attempt: Attempt) -> Summary:
+        # A link changes the inode times of its source, but not what is in it.
+        linked = [folder, *sidecars]
+        records = [provenance.read_record(each / provenance.RECORD) for each in linked]
+        noted = [
+            stamps.unchanged(each, [record]) for each, record in zip(linked, records, strict=True)
+        ]
+        summary = training_view.training_view(
+            folder,
+            sidecars,
+            attempt.out,
+            config,
+            annotations=drop,
+            links=links,
+            known={
+                str(each / output.path): FileNote(
+                    output.rows, sha256=output.sha256, bytes=output.bytes
+                )
+                for each, record in zip(linked, records, strict=True)
+                for output in record.outputs
+            },
+            progress=attempt.progress,
+        )
+        for each, before in zip(linked, noted, strict=True):
+            stamps.keep(each, before, ())
+        return summary
+
+    space = config.images * sum(map(_bytes_of, [folder, *sidecars, *([drop] if drop else [])]))
+    return wanted.build(artifact, config, [source, *values, *annotated], make, space=space)
+
+
 def pack_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a pack; a drop that is gone has no file."""
     drop = root.inbox("macroxue") / key
@@ -123,14 +185,21 @@ def pack_settings(root: DataRoot, key: str) -> Settings:
 
 def pool_settings(root: DataRoot, key: str) -> Settings:
     """Returns what files give for a pool: the pool's file, key by key, before the data root's."""
-    file = _pool_file(root, key)
+    file = _file_of(root, "pools", key)
     described = read_pool_file(file, root.link_rule())
     return Settings({**root.settings(POOL), **described.settings}, file=file)
 
 
-def _pool_file(root: DataRoot, key: str) -> Path:
-    """The file of a pool. Raises BadKey for a text that could name a file outside of the inbox."""
-    return root.inbox("pools") / f"{keys.checked(key)}.toml"
+def view_settings(root: DataRoot, key: str) -> Settings:
+    """Returns what files give for a view: the view's file, key by key, before the data root's."""
+    file = _file_of(root, "views", key)
+    described = read_view_file(file, root.link_rule())
+    return Settings({**root.settings(VIEW_TABLE.name), **described.settings}, file=file)
+
+
+def _file_of(root: DataRoot, inbox: str, key: str) -> Path:
+    """The file of a partition. Raises BadKey for a text that could lead out of the inbox."""
+    return root.inbox(inbox) / f"{keys.checked(key)}.toml"
 
 
 def _bytes_of(folder: Path) -> int:

@@ -17,6 +17,7 @@ PACK = Code(
         "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
         "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
         "1705809a6fbd4f2847bd4d5d52d644837de7590c1255cfea3858dcb037aa66bc",
+        "251a14e567dddc14ac9c6cd19eb1d37ce42103fcd73da69bac132da88c6fae7c",
     ),
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )
@@ -28,6 +29,7 @@ VALUES = Code(
         "faf3e76d07920663eb7c24099649d0bd2cb1f09e40f66d440de43cf3f83de06b",
         "ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
         "8c9638787f5bed317a0b0873617add3593b1c48cb3ff66b6e83478a403e389e3",
+        "84e8639fd5037d0e95c60b176364a89ac7052ad2734dadc32e708bc255eabbe2",
     ),
     undigested="ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
 )
@@ -40,6 +42,14 @@ POOL = Code(
         "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
         "bacab6cacbc8e716393184e3e6826b599859b947bef1f70bea364fc434860631",
         "07ec5c5c167d0a14053626573cde381a8a458555f47f5f748a5a352961454b28",
+        "b17d07b1b64a2b3e8fa017d60ad596ed67e54ee88763f9b3b7b1a94207ebe2ac",
     ),
     undigested="bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
+)
+VIEW = Code(
+    entries=(
+        "gristmill.macroxue.builders.training_view.training_view",
+        "gristmill.macroxue.raw.annotations.annotation_files",
+    ),
+    libraries=("numba", "numpy"),
 )

@@ -7,7 +7,7 @@ version or a field loads no NumPy. The type of a field says what it means
 
 Source: `docs/formats/macroxue.md#row-layouts`, `docs/formats/macroxue.md#shards`,
 `docs/formats/macroxue.md#quarantine`, `docs/formats/macroxue.md#valuation-types`,
-`docs/formats/macroxue.md#game-laws`.
+`docs/formats/macroxue.md#game-laws`, `docs/formats/macroxue.md#training-view`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from gristmill.settings.fields import Checked
-from gristmill.settings.kinds import IN_EVENT, Count, Ge, Gt, Help, Share, Unit, Workers
+from gristmill.settings.kinds import IN_EVENT, Count, Ge, Gt, Help, Le, Seed, Share, Unit, Workers
 
 Layout = Literal["aligned48", "packed46"]
 
@@ -151,3 +151,88 @@ class ValueConfig(Checked):
             " every tile above 32768, which gives the numbers of the original bit for bit."
         ),
     ] = "none"
+
+
+@dataclass(frozen=True)
+class ViewConfig(Checked):
+    """Settings of `training_view` (docs/formats/macroxue.md#training-view).
+
+    Raises ValueError also for a share beside queries, and for one query without the other.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    validation_share: Annotated[
+        Share,
+        Unit("fraction of the games"),
+        IN_EVENT,
+        Help(
+            "Fraction of the games in the folder validation/, by the hash of StepDataset.split; the"
+            " others are in train/. 0: no split."
+        ),
+    ] = 0.0
+    split_seed: Annotated[Seed, Help("Seed of that hash.")] = 42
+    train_query: Annotated[
+        str,
+        Help(
+            "A SELECT that gives the ids of the training runs, as in SELECT id FROM runs WHERE"
+            " max_score > 50000. Empty: the share decides."
+        ),
+    ] = ""
+    validation_query: Annotated[
+        str, Help("The same for validation runs. Runs of neither query are left out.")
+    ] = ""
+    gaps: Annotated[
+        Literal["mark", "refuse"],
+        Help(
+            "What happens to a run with missing steps. mark: the table gaps of metadata.db names"
+            " it, and its values are NaN. refuse: nothing is published."
+        ),
+    ] = "mark"
+    symmetries: Annotated[
+        Literal["none", "all"],
+        Help(
+            "all: each training game is followed by its seven images, turned and mirrored, with a"
+            " board_eval of their own."
+        ),
+    ] = "none"
+    shard_rows: Annotated[
+        Count,
+        Unit("rows"),
+        Help(
+            "Rows in each steps file, where the rows are copied; 0: one file. Without a split and"
+            " symmetries the files are links, and their shards those of the source."
+        ),
+    ] = 0
+    num_bins: Annotated[
+        int,
+        Ge(0),
+        Le(4096),
+        Unit("bins"),
+        Help("Bins of each valuation type in tokenizer.json. 0: no tokenizer.json."),
+    ] = 32
+    search_failure_cutoff: Annotated[
+        int,
+        Unit("points"),
+        Help("Search branches that are worth less than board_eval plus this are failures."),
+    ] = -1500
+    zero_tolerance: Annotated[
+        float,
+        Ge(0),
+        Unit("probability"),
+        Help("Tuple branches of at most this value are failures; differences up to it are none."),
+    ] = 1e-9
+
+    @property
+    def images(self) -> int:
+        """Runs that the view has for each training game."""
+        return 8 if self.symmetries == "all" else 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.train_query) != bool(self.validation_query):
+            raise ValueError("train_query and validation_query belong together: set both or none")
+        if self.train_query and self.validation_share:
+            raise ValueError(
+                "validation_share and train_query both split the games: set one of them"
+            )

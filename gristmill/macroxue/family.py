@@ -8,10 +8,12 @@ from gristmill.inbox import TOML, DropKind
 from gristmill.lazy_exports import call
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig
+from gristmill.macroxue.format.view_files import SIDES
 from gristmill.macroxue.raw.pool_file import POOL_TABLE
+from gristmill.macroxue.raw.view_file import VIEW_TABLE
 from gristmill.settings.tables import Table
 
-_DROPS, _POOLS = "macroxue_drops", "macroxue_pools"
+_DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
 _SHOW = call("gristmill.macroxue.show.terminal:show")
 _TRACE = call("gristmill.macroxue.read.origins:of_run")
 _PLAYED = Law("games", call("gristmill.macroxue.laws.games:law"), excused_by=("game_laws", "warn"))
@@ -22,8 +24,8 @@ _SOURCES = [
         inbox="macroxue",
         drop=DropKind(call("gristmill.macroxue.raw.drops:account")),
         text="A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
-        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there, and the "
-        "sensor builds its pack.",
+        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`; or `steps*.npy` of another "
+        "program with `steps.toml`. Copy a folder there, and the sensor builds its pack.",
         group="macroxue",
         labels=["json"],
         partitions=_DROPS,
@@ -45,6 +47,34 @@ _SOURCES = [
         partitions=_POOLS,
         targets=["macroxue/pool"],
     ),
+    Source(
+        asset="macroxue/annotations",
+        inbox="annotations",
+        drop=DropKind(call("gristmill.macroxue.raw.annotations:account")),
+        text="A folder `drops/annotations/<name>/` of what a student model said of the steps: "
+        "`annotations-*.npy` and their side files, as the trainer's annotator writes them. Copy "
+        "one there, and the sensor builds the views that name it.",
+        group="macroxue",
+        labels=["numpy"],
+        partitions="macroxue_annotations",
+        targets=["macroxue/training_view"],
+    ),
+    Source(
+        asset="macroxue/view_file",
+        inbox="views",
+        drop=DropKind(
+            call("gristmill.macroxue.raw.view_file:account"),
+            TOML,
+            call("gristmill.macroxue.raw.view_file:needs"),
+        ),
+        text='A file `drops/views/<view>.toml` with `pool = "both"` or `pack = "d6_v1"`: what a '
+        "training view is made from, and how its games are split. Put it there, and the sensor "
+        "builds the view once pack or pool and the values are published.",
+        group="macroxue",
+        labels=["toml"],
+        partitions=_VIEWS,
+        targets=["macroxue/training_view"],
+    ),
 ]
 
 _PACK = Asset(
@@ -52,6 +82,7 @@ _PACK = Asset(
     laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
     listed=["rows_by_valuation_type", "rows_by_max_rank", "runs_by_highest_tile"],
     code=code.PACK,
@@ -94,6 +125,7 @@ _POOL = Asset(
     laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
     show=_SHOW,
     trace=_TRACE,
+    source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
     code=code.POOL,
     file=PartitionFile("pools", call("gristmill.macroxue.raw.pool_members:change")),
@@ -113,13 +145,41 @@ _POOL = Asset(
     batch=100,
 )
 
+_VIEW = Asset(
+    "macroxue/training_view",
+    laws=[
+        Law("view", call("gristmill.macroxue.laws.training_view:law")),
+        Law("source", call("gristmill.macroxue.laws.view_source:law"), needs_inputs=True),
+    ],
+    show=call("gristmill.macroxue.show.view:show"),
+    trace=call("gristmill.macroxue.read.origins:of_view"),
+    code=code.VIEW,
+    file=PartitionFile("views", call("gristmill.macroxue.raw.view_file:change")),
+    table=VIEW_TABLE,
+    text="A pack or pool as the folder that 2048former trains from: steps, values, `metadata.db`, "
+    "names and `tokenizer.json`. Runs with missing steps are marked. A recipe may split the games "
+    "into two folders, add the eight symmetries, and join what a student said.",
+    group="macroxue",
+    labels=["numpy", "sqlite"],
+    place="macroxue/views",
+    partitions=_VIEWS,
+    # The view's file names its source, so no mapping of partitions can express the dependency.
+    inputs=["macroxue/view_file"],
+    all_of=["macroxue/pack", "macroxue/values", "macroxue/pool", "macroxue/annotations"],
+    build=call("gristmill.macroxue.builds:view_build"),
+    given=call("gristmill.macroxue.builds:view_settings"),
+    preview=call("gristmill.macroxue.show.view:preview"),
+    batch=100,
+)
+
 CATALOG = Catalog(
-    kinds=[_PACK, _VALUES, _POOL],
+    kinds=[_PACK, _VALUES, _POOL, _VIEW],
     sources=_SOURCES,
     asset_of=call("gristmill.macroxue.format.kind_of:asset_of"),
     columns=call("gristmill.macroxue.show.columns:columns"),
     facts=call("gristmill.macroxue.show.facts:facts"),
     tables=call("gristmill.macroxue.show.tables:tables"),
+    splits=call("gristmill.macroxue.read.exported:splits"),
     options=[
         Option(
             "run",
@@ -140,10 +200,12 @@ CATALOG = Catalog(
             least=1,
             commands=("show",),
         ),
+        Option("split", str, "The split; train by default.", choices=SIDES),
     ],
     samples={
         "macroxue/sample_d6": call("gristmill.macroxue.samples:write_d6"),
         "macroxue/sample_d7": call("gristmill.macroxue.samples:write_d7"),
         "pools/samples.toml": call("gristmill.macroxue.samples:write_pool"),
+        "views/samples.toml": call("gristmill.macroxue.samples:write_view"),
     },
 )

@@ -210,3 +210,8 @@ def write_d7(path: Path) -> None:
 def write_pool(path: Path) -> None:
     """Write the file of a pool of both sample drops."""
     path.write_text('members = ["sample_d6", "sample_d7"]\n')
+
+
+def write_view(path: Path) -> None:
+    """Write the file of a view of that pool, with a fifth of its games for validation."""
+    path.write_text('pool = "samples"\n\n[macroxue.training_view]\nvalidation_share = 0.2\n')

@@ -41,9 +41,17 @@ def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | N
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--read-back", is_flag=True, help="Read every object, and write wrong ones again.")
+@click.option("--parquet", is_flag=True, help="hf://: the rows as Parquet, too.")
 @_parallel
 @_data_root
-def push(url: str, names: tuple[str, ...], read_back: bool, parallel: int, data_root: Path) -> None:
+def push(
+    url: str,
+    names: tuple[str, ...],
+    read_back: bool,
+    parquet: bool,
+    parallel: int,
+    data_root: Path,
+) -> None:
     """Add what is published to the mirror at URL, as new versions.
 
     URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix; or a
@@ -57,7 +65,13 @@ def push(url: str, names: tuple[str, ...], read_back: bool, parallel: int, data_
 
     with shown_on_stderr() as progress:
         done = pushing.push(
-            data_root, url, names, read_back=read_back, parallel=parallel, progress=progress
+            data_root,
+            url,
+            names,
+            read_back=read_back,
+            parquet=parquet,
+            parallel=parallel,
+            progress=progress,
         )
     _say(done)
     if not done:

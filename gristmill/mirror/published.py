@@ -126,13 +126,15 @@ def right_record(folder: OpenFolder, name: str, entry: Entry) -> Record:
     return record
 
 
-def named_files(folder: OpenFolder, name: str, record: Record) -> list[tuple[str, int, str]]:
+def named_files(
+    folder: OpenFolder, name: str, record: Record, data: bytes | None = None
+) -> list[tuple[str, int, str]]:
     """Returns path, bytes and sha256 of all files of an artifact, its record first.
 
     folder, record: of the artifact.
-    name: path of the record in the folder.
+    name: path of the record in the folder. data: its bytes; default: those of the file.
     """
-    data = record_file.read_bytes(folder.inside / name)
+    data = record_file.read_bytes(folder.inside / name) if data is None else data
     named = [(name, len(data), sha256_of(data))]
     if (listed := record.inputs_file) is not None:
         named.append((listed.path, listed.bytes, listed.sha256))

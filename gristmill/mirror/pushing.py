@@ -59,6 +59,7 @@ def push(
     parallel: int = PARALLEL,
     part_bytes: int = PART_BYTES,
     read_back: bool = False,
+    parquet: bool = False,
     progress: Progress = SILENT,
 ) -> list[Pushed]:
     """Push artifacts of a data root to a mirror, and return what became of each.
@@ -72,6 +73,7 @@ def push(
     part_bytes: bytes of a part, 16 MiB by default; memory is `parallel` times as much.
     read_back: read every object of these artifacts from the mirror and compare it; those that are
         wrong are written again. Default False.
+    parquet: as for `hub.push.push`.
     progress: gets the stage "push" in bytes; default silent.
 
     An artifact that cannot be pushed does not stop the others. Raises MirrorError where the mirror
@@ -81,8 +83,16 @@ def push(
         from gristmill.mirror.hub import push as hub_push
 
         return hub_push.push(
-            root, url, names, artifacts=artifacts, parallel=parallel, progress=progress
+            root,
+            url,
+            names,
+            artifacts=artifacts,
+            parallel=parallel,
+            parquet=parquet,
+            progress=progress,
         )
+    if parquet:
+        raise MirrorError(f"{url}: --parquet is for dataset repositories: hf://datasets/OWNER/NAME")
     store = url if isinstance(url, Store) else Store(url)
     root = root.absolute()
     chosen = versions.chosen(found(root, artifacts), names, str(root))
@@ -91,25 +101,36 @@ def push(
     total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
     with progress.stage("push", "bytes", total) as stage:
         sender = Sender(store, parallel, part_bytes, read_back, stage)
-
-        def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
-            try:
-                push_one = _Push(root, sender, Place(item[0]), standing, known)
-                return push_one.prepare(item[2][0], always=read_back)
-            except GristmillError as error:
-                return error
-            except OSError as error:
-                return GristmillError(f"{item[2][0].folder}: {error}")
-
-        try:
-            with ThreadPoolExecutor(_ARTIFACTS) as pool:
-                ready = list(pool.map(prepared, chosen))
-        finally:
-            sender.close()
+        ready = _prepared(root, sender, chosen, standing, known)
     return [
         _finished(store, entry, each, standing.get(Place(entry)))
         for (entry, _, _), each in zip(chosen, ready, strict=True)
     ]
+
+
+def _prepared(
+    root: Path,
+    sender: Sender,
+    chosen: Sequence[tuple[Entry, str, Item]],
+    standing: Mapping[Place, Version | WrongVersion],
+    known: versions.Numbers,
+) -> list[_Ready | GristmillError]:
+    """Send the files of all artifacts, and end the sender."""
+
+    def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
+        try:
+            push_one = _Push(root, sender, Place(item[0]), standing, known)
+            return push_one.prepare(item[2][0], always=sender.read_back)
+        except GristmillError as error:
+            return error
+        except OSError as error:
+            return GristmillError(f"{item[2][0].folder}: {error}")
+
+    try:
+        with ThreadPoolExecutor(_ARTIFACTS) as pool:
+            return list(pool.map(prepared, chosen))
+    finally:
+        sender.close()
 
 
 def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:

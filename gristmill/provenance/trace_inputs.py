@@ -64,14 +64,18 @@ class Source:
         """The artifact in messages."""
         return " ".join(filter(None, (self.record.asset, self.record.partition)))
 
-    def made_from(self, *assets: str) -> Source:
+    def made_from(self, *assets: str, partition: str | None = None) -> Source:
         """The artifact of one of `assets` that this one was made from.
+
+        partition: of it, where there are several; default: the first one.
 
         Raises NotTraced where it is gone or was built again since: then a place in it may be
         another sample's.
         """
         for item in self.inputs:
-            if item.asset in assets and item.path is not None and item.data_version is not None:
+            if item.asset not in assets or partition not in (None, item.partition):
+                continue
+            if item.path is not None and item.data_version is not None:
                 return self._source(item)
         raise NotTraced(f"{self.title} was not made from {' or '.join(assets)}")
 

@@ -92,6 +92,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
         show=_SHOW,
         trace=_TRACE,
+        source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
@@ -140,6 +141,7 @@ CATALOG = Catalog(
     columns=call("gristmill.puzzles.show.columns:columns"),
     facts=call("gristmill.puzzles.show.overview:facts_of"),
     tables=call("gristmill.puzzles.show.tables:tables"),
+    splits=call("gristmill.puzzles.read.exported:splits"),
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),

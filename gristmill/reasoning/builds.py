@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -23,9 +23,10 @@ from gristmill.reasoning.config import (
     NormalizeConfig,
     ReportConfig,
     TokenizeConfig,
+    TokensConfig,
 )
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.corpora import Corpus, corpus_and_split
+from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     MANIFEST,
@@ -40,12 +41,13 @@ from gristmill.reasoning.format.published import (
     published_records,
     record_path,
 )
-from gristmill.reasoning.raw import ready
-from gristmill.settings.tables import Settings
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.reasoning.raw import ready, recipes
+from gristmill.vocabularies.pinned import GPT2, PLACE
 
 if TYPE_CHECKING:
     from gristmill.publish.by_rank import Ranks
+    from gristmill.reasoning.builders.shard_join import Form
+    from gristmill.reasoning.builders.shards import Split
 
 # Ids take 1.3 times the text, the index 0.7 times; the parts take the same once more.
 _GROWTH = 4
@@ -106,7 +108,7 @@ def shards_build(wanted: Wanted) -> Build:
     root, key = wanted.root, wanted.partition
     _, split = corpus_and_split(key)
     corpus, config = corpus_of(root.root, key), _shards_config(wanted)
-    refuse_terms(corpus, config.allow)
+    ready.refuse_terms(corpus, config.allow)
     inputs = [root.published(names.NORMALIZED, NORMALIZED, key), _vocabulary_input(root)]
     jsonl = _jsonl(wanted)
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
@@ -143,6 +145,57 @@ def shard_ranks(wanted: Wanted) -> Ranks:
     return SplitRanks(_jsonl(wanted), replace(config, vocabulary=wanted.root.root / VOCABULARY))
 
 
+def tokens_build(wanted: Wanted) -> Build:
+    """Returns the build of a dataset of any tokenizer.
+
+    Raises NothingToBuild if the recipe is gone or waits, or the terms of a corpus forbid training;
+    GristmillError if it is refused.
+    """
+    from gristmill.reasoning.builders.tokens import tokenize_dataset
+
+    splits, config, form, inputs = _dataset(wanted)
+    for each in splits:
+        ready.refuse_terms(
+            corpus_of(wanted.root.root, f"{each.corpus}__{each.split}"), config.allow
+        )
+
+    def make(attempt: Attempt) -> Summary:
+        return tokenize_dataset(splits, attempt.out, config, form, attempt.parts, attempt.progress)
+
+    own = form.tokenizer
+    path = own.path.relative_to(wanted.root.root).as_posix()
+    return wanted.build(
+        form.folder,
+        replace(config, vocabulary=Path(path)),
+        inputs,
+        make,
+        sampled=True,
+        tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
+        space=_GROWTH * sum(each.jsonl.stat().st_size for each in splits),
+    )
+
+
+def tokens_ranks(wanted: Wanted) -> Ranks:
+    """Returns the parts of a dataset by rank."""
+    from gristmill.reasoning.builders.shard_ranks import DatasetRanks
+
+    return DatasetRanks(*_dataset(wanted)[:3])
+
+
+def _dataset(wanted: Wanted) -> tuple[list[Split], TokensConfig, Form, list[Input]]:
+    from gristmill.reasoning.builders.shards import Split
+    from gristmill.reasoning.builders.tokens import dataset_form
+    from gristmill.vocabularies.tokenizer import open_tokenizer
+
+    root, recipe = wanted.root.root, recipes.recipe_of(wanted.root, wanted.partition)
+    inputs = recipes.dataset_inputs(wanted.root, recipe)
+    tokenizer = open_tokenizer(root / PLACE / recipe["tokenizer"])
+    config = wanted.config(TokensConfig, recipe, filled_in={"vocabulary": tokenizer.path})
+    keys = [str(each.partition).split("__") for each in inputs[:-1]]
+    splits = [Split(root / names.NORMALIZED / names.normalized(*key), *key) for key in keys]
+    return splits, config, dataset_form(config, tokenizer, wanted.partition), inputs
+
+
 def alignment_build(wanted: Wanted) -> Build:
     """Returns the build of the alignment of a split.
 
@@ -153,7 +206,9 @@ def alignment_build(wanted: Wanted) -> Build:
 
     root, key = wanted.root, wanted.partition
     if not is_published(root, names.TOKENIZED, key):
-        refuse_terms(corpus_of(root.root, key), of_drop(SHARDS, root, key).get("allow", ()))
+        ready.refuse_terms(
+            corpus_of(root.root, key), ready.of_drop(SHARDS, root, key).get("allow", ())
+        )
     inputs = [
         root.published(names.NORMALIZED, NORMALIZED, key),
         root.published(names.TOKENIZED, SHARDS, key),
@@ -351,22 +406,6 @@ def _baseline(
     return reports.read(reports.path(root.root / names.REPORTS, chosen)), [before]
 
 
-def of_drop(table: str, root: DataRoot, key: str) -> Settings:
-    """Returns what files give for a split: the file of its drop, else the data root's."""
-    corpus, _ = corpus_and_split(key)
-    return root.settings(table, ready.drop_of_corpus(root, corpus))
-
-
-def shard_settings(root: DataRoot, key: str) -> Settings:
-    """Returns what files give for token shards; `allow` names the split's own corpus alone."""
-    corpus, _ = corpus_and_split(key)
-    given = of_drop(SHARDS, root, key)
-    if "allow" not in given:
-        return given
-    own = tuple(name for name in given["allow"] if name == corpus.name)
-    return Settings({**given, "allow": own}, given.file)
-
-
 def splits_with(folder: str, root: DataRoot) -> list[str]:
     """Returns the splits that are published in a folder, in the order of the corpora."""
     return published_partitions(root, folder)
@@ -390,19 +429,10 @@ def _shards_config(wanted: Wanted) -> TokenizeConfig:
     corpus, _ = corpus_and_split(wanted.partition)
     config = wanted.config(
         TokenizeConfig,
-        of_drop(SHARDS, wanted.root, wanted.partition),
+        ready.of_drop(SHARDS, wanted.root, wanted.partition),
         filled_in={"vocabulary": VOCABULARY},
     )
     return replace(config, allow=tuple(name for name in config.allow if name == corpus.name))
-
-
-def refuse_terms(corpus: Corpus, allow: Sequence[str]) -> None:
-    """Raise NothingToBuild if the terms of a corpus forbid training and `allow` lacks its name."""
-    if corpus.licence.training_allowed is False and corpus.name not in allow:
-        raise NothingToBuild(
-            f"the terms of {corpus.name} ({corpus.licence.id}, {corpus.licence.url}) forbid "
-            f'training: to tokenise it, set allow = ["{corpus.name}"] in [reasoning.gpt2_shards]'
-        )
 
 
 def _jsonl(wanted: Wanted) -> Path:

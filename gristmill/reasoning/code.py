@@ -10,7 +10,14 @@ from gristmill.code.digest import Code
 NORMALIZED = Code(
     entries=("gristmill.reasoning.builders.normalize.normalize",),
     libraries=("pyarrow",),
-    compatible_with=("e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",),
+    compatible_with=(
+        "e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",
+        "573a799bb41dea16f6d6d3b03a8bc658c28b2aaa6bd180ca4c80dcf22c5aa360",
+    ),
+)
+CONVERSATIONS = Code(
+    entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
+    libraries=("pyarrow",),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
@@ -23,22 +30,34 @@ SHARDS = Code(
         "813924e0b91aba50d352e35fda43c66186c8de66e51e781fff10bfeec4388257",
         "7c4e83700281ca04414d588eec88ba47fe081b73a617a82626c74404975c7014",
         "c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",
+        "349446cd6466b19e0e859c93646644a33dde68703ca4552f556f0d40b8a45b5e",
     ),
+)
+TOKENS = Code(
+    entries=("gristmill.reasoning.builders.tokens.tokenize_dataset",),
+    libraries=("tiktoken", "tokenizers"),
 )
 MANIFEST = Code(
     entries=("gristmill.reasoning.builders.manifest.write_manifest",),
     compatible_with=(
         "1ae547484c4720eeac372280a2d3768f769aa44ecf737e2d21a4b85a664b3158",
         "537a1da42ec3aff5fbd71503f25f90740094446a47538acb7921adbb9e120b17",
+        "dac91e5837eaa96b2a026daa3c5c4a6daab6a04a79d8765e18ad7c214ae5e044",
     ),
 )
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.builders.align.align",),
     libraries=("tiktoken",),
-    compatible_with=("91f5e3430db925f8b05734833dff1d35886e7f22e0f81684cf4ad13b004079f2",),
+    compatible_with=(
+        "91f5e3430db925f8b05734833dff1d35886e7f22e0f81684cf4ad13b004079f2",
+        "696c7ea0f0f0f935b762c05f2bb47245e652a0e30a45f5bdfd2d1d67a02e9f1c",
+    ),
 )
 REPORT = Code(
     entries=("gristmill.reasoning.builders.report.coverage_report",),
     libraries=("tiktoken",),
-    compatible_with=("17a475d785be6c4d282a46b85768a90662ce04f21a6a44b1931e1d1c08754d99",),
+    compatible_with=(
+        "17a475d785be6c4d282a46b85768a90662ce04f21a6a44b1931e1d1c08754d99",
+        "5974142b6238ef804fb5de2393b48328768c8f8248500f38d462dc34b374cf53",
+    ),
 )

@@ -17,6 +17,7 @@ from gristmill.settings.fields import Checked
 from gristmill.settings.kinds import (
     ADDED_LATER,
     IN_EVENT,
+    NO_EFFECT,
     BadRows,
     Count,
     Engine,
@@ -30,6 +31,7 @@ from gristmill.settings.kinds import (
 from gristmill.vocabularies.engine import AUTO
 
 Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
+Output = Literal["bin", "safetensors"]
 REFUSE: Literal["refuse"] = "refuse"
 CLEANING = get_args(Cleaning)
 """Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
@@ -90,6 +92,31 @@ class CorpusConfig(NormalizeConfig):
 
 
 @dataclass(frozen=True)
+class ConversationsConfig(Checked):
+    """How rows become normalised conversations (docs/formats/chat.md#conversations)."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    bad_rows: Annotated[
+        BadRows,
+        Unit("rows"),
+        Help("Damaged rows of one shard to set aside, at most; one more fails the build."),
+    ] = 0
+    allow_terms: Annotated[
+        bool, NO_EFFECT, Help("Whether drops are built whose terms forbid training on them.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ChatConfig(ConversationsConfig):
+    """The config of a drop of conversations. recipe: its `corpus.toml` as JSON."""
+
+    CODE_VERSION: ClassVar = ConversationsConfig.CODE_VERSION
+
+    recipe: str = ""
+
+
+@dataclass(frozen=True)
 class SourcesConfig(Checked):
     """Mirrors that raw files are fetched from, by corpus; None for the built-in paths."""
 
@@ -147,6 +174,35 @@ class TokenizeConfig(Checked):
                 f"tokens_per_shard: {self.tokens_per_shard} is no multiple of seq_len "
                 f"{self.seq_len}"
             )
+
+
+@dataclass(frozen=True)
+class TokensConfig(TokenizeConfig):
+    """How splits become a dataset of any tokenizer (docs/formats/reasoning.md#token-datasets).
+
+    corpora, tokenizer, outputs: as the recipe has them.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    corpora: Annotated[
+        tuple[str, ...],
+        Help("Corpora, or splits of them as gsm8k__train."),
+    ] = ()
+    tokenizer: Annotated[str, IN_EVENT, Help("Name of a tokenizer that is published.")] = ""
+    outputs: Annotated[
+        tuple[Output, ...],
+        Help("Files of each shard: bin, ids alone; safetensors. The index names the first."),
+    ] = ("bin",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("corpora", "outputs"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: must name each once")
+        if not self.outputs:
+            raise ValueError("outputs: must name at least one")
 
 
 @dataclass(frozen=True)

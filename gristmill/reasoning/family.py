@@ -5,26 +5,36 @@ from __future__ import annotations
 from typing import Final
 
 from gristmill.asset import Asset
-from gristmill.families import Catalog, Law, Option, Source
-from gristmill.inbox import DropKind, Shape
+from gristmill.families import Catalog, Law, Option, PartitionFile, Source
+from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.reasoning import code
 from gristmill.reasoning.config import (
     AlignConfig,
+    ConversationsConfig,
     NormalizeConfig,
     ReportConfig,
     SourcesConfig,
     TokenizeConfig,
+    TokensConfig,
 )
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.format.published import RECIPE, TOKENS
 from gristmill.settings.tables import Table
+from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
 _TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
+_CHATS: Final = "chat"
 _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
+_OF_RECIPE: Final = dict.fromkeys(
+    ("vocabulary", "safetensors", "corpora", "tokenizer", "outputs"), "the recipe says it"
+)
 _BUILDS: Final = "gristmill.reasoning.builds"
 _LAWS: Final = "gristmill.reasoning.laws.of_subject"
+_RECIPES: Final = "gristmill.reasoning.raw.recipes"
+_READY: Final = "gristmill.reasoning.raw.ready"
 _SHOW: Final = "gristmill.reasoning.show"
 _TRACE: Final = "gristmill.reasoning.show.tracing"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
@@ -34,7 +44,9 @@ _MANIFEST_VERSION: Final = "1"
 _RAW = Source(
     asset="reasoning/raw",
     inbox="reasoning",
-    drop=DropKind(call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits",))),
+    drop=DropKind(
+        call("gristmill.reasoning.raw.drops:account"), Shape(reserved=("audits", "recipes"))
+    ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
     "`drops/reasoning/audits/<corpus>__<split>.jsonl`. `gristmill fetch reasoning` downloads "
@@ -45,6 +57,31 @@ _RAW = Source(
     targets=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
     several=True,
 )
+_CHAT = Source(
+    asset="chat/raw",
+    inbox="chat",
+    drop=DropKind(call("gristmill.reasoning.raw.chat.drops:account")),
+    text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
+    "recipe `corpus.toml` that says where the messages are.",
+    group=_CHATS,
+    labels=["json"],
+    partitions="chat_shards",
+    targets=["chat/conversations", "chat/kd_shards"],
+    several=True,
+)
+
+_RECIPE = Source(
+    asset=RECIPE,
+    inbox=names.RECIPES,
+    drop=DropKind(call(f"{_RECIPES}:account"), TOML, call(f"{_RECIPES}:needs")),
+    text="A file `drops/reasoning/recipes/<dataset>.toml` with `corpora`, `tokenizer` and "
+    "`outputs`. Put it there, and the sensor builds its dataset once its corpora and its tokenizer "
+    "are built.",
+    group=_TOKENS,
+    labels=["toml"],
+    partitions="reasoning_datasets",
+    targets=[TOKENS],
+)
 
 _NORMALIZED = Asset(
     "reasoning/normalized",
@@ -52,7 +89,11 @@ _NORMALIZED = Asset(
     show=call(f"{_SHOW}.terminal:show_record"),
     trace=call(f"{_TRACE}:traced_record"),
     rows=("records",),
-    set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    set_aside={
+        "rejected_by": "refused",
+        "left_out_by": "left out",
+        "without_cot_by": "kept without cot",
+    },
     listed=["shapes", "unknown_keys"],
     code=code.NORMALIZED,
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",)),
@@ -65,11 +106,33 @@ _NORMALIZED = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw"],
     build=call(f"{_BUILDS}:normalized_build"),
-    given=call(f"{_BUILDS}:of_drop", "reasoning/normalized"),
-    available=call("gristmill.reasoning.raw.ready:dropped"),
+    given=call(f"{_READY}:of_drop", "reasoning/normalized"),
+    available=call(f"{_READY}:dropped"),
     preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
+)
+
+_CONVERSATIONS = Asset(
+    "chat/conversations",
+    laws=[Law("conversations", call("gristmill.reasoning.laws.conversations:conversation_laws"))],
+    trace=call(f"{_TRACE}:traced_conversation"),
+    set_aside={"rejected_by": "refused", "left_out_by": "left out"},
+    listed=["ignored"],
+    code=code.CONVERSATIONS,
+    table=Table("chat/conversations", ConversationsConfig, ("chat",)),
+    text="The conversations of a drop as Parquet: messages with role and channel, what is trained "
+    "on, and the row that each is from. Rows that are no conversation are set aside and counted "
+    "by reason.",
+    group=_CHATS,
+    labels=["parquet"],
+    place="chat/conversations",
+    blocking=True,
+    partitions="chat_shards",
+    inputs=["chat/raw"],
+    build=call("gristmill.reasoning.builders.chat.builds:conversations_build"),
+    given=call("gristmill.reasoning.raw.chat.drops:settings_of"),
+    available=call("gristmill.reasoning.raw.chat.drops:available"),
 )
 
 _RAW_MANIFEST = Asset(
@@ -113,7 +176,7 @@ _SHARDS = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/normalized", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:shards_build"),
-    given=call(f"{_BUILDS}:shard_settings"),
+    given=call(f"{_READY}:shard_settings"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
@@ -122,10 +185,43 @@ _SHARDS = Asset(
     batch=100,
 )
 
+_DATASET = Asset(
+    TOKENS,
+    laws=[
+        Law("shards", call(f"{_LAWS}:tokens")),
+        Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_example"),
+    trace=call(f"{_TRACE}:traced_token"),
+    source=call("gristmill.reasoning.read.shard_reader:opened"),
+    rows=("examples",),
+    code=code.TOKENS,
+    file=PartitionFile(names.RECIPES, call(f"{_RECIPES}:recipe_change")),
+    table=Table(TOKENS, TokensConfig, not_set=_OF_RECIPE),
+    filled_in=_OF_RECIPE,
+    text="Splits as the tokens of any tokenizer, for programs that read ids alone: `.bin` or "
+    "`.safetensors` with uint16 where all ids fit, else int32; its meta files, `index.jsonl` and "
+    "`manifest.json`.",
+    group=_TOKENS,
+    labels=["tiktoken"],
+    place=names.TOKENS,
+    partitions="reasoning_datasets",
+    inputs=[RECIPE],
+    # A recipe names its corpora and its tokenizer: no mapping of partitions can express that.
+    all_of=["reasoning/normalized", PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES)],
+    build=call(f"{_BUILDS}:tokens_build"),
+    given=call(f"{_RECIPES}:recipe_of"),
+    available=call(f"{_RECIPES}:wanted"),
+    ranks=call(f"{_BUILDS}:tokens_ranks"),
+    in_parts=True,
+    blocking=True,
+)
+
 _MANIFEST = Asset(
     "reasoning/manifest",
     laws=[Law("manifest", call(f"{_LAWS}:manifest"))],
     trace=_INPUTS,
+    source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
     code=code.MANIFEST,
     version=_MANIFEST_VERSION,
@@ -163,7 +259,7 @@ _ALIGNMENT = Asset(
     partitions=_SPLITS,
     inputs=["reasoning/raw", "reasoning/normalized", "reasoning/gpt2_shards", "tokenizers/gpt2"],
     build=call(f"{_BUILDS}:alignment_build"),
-    given=call(f"{_BUILDS}:of_drop", "reasoning/alignment"),
+    given=call(f"{_READY}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
     preview=call(f"{_SHOW}.preview:alignment_figures"),
@@ -194,12 +290,16 @@ _REPORT = Asset(
 )
 
 CATALOG = Catalog(
-    kinds=[_NORMALIZED, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT],
-    sources=[_RAW],
+    kinds=[
+        *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
+        _DATASET,
+    ],
+    sources=[_RAW, _CHAT, _RECIPE],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),
     columns=call(f"{_SHOW}.columns:columns"),
     facts=call(f"{_SHOW}.facts:facts"),
     tables=call(f"{_SHOW}.tables:tables"),
+    splits=call("gristmill.reasoning.read.exported:splits"),
     options=[
         Option("corpus", str, "Reasoning: the corpus."),
         Option("split", str, "The split; train by default."),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gristmill.synth.config import HarmonyConfig, KDConfig
     from gristmill.synth.read.blend import SynthKDBlendBuilder
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
+    from gristmill.synth.read.documents import SynthKDDocuments
     from gristmill.synth.read.loss import span_normalized_loss
     from gristmill.synth.read.training import KDTraining, add_kd_arguments
 
@@ -26,6 +27,7 @@ __all__ = [
     "StaleDataset",
     "SynthKDBlendBuilder",
     "SynthKDDataset",
+    "SynthKDDocuments",
     "add_kd_arguments",
     "build_kd_shard",
     "span_normalized_loss",
@@ -46,6 +48,7 @@ __getattr__ = lazy_exports(
             "StaleDataset",
             "SynthKDDataset",
         ),
+        "read.documents": ("SynthKDDocuments",),
         "read.loss": ("span_normalized_loss",),
         "read.training": (
             "KDTraining",

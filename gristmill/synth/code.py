@@ -52,8 +52,13 @@ KD_SHARDS = Code(
         "f71e10b794fc55f994009f61e10086ef9b1251e3213901f3a1eb119472cfdee9",
         "a9f3c271d528c528d8790994c215f8c2949134b37050cad1bb0db452ec982ef2",
         "5173d753ae3da4893714bfa134f17746381de7a794436e4626f728cea5e28590",
+        "e77e2c040e4d6d7f74be3853780f6740191987312aebf9f1b008f8869066960b",
     ),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
+)
+CHAT_SHARDS = Code(
+    entries=("gristmill.synth.builders.chat.shard.build_chat_shard",),
+    libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
 )
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),

@@ -29,6 +29,7 @@ from gristmill.settings.kinds import (
 )
 from gristmill.synth.raw import files
 from gristmill.vocabularies.engine import AUTO
+from gristmill.vocabularies.pinned import O200K
 
 METADATA_FIELDS: Final[tuple[files.Column, ...]] = (
     "synth_id",
@@ -165,6 +166,21 @@ class KDConfig(Checked):
     def capped(self) -> bool:
         """Whether there is a cap on rows or tokens: `docs/formats/synth.md#caps`."""
         return self.max_rows >= 0 or self.max_tokens >= 0
+
+
+@dataclass(frozen=True)
+class ChatKDConfig(KDConfig):
+    """How conversations become Megatron datasets.
+
+    render: `[render]` of their recipe, as JSON.
+    eod, ids: of their tokenizer: the id that ends a document, and the number of ids.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    render: str = ""
+    eod: int = O200K.size - 1089
+    ids: int = O200K.size
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ _SHARDS = "synth_shards"
 _GROUP = "synth/harmony"
 _INBOXES = ("synth", "synth_harmony")
 _NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
+_CHAT_NOT_SET = {
+    **_NOT_SET,
+    "valid_fraction": "the recipe of the drop says which conversations are valid",
+    "unknown_keys": "the recipe of the drop says it of its messages",
+}
 _MANIFEST_VERSION = "2"
 
 
@@ -105,6 +110,7 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
             show=call("gristmill.synth.show.terminal:show_document"),
             trace=call("gristmill.synth.read.origins:of_document"),
+            source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
             code=code.KD_SHARDS,
             table=table,
@@ -145,6 +151,30 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     ]
 
 
+_CHAT = Asset(
+    "chat/kd_shards",
+    laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
+    show=call("gristmill.synth.show.terminal:show_document"),
+    trace=call("gristmill.synth.read.origins:of_chat_document"),
+    source=call("gristmill.synth.read.documents:opened"),
+    listed=["languages", "exercises"],
+    code=code.CHAT_SHARDS,
+    table=Table("chat/kd_shards", KDConfig, ("chat",), not_set=_CHAT_NOT_SET),
+    text="Conversations of your own as Megatron IndexedDatasets: tokens, loss mask and span, by "
+    "the template that the recipe names. `SynthKDDataset` reads them.",
+    group="chat",
+    labels=["megatron", "tiktoken"],
+    place="megatron/chat",
+    partitions="chat_shards",
+    inputs=["chat/conversations", "tokenizers/o200k_harmony"],
+    build=call("gristmill.synth.builders.chat.builds:chat_build"),
+    given=call("gristmill.synth.builders.chat.builds:settings_of"),
+    filled_in=[*_CHAT_NOT_SET],
+    preview=call("gristmill.synth.show.preview:of_shard"),
+    counted=call("gristmill.synth.laws.kd_shard:notes"),
+    in_parts=True,
+)
+
 CATALOG = Catalog(
     kinds=[
         _HARMONY,
@@ -169,12 +199,14 @@ CATALOG = Catalog(
             "smoke",
             "The first 250 conversations of a Harmony shard, a tenth of them valid,",
         ),
+        _CHAT,
     ],
     sources=_SOURCES,
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),
     columns=call("gristmill.synth.show.columns:columns"),
     facts=call("gristmill.synth.show.facts:facts"),
     tables=call("gristmill.synth.show.tables:tables"),
+    splits=call("gristmill.synth.read.exported:splits"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

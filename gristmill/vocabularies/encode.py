@@ -1,7 +1,7 @@
-"""Exact and fast encoding of many texts, with either vocabulary: what makes all tokens.
+"""Exact and fast encoding of many texts, with any tokenizer: what makes all tokens.
 
 Control tokens do not belong here: their text in a text is encoded as text. See also
-`engine`: the engines; `compare`: the sample of a build that both engines encode.
+`engine`, `references`: the engines; `compare`: the sample of a build that both engines encode.
 
 Source: `docs/formats/vocabularies.md#encoding`, `docs/formats/vocabularies.md#refused-texts`.
 """
@@ -18,9 +18,11 @@ import numpy.typing as npt
 
 from gristmill.vocabularies import engine as engines
 from gristmill.vocabularies import proven
-from gristmill.vocabularies.engine import AUTO, ENGINES, Gigatoken, is_panic
+from gristmill.vocabularies.engine import AUTO, ENGINES, REFERENCE, Gigatoken, is_panic
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K, Vocabulary
+from gristmill.vocabularies.references import LIBRARIES, Reference, reference_of
+from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 if TYPE_CHECKING:
     import tiktoken
@@ -46,38 +48,42 @@ class Encoded(NamedTuple):
 
     ids: of each text its token ids, as the bytes of 32-bit integers: use `nbytes`,
         four a token.
-    by_tiktoken: places of the texts that tiktoken encoded.
+    by_reference: places of the texts that the reference encoded.
     """
 
     ids: list[memoryview]
-    by_tiktoken: frozenset[int]
+    by_reference: frozenset[int]
 
 
 class Encoder:
-    """Encodes texts as tiktoken's `encode_ordinary` does, with one vocabulary.
+    """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies.
 
-    Make it with `encoder`. It does not pickle: each process makes its own.
+    Make it with `encoder` or `Tokenizer.encoder`. It does not pickle: each process makes its own.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
-    path: its file.
-    engine: one of `engine.ENGINES`.
+    tokenizer: whose ids to give.
+    engine: one of `engine.ENGINES`, or `engine.REFERENCE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> None:
-        if engine not in ENGINES:
+    def __init__(self, tokenizer: TokenizerFile, engine: str = AUTO) -> None:
+        if engine not in (*ENGINES, REFERENCE):
             raise ValueError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
-        self.why_tiktoken_alone: Final = (
-            engines.why_tiktoken_alone() if engine == AUTO else "the setting says so"
+        self.tokenizer: Final = tokenizer
+        self.why_reference_alone: Final = (
+            _why_reference_alone(tokenizer) if engine == AUTO else "the setting says so"
         )
-        self._vocabulary, self._path = vocabulary, path
-        self._unproven = proven.table(vocabulary)
+        if self.why_reference_alone:
+            self._fast = None
+            tokenizer.read()  # a wrong file is refused now
+            return
+        proof = tokenizer.proof
+        self._unproven = proven.table(proof.unproven if proof else proven.UNPROVEN[tokenizer.name])
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
-        self._fast = None if self.why_tiktoken_alone else Gigatoken(vocabulary, path)
+        self._fast = Gigatoken(tokenizer)
 
     @cached_property
-    def reference(self) -> tiktoken.Encoding:
-        """tiktoken's encoding, loaded when it is first used."""
-        return engines.tiktoken_encoding(self._vocabulary, self._path)
+    def reference(self) -> Reference:
+        """The engine whose ids count, loaded when it is first used."""
+        return reference_of(self.tokenizer)
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """Encode each text on its own.
@@ -92,7 +98,7 @@ class Encoder:
             if len(text) > LONGEST_RUN:
                 _refuse_long_run(text)
         if self._fast is None:
-            ids = [self._by_tiktoken(text) for text in texts]
+            ids = [self._by_reference(text) for text in texts]
             return Encoded(ids, frozenset(range(len(ids))))
         unproven = self._unproven_places(texts)
         encode, left = self._fast.encoder(0), 0
@@ -104,7 +110,7 @@ class Encoder:
                 asked = max(_ASKED_CHARACTERS, len(text))
                 left, encode = asked - len(text), self._fast.encoder(asked)
             if place in unproven:
-                ids.append(self._by_tiktoken(text))
+                ids.append(self._by_reference(text))
                 continue
             try:
                 ids.append(encode(text).data)
@@ -113,8 +119,8 @@ class Encoder:
                     isinstance(error, Exception) or is_panic(error)
                 ):
                     raise
-                # What tiktoken makes of it is the answer, be it tokens or a refusal.
-                ids.append(self._by_tiktoken(text))
+                # What the reference makes of it is the answer, be it tokens or a refusal.
+                ids.append(self._by_reference(text))
                 unproven |= {place}
                 self._fast.forget()
                 encode = self._fast.encoder(0)
@@ -132,18 +138,31 @@ class Encoder:
         # Most characters are below the first unproven one.
         return bool(self._unproven.take(codes[codes >= self._first_unproven]).any())
 
-    def _by_tiktoken(self, text: str) -> memoryview:
+    def _by_reference(self, text: str) -> memoryview:
         if not text.isascii():
             text.encode()  # raises UnicodeEncodeError for a lone surrogate
         try:
-            return self.reference.encode_to_numpy(text, disallowed_special=()).data
+            return self.reference.encode(text).data
         except BaseException as error:
             if not is_panic(error):
                 raise
-            raise ValueError(f"tiktoken gave up: {error}") from error
+            library = LIBRARIES[self.tokenizer.form]
+            raise ValueError(f"{library} gave up: {error}") from error
 
 
 @lru_cache(maxsize=4)
+def encoder_of(tokenizer: TokenizerFile, engine: str = AUTO) -> Encoder:
+    """Return this process's encoder of a tokenizer, loaded once. Arguments: see `Encoder`."""
+    return Encoder(tokenizer, engine)
+
+
+def _why_reference_alone(tokenizer: TokenizerFile) -> str | None:
+    """Return why gigatoken may not encode for a tokenizer here, None where it may."""
+    if tokenizer.proof is None:
+        return engines.why_reference_alone()
+    return tokenizer.proof.why_not or engines.why_reference_alone(dict(tokenizer.proof.versions))
+
+
 def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
     """Return this process's encoder, loaded once.
 
@@ -154,7 +173,7 @@ def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
     Raises MissingVocabulary, which names `gristmill tokenizers`, where there is no file,
     BadInput where it is not the pinned one, and ValueError for an unknown engine.
     """
-    return Encoder(vocabulary, path, engine)
+    return encoder_of(file_of_pinned(vocabulary, path), engine)
 
 
 def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) -> Encoder:

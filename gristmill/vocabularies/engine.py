@@ -1,7 +1,7 @@
-"""The two engines that encode text: tiktoken, and gigatoken where it is proven equal.
+"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give.
 
-An engine knows one vocabulary and encodes one text. See also `encode`: which text goes
-to which engine; `proven`: where the engines are equal.
+An engine knows one tokenizer and encodes one text. See also `references`: the engines whose ids
+count; `encode`: which text goes to which engine; `proven`: where the engines are equal.
 
 Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bounded-memory`.
 """
@@ -9,23 +9,29 @@ Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bo
 from __future__ import annotations
 
 import base64
+import json
 import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, read_verified
+from gristmill.contract import BadInput
+from gristmill.vocabularies.pinned import Vocabulary
+from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 if TYPE_CHECKING:
+    import gigatoken
     import numpy as np
     import numpy.typing as npt
     import tiktoken
 
 AUTO: Final = "auto"
 TIKTOKEN: Final = "tiktoken"
+REFERENCE: Final = "reference"
+"""Any but `AUTO` is the reference alone."""
 ENGINES: Final = (AUTO, TIKTOKEN)
 """Values of the setting `engine`: gigatoken where it is proven equal, or tiktoken alone."""
 
@@ -56,18 +62,35 @@ O200K_PATTERN: Final = (
 # that the possessive forms of tiktoken's pattern match the same.
 GPT2_PATTERN: Final = r"(?:'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+)|\s+(?!\S)|\s+"
 
-_PATTERN: Final = {O200K: O200K_PATTERN, GPT2: GPT2_PATTERN}
-_ENDOFTEXT: Final = {O200K: 199_999, GPT2: 50_256}
-_PRETOKENIZER: Final = {O200K: "o200k", GPT2: "gpt2"}
+
+def _cl100k(numbers: str) -> str:
+    """cl100k's alternatives, grouped alike; `numbers` is the one for digits."""
+    return (
+        r"(?:'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+        + numbers
+        + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)|\s+(?!\S)|\s+"
+    )
+
+
+PATTERNS: Final[Mapping[str, str]] = {
+    "gpt2": GPT2_PATTERN,
+    "cl100k": _cl100k(r"\p{N}{1,3}"),
+    "o200k": O200K_PATTERN,
+    "qwen2": _cl100k(r"\p{N}"),
+}
+"""The rules that cut a text before the ranks of tiktoken apply, by the name of gigatoken."""
 
 _GROWTH_BYTES: Final = 256 << 20
 _LEAST_CHARACTERS: Final = 1 << 24
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
-def why_tiktoken_alone() -> str | None:
-    """Return why gigatoken cannot be used here, or None where it can."""
-    for name, proven in PROVEN_VERSIONS.items():
+def why_reference_alone(versions: Mapping[str, str] = PROVEN_VERSIONS) -> str | None:
+    """Return why gigatoken cannot be used here, or None where it can.
+
+    versions: those that were compared, by distribution.
+    """
+    for name, proven in versions.items():
         try:
             installed = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -81,7 +104,6 @@ def why_tiktoken_alone() -> str | None:
     return None
 
 
-@lru_cache(maxsize=4)
 def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
     """tiktoken's encoding for ordinary text, from the file at `path`.
 
@@ -91,34 +113,65 @@ def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
     Raises MissingVocabulary where there is no file, and BadInput where it is not the
     pinned one.
     """
+    return encoding_of(file_of_pinned(vocabulary, path))
+
+
+def ranks_of(data: bytes, path: Path) -> dict[bytes, int]:
+    """The rank of each token in a file of tiktoken's form.
+
+    data: the file. path: for the error.
+
+    Raises BadInput with the line that is not a token as base64 and its rank.
+    """
+    ranks = {}
+    for row, line in enumerate(data.splitlines(), start=1):
+        try:
+            token, rank = line.split()
+            ranks[base64.b64decode(token, validate=True)] = int(rank)
+        except ValueError as error:
+            raise BadInput(path, "is not a token as base64, a blank and its rank", row) from error
+    return ranks
+
+
+@lru_cache(maxsize=4)
+def encoding_of(tokenizer: TokenizerFile) -> tiktoken.Encoding:
+    """tiktoken's encoding of a tokenizer of its form. Raises as `TokenizerFile.read`."""
     import tiktoken
 
-    ranks = {}
-    for line in read_verified(vocabulary, path).splitlines():
-        token, rank = line.split()
-        ranks[base64.b64decode(token)] = int(rank)
     return tiktoken.Encoding(
-        name=f"{vocabulary.name}_ordinary",
-        pat_str=_PATTERN[vocabulary],
-        mergeable_ranks=ranks,
+        name=f"{tokenizer.name}_ordinary",
+        pat_str=PATTERNS[tokenizer.pattern],
+        mergeable_ranks=ranks_of(tokenizer.read(), tokenizer.path),
         # No call allows this token. Without any, tiktoken searches for the empty
-        # string and finds it at every character.
-        special_tokens={"<|endoftext|>": _ENDOFTEXT[vocabulary]},
+        # string and finds it at every character; with many, it searches for all of them.
+        special_tokens=dict([each for each in tokenizer.specials if each[1] == tokenizer.eod]),
     )
 
 
-class Gigatoken:
-    """gigatoken with one vocabulary, renewed when its memory of words has grown.
+def body_json(data: bytes) -> str:
+    """A `tokenizer.json` that encodes bodies: control tokens, truncation and padding are out.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    Its added tokens keep their ids. `data`: the file, which is JSON.
+    """
+    content = json.loads(data)
+    added = content.get("added_tokens") or ()
+    content["added_tokens"] = [each for each in added if not each.get("special")]
+    content["truncation"] = content["padding"] = content["post_processor"] = None
+    return json.dumps(content, ensure_ascii=False)
+
+
+class Gigatoken:
+    """gigatoken with one tokenizer, renewed when its memory of words has grown.
 
     It does not pickle: each process makes its own. Threads may share it.
-    Raises as `tiktoken_encoding`.
+    Raises as `TokenizerFile.read`, and ValueError or a panic for a form that gigatoken refuses.
     """
 
-    def __init__(self, vocabulary: Vocabulary, path: Path) -> None:
-        read_verified(vocabulary, path)
-        self._vocabulary, self._path = vocabulary, path
+    def __init__(self, tokenizer: TokenizerFile) -> None:
+        self._data = tokenizer.read()
+        if tokenizer.form == "tokenizer.json":
+            self._data = body_json(self._data).encode()
+        self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self._renew()
 
@@ -139,18 +192,25 @@ class Gigatoken:
             self._renew()
 
     def _renew(self) -> None:
-        import gigatoken
-
         # The old object goes before the new one comes: each takes a hundred megabytes.
         self.__dict__.pop("_encode", None)
-        self._encode: Callable[[str], npt.NDArray[np.uint32]] = gigatoken.Tokenizer.from_tiktoken(
-            self._path,
-            pretokenizer=_PRETOKENIZER[self._vocabulary],
-            # Without this argument the texts of control tokens become control tokens.
-            special_tokens={},
-        ).encode
+        self._encode: Callable[[str], npt.NDArray[np.uint32]] = self._made().encode
         self._characters = 0
         self._resident = _resident_bytes()
+
+    def _made(self) -> gigatoken.Tokenizer:
+        import gigatoken
+
+        if self._tokenizer.form == "tiktoken":
+            return gigatoken.Tokenizer.from_tiktoken(
+                self._tokenizer.path,
+                pretokenizer=self._tokenizer.pattern,
+                # Without this argument the texts of control tokens become control tokens.
+                special_tokens={},
+            )
+        if self._tokenizer.form == "sentencepiece":
+            return gigatoken.Tokenizer.from_sentencepiece(self._data)
+        return gigatoken.Tokenizer.from_json(self._data)
 
 
 def is_panic(error: BaseException) -> bool:

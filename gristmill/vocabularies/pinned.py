@@ -23,6 +23,9 @@ class Vocabulary:
     file: its official name.
     relative: its path under `<data_root>/tokenizer`.
     bytes, sha256: of the pinned file.
+    pattern: name of the rule that cuts a text, of `engine.PATTERNS`.
+    size: number of ids, the control tokens and reserved ones included.
+    specials: text and id of each control token, by id.
     variable: an environment variable that may name the file itself, if any.
     """
 
@@ -31,8 +34,26 @@ class Vocabulary:
     relative: str
     bytes: int
     sha256: str
+    pattern: str
+    size: int
+    specials: tuple[tuple[str, int], ...]
     variable: str | None = None
 
+
+ENDOFTEXT: Final = "<|endoftext|>"
+HARMONY_NAMES: Final = {
+    199998: "<|startoftext|>",
+    199999: ENDOFTEXT,
+    200002: "<|return|>",
+    200003: "<|constrain|>",
+    200005: "<|channel|>",
+    200006: "<|start|>",
+    200007: "<|end|>",
+    200008: "<|message|>",
+    200012: "<|call|>",
+    200018: "<|endofprompt|>",
+}
+"""Every other id from 200000 to 201087 is `<|reserved_N|>`."""
 
 O200K: Final = Vocabulary(
     name="o200k_harmony",
@@ -40,6 +61,9 @@ O200K: Final = Vocabulary(
     relative="o200k_base.tiktoken",
     bytes=3_613_922,
     sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    pattern="o200k",
+    size=201_088,
+    specials=tuple((text, token) for token, text in HARMONY_NAMES.items()),
     variable="O200K_HARMONY_VOCAB_PATH",
 )
 """openai-harmony's o200k_harmony is o200k_base with its own special tokens."""
@@ -50,12 +74,21 @@ GPT2: Final = Vocabulary(
     relative="gpt2/r50k_base.tiktoken",
     bytes=835_554,
     sha256="306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    pattern="gpt2",
+    size=50_257,
+    specials=((ENDOFTEXT, 50_256),),
 )
 """GPT-2's ranks; the same as tiktoken's r50k_base."""
 
 VOCABULARIES: Final = (O200K, GPT2)
 
 BASE: Final = "TIKTOKEN_ENCODINGS_BASE"
+
+INBOX: Final = "tokenizers"
+PLACE: Final = "tokenizer"
+"""The folder of all published tokenizers, below the data root."""
+PLACED: Final = "tokenizers/placed"
+"""The key of the asset of tokenizers that people bring."""
 
 
 class MissingVocabulary(GristmillError):
@@ -111,7 +144,7 @@ def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
 
 def drop_folder(data_root: Path) -> Path:
     """Where `fetch` puts vocabularies, as raw input of the tokenizer assets."""
-    return data_root / "drops" / "tokenizers"
+    return data_root / "drops" / INBOX
 
 
 def place(vocabulary: Vocabulary, source: Path, out: Path) -> PlacedVocabulary:

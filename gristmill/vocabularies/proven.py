@@ -9,13 +9,13 @@ Source: `docs/formats/vocabularies.md#proven-characters`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary
+from gristmill.vocabularies.pinned import GPT2, O200K
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -42,27 +42,38 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 _CODE_POINTS: Final = 0x110000
 
 
-def ranges(vocabulary: Vocabulary) -> Ranges:
+def ranges(text: str) -> Ranges:
     """Return the first and the last code point of each range that is not proven, ascending.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    text: as a value of `UNPROVEN`.
     """
     pairs = []
-    for text in UNPROVEN[vocabulary.name].split():
-        first, _, last = text.partition("-")
+    for each in text.split():
+        first, _, last = each.partition("-")
         pairs.append((int(first, 16), int(last or first, 16)))
     return tuple(pairs)
 
 
-def table(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+def table(text: str) -> npt.NDArray[np.bool_]:
     """Return whether each code point is not proven, bool [0x110000]; surrogates are not.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    text: as a value of `UNPROVEN`.
     """
     unproven = np.zeros(_CODE_POINTS, dtype=np.bool_)
-    for first, last in (*ranges(vocabulary), _SURROGATES):
+    for first, last in (*ranges(text), _SURROGATES):
         unproven[first : last + 1] = True
     return unproven
+
+
+def text_of(codes: Iterable[int]) -> str:
+    """Return code points as ranges in hexadecimal, as a value of `UNPROVEN`."""
+    pairs: list[tuple[int, int]] = []
+    for code in sorted(codes):
+        if pairs and pairs[-1][1] == code - 1:
+            pairs[-1] = (pairs[-1][0], code)
+        else:
+            pairs.append((code, code))
+    return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in pairs)
 
 
 def digest(versions: Mapping[str, str], unproven: Mapping[str, str]) -> str:

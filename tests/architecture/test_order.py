@@ -38,12 +38,14 @@ BELOW = {
     "families": BASE | {"code", "inbox", "laws", "run", "settings"},
     "inbox": BASE | {"run", "untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
-    "vocabularies": BASE | {"run", "untrusted"},
+    "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
+    "loading": BASE | {"dispatch", "reading", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
-    "mirror": BASE | {"inbox", "run", "provenance", "publish", "reading"},
+    "exports": BASE | {"dispatch", "families", "provenance", "run"},
+    "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

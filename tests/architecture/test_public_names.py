@@ -15,12 +15,13 @@ from tests.paths import CHECKOUT
 PUBLIC = {
     "gristmill.macroxue": [
         *("MergeConfig", "MergeSummary", "PackConfig", "PackSummary", "StaleDataset"),
-        *("StepDataset", "ValueConfig", "ValueSummary", "merge", "pack", "value_sidecar"),
+        *("StepDataset", "ValueConfig", "ValueSummary", "ViewConfig", "ViewSummary", "merge"),
+        *("pack", "training_view", "turned", "value_sidecar"),
     ],
     "gristmill.synth": [
         *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),
         *("SynthKDBlendBuilder", "add_kd_arguments", "build_kd_shard", "span_normalized_loss"),
-        "to_harmony",
+        *("SynthKDDocuments", "to_harmony"),
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),
@@ -89,6 +90,10 @@ PUBLIC = {
         "inverse",
         "task_hash",
         "trace",
+    ],
+    "gristmill.loading": [
+        *("BatchSampler", "Grouped", "Identity", "Loader", "Mixture", "OtherData", "Picked"),
+        *("Plan", "Source", "mixture", "read_mix"),
     ],
     "gristmill.samples": ["write_samples"],
 }

@@ -40,6 +40,7 @@ OWN_FILES = {
 STREAMS = {
     "chess/raw/zip_member.py": "a ZIP that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
+    "macroxue/raw/annotations.py": "an npy file that is open, which it maps",
 }
 """Modules with such calls on files that are open, or that they write."""
 

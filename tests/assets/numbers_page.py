@@ -11,7 +11,6 @@ from typing import get_origin, get_type_hints
 
 from gristmill import families
 from gristmill.contract import Summary
-from gristmill.families import FAMILIES
 from gristmill.vocabularies.pinned import PlacedVocabulary
 from tests.paths import CHECKOUT
 
@@ -23,7 +22,7 @@ SENTENCES = re.compile(r"^((?:\w+, )*\w+): (.+(?:\n +.+)*)", re.MULTILINE)
 def summaries() -> dict[str, list[type[Summary]]]:
     """The summaries of the builders of each asset."""
     found: dict[str, list[type[Summary]]] = {"tokenizers": [PlacedVocabulary]}
-    for asset in (each for family in FAMILIES for each in families.catalog(family).kinds):
+    for asset in (kind for each in families.catalogs() for kind in each.kinds):
         for entry in asset.code.entries if asset.code else ():
             module, _, name = entry.rpartition(".")
             given = get_type_hints(getattr(import_module(module), name)).get("return")

@@ -28,15 +28,20 @@ _EDGES = [
     for asset in sorted(_GRAPH.materializable_asset_keys)
     for above in sorted(_GRAPH.get(asset).parent_keys)
 ]
-_OTHER_SETTING = ("chess/subset", "chess/splice_dataset")
-"""Only with `of = "rows"` is a subset made of legacy rows; that of the samples is made of games."""
+_OTHER_SETTING = {
+    ("chess/subset", "chess/splice_dataset"),
+    *(("reasoning/tokens", f"tokenizers/{name}") for name in ("gpt2", "o200k_harmony")),
+    ("macroxue/training_view", "macroxue/pack"),
+}
+"""Only with `of = "rows"` is a subset made of legacy rows; that of the samples is made of games. A
+view is made of a pack or of a pool; that of the samples is made of a pool."""
 PUBLISHED = [
     (asset, above)
     for asset, above in _EDGES
     if _GRAPH.get(dg.AssetKey.from_user_string(above)).is_materializable
-    and (asset, above) != _OTHER_SETTING
+    and (asset, above) not in _OTHER_SETTING
 ]
-RAW = [edge for edge in _EDGES if edge not in (*PUBLISHED, _OTHER_SETTING)]
+RAW = [edge for edge in _EDGES if edge not in (*PUBLISHED, *_OTHER_SETTING)]
 
 
 def _flip(path: Path) -> None:

@@ -12,9 +12,9 @@ from tests.sample_root import SampleRoot
 
 PICTURED = {
     *("macroxue/pack", "macroxue/pool", "chess/valid_games", "chess/game_dataset"),
-    *("macroxue/values", "synth/harmony_manifest", "synth/kd_manifest"),
+    *("macroxue/values", "macroxue/training_view", "synth/harmony_manifest", "synth/kd_manifest"),
     *("synth_smoke/kd_manifest", "reasoning/raw_manifest", "reasoning/manifest"),
-    *("synth/kd_shards", "synth_smoke/kd_shards", "reasoning/normalized"),
+    *("synth/kd_shards", "synth_smoke/kd_shards", "chat/kd_shards", "reasoning/normalized"),
     *("reasoning/gpt2_shards", "reasoning/alignment"),
     *(f"puzzles/{kind}" for kind in ("arc", "sudoku", "maze", "domino", "grid")),
 }

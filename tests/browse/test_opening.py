@@ -170,13 +170,15 @@ def test_every_published_artifact_has_rows_with_pictures_and_origins(
             assert table.find(Query(), most=2).rows[0].cells == row.cells
     pictures = {asset for asset, has in shown.items() if "picture" in has}
     assert pictures == {
-        *("macroxue/pack", "macroxue/pool", "synth/harmony", "synth/kd_shards"),
-        *("synth_smoke/kd_shards", "chess/valid_games", "chess/game_dataset"),
+        *("macroxue/pack", "macroxue/pool", "macroxue/training_view", "synth/harmony"),
+        *("synth/kd_shards", "synth_smoke/kd_shards", "chat/kd_shards", "chess/valid_games"),
+        "chess/game_dataset",
         *("chess/splice_cache", "chess/splice_dataset", "chess/subset", "reasoning/alignment"),
         *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
     }
     assert {asset for asset, has in shown.items() if "tokens" in has} > {
         *("synth/harmony", "synth/kd_shards", "reasoning/gpt2_shards", "reasoning/alignment"),
+        "chat/kd_shards",
     }
     assert all("origin" in has for has in shown.values())
     known = {kind.asset for each in catalogs() for kind in each.kinds}
@@ -235,3 +237,19 @@ def test_a_file_that_differs_from_its_record_is_refused(
             file.write(b"\n\n\n\n")
         with pytest.raises(GristmillError, match=f"{Path(name).name}.* were recorded"):
             open_table(folder, name=tables_of(folder)[0])
+
+
+def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root: SampleRoot) -> None:
+    table = open_table(sample_root.data / "megatron/chat/talks__00", name="train/00")
+    (row,) = table.rows(0, 1)
+    tokens = row.tokens()
+    for span, counts, text in (
+        ("prompt", False, "<|start|>user<|message|>What·is·0·+·1?<|end|><|start|>assistant"),
+        ("reasoning", True, "<think>⏎One·more.⏎</think>"),
+        ("final", True, "1<|end|>"),
+    ):
+        own = [token for token in tokens if token.span == span]
+        assert text in "".join(token.text for token in own)
+        assert {token.counts for token in own} == {counts}
+    (picture,) = row.pictures()
+    assert "talk0" in picture.svg

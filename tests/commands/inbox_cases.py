@@ -14,6 +14,8 @@ from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.commands.drops import land
 from tests.reasoning.drops import write
+from tests.sample_root import write_talks
+from tests.tiny_tokenizer import put_tiny
 
 CONVERTED: Final = "synth_harmony"
 """Folder of a data root with the finished conversion that is the drop of `synth_harmony`."""
@@ -149,6 +151,10 @@ QUESTIONS: Final = Case(
     "reasoning", "gsm8k", "gsm8k", "reasoning/normalized", "gsm8k__train",
     _put_questions, _name_two_splits, "names the splits train and test",
 )  # fmt: skip
+TALKS: Final = Case(
+    "chat", "talks", "talks", "chat/conversations", "talks__00",
+    write_talks, _remove("corpus.toml"), "has no corpus.toml",
+)  # fmt: skip
 TASKS: Final = Case(
     "puzzles", "arc-sample", "arc-sample", "puzzles/arc", "arc-sample",
     _put_tasks, _remove("*.json"), "holds no ARC task",
@@ -157,4 +163,8 @@ DOMINO: Final = Case(
     "puzzles/recipes", "dots.toml", "dots", "puzzles/domino", "dots",
     _put_domino, _rewrite('kind = "tarot"\n'), "tarot",
 )  # fmt: skip
-CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TASKS, DOMINO)
+TOKENIZER: Final = Case(
+    "tokenizers", "tiny", "tiny", "tokenizers/placed", "tiny",
+    put_tiny, _remove("*.toml"), "tokenizer.toml: is missing",
+)  # fmt: skip
+CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TALKS, TASKS, DOMINO, TOKENIZER)

@@ -16,6 +16,10 @@ from gristmill.families import catalogs
 from gristmill.inbox import REFUSED, WAITS, present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
+from tests.macroxue.annotated import write_annotations
+from tests.macroxue.games import play, write_pack
+from tests.sample_root import write_talks
+from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
@@ -60,6 +64,15 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
             if name.split("/")[0] == inbox.folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write(path)
+    if inbox.folder == "tokenizers":  # no sample of one is written
+        put_tiny(data)
+    if inbox.folder == "chat":
+        write_talks(data)
+    if inbox.folder == "reasoning/recipes":
+        put_recipe(data)
+    if inbox.folder == "annotations":  # of a model, so no sample is written
+        pack = write_pack(data / "pack", [play(3, 9)])
+        write_annotations(data / "drops/annotations/good", pack)
     if inbox.folder == "puzzles/recipes":  # all sample recipes are built in
         recipe = data / "drops/puzzles/recipes/good.toml"
         recipe.parent.mkdir(parents=True, exist_ok=True)
@@ -106,8 +119,8 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     found = register(instance, Lake(), inbox)
     assert {drop.key for drop in found if drop.state == REFUSED} == hostile
     idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
-    if inbox.folder == "pools":
-        assert idle == dict.fromkeys(good, WAITS)  # the packs of the sample pool are not built
+    if inbox.folder in ("pools", "views", "reasoning/recipes"):
+        assert idle == dict.fromkeys(good, WAITS)  # what the samples are made from is not built
         return
     assert idle == {}
     if inbox.dynamic:

@@ -272,6 +272,17 @@ def test_the_last_line_is_the_state_of_the_drop(data, games, tmp_path):
     assert (result.exit_code, "arriving: " in result.output) == (0, True)
 
 
+def test_a_drop_with_other_files_is_not_taken_whatever_is_current(data, games, monkeypatch):
+    monkeypatch.setattr(command.DropStates, "is_taken", lambda *_: True)
+    words = (str(games), "--family", "macroxue", "--name", "mine")
+    assert run(*words).output.splitlines()[-1].startswith("ready: ")
+    assert run(*words).output.splitlines()[-1] == "taken: what is built from it is current"
+    (games / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
+    replaced = run(*words, "--replace")
+    assert ": replaced" in replaced.output
+    assert replaced.output.splitlines()[-1].startswith("ready: ")
+
+
 def test_an_unknown_folder_is_looked_at_and_not_copied(data, tmp_path):
     folder = tmp_path / "my_math"
     folder.mkdir()

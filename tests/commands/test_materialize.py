@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import numpy as np
 import pytest
 
 import definitions
@@ -23,6 +24,8 @@ from gristmill.publish.build import Build, Published
 from gristmill.publish.slot import lock_of_folder
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
+from tests.macroxue.games import play
+from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
 
 pytestmark = pytest.mark.sampled(0.4)
@@ -425,13 +428,17 @@ def test_assets_without_a_drop_are_left_alone(
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("not built")]
     waiting = [part.split() for part in line.partition(": ")[2].split("; ")]
     assert [first for first, *_ in waiting] == [
+        "tokenizers/placed",
         "macroxue/pool",
+        "macroxue/training_view",
         "synth/harmony",
         "chess/elite_pgn",
         "reasoning/normalized",
+        "chat/conversations",
+        "reasoning/tokens",
         *(f"puzzles/{name}" for name in ("arc", "sudoku", "maze", "domino", "grid")),
     ]
-    assert waiting[1] == ["synth/harmony", "00,", "01,", "02,", "03"]
+    assert waiting[3] == ["synth/harmony", "00,", "01,", "02,", "03"]
     assert not (data / "synth_harmony").exists()
     # Named outright it is tried, and says what it lacks.
     done = run("materialize", "synth/harmony", "--partition", "00")
@@ -706,3 +713,28 @@ def test_an_interrupt_ends_the_command_whoever_handles_it(
     assert again.exit_code == 0, again.output
     assert f"{1 if is_lost else 2} built in" in again.output
     assert provenance.verify(data / PACKS) == []
+
+
+@pytest.mark.slow
+def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
+    run: Command, data: Path, tmp_path: Path
+) -> None:
+    games = [play(seed, 40) for seed in (1, 2)]
+    pool = save(tmp_path / "pool", self_play(games, [70, 5]), shards=3)
+    (pool / "steps.toml").unlink()
+    refused = run("drop", str(pool), "--family", "macroxue")
+    assert refused.exit_code == 1
+    assert 'board = "exps"' in refused.output
+    assert run("look", "--write", str(pool)).output.endswith(f"written: {pool / 'steps.toml'}\n")
+    dropped = run("drop", str(pool), "--family", "macroxue", "--replace")
+    assert dropped.exit_code == 0, dropped.output
+    done = run("materialize", "macroxue/pack", "macroxue/values", "--partition", "pool")
+    assert done.exit_code == 0, done.output
+    traced = run("trace", str(data / PACKS / "pool"), "1", "--step", "7")
+    rows = np.concatenate([np.load(file) for file in sorted(pool.glob("*.npy"))])
+    at = int(np.flatnonzero((rows["run_id"] == 70) & (rows["step_idx"] == 7))[0])
+    size = len(np.load(pool / "steps-000001.npy"))
+    assert "raw_run: 70\n" in traced.output
+    assert f"raw_row: {at % size + 1}\n" in traced.output
+    assert f"steps-{at // size + 1:06d}.npy" in traced.output
+    assert run("verify", str(data / "macroxue")).exit_code == 0

@@ -28,6 +28,7 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
     import numpy as np
 
     from gristmill.macroxue.format import rows
+    from gristmill.macroxue.format.annotations import ROW_DTYPE, VALUE_DTYPE
     from gristmill.macroxue.format.metadata_db import Run, write_metadata
     from tests.macroxue.lines import META, compact, step
     from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
@@ -66,6 +67,27 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         "macroxue_pool_file",
         b"members = ['a']\nx = 1979-05-27T07:32:00Z\ny = '''a'''\nz = [0x1, 1e3, inf, {a.b = 1}]\n",
     )
+    yield (
+        "macroxue_view_file",
+        b"pool = 'a'\nannotations = 'b'\n[macroxue.training_view]\nvalidation_share = 0.1\n",
+    )
+    yield (
+        "macroxue_view_file",
+        b"pack = 3\n[macroxue]\ntraining_view = {train_query = 'SELECT 1'}\n",
+    )
+    view = {"sides": ["train", "validation"], "images": 8, "linked": [], "annotations": ""}
+    for value in (view, {**view, "sides": [""], "images": 1}, {**view, "images": 3}, [view]):
+        yield "macroxue_view_json", json.dumps(value).encode()
+    for shape, dtype, manifest in (
+        ((2, 4, 3), "<f4", b"{} "),
+        ((2,), VALUE_DTYPE, b"{}"),
+        ((2, 0), "<f4", b"{} "),
+        ((2, 4, 3), "<f4", b"[] "),
+    ):
+        said, more = io.BytesIO(), io.BytesIO()
+        np.save(said, np.zeros(2, ROW_DTYPE))
+        np.save(more, np.zeros(shape, dtype))
+        yield "macroxue_annotations", _APART.join((said.getvalue(), more.getvalue(), manifest))
     for value in (
         ["search", "tuple11", "tuple10", "é"],
         {"search": 0, "x": 1},
@@ -80,6 +102,7 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         file = io.BytesIO()
         np.lib.format.write_array(file, np.zeros(2, dtype), (2, 0))
         yield "macroxue_npy", file.getvalue()
+    yield from _steps_of_others()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "metadata.db"
         write_metadata(
@@ -103,6 +126,18 @@ def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
         "macroxue_metadata_tables",
         b"CREATE VIEW runs AS SELECT 1 AS id, 2 AS seed, 'a' AS steps, 1 AS max_score, 1 AS highest_tile;",
     )
+
+
+def _steps_of_others() -> Iterator[tuple[str, bytes]]:
+    from tests.macroxue.games import play, step_rows
+    from tests.macroxue.step_drops import legacy, save, self_play
+
+    games = [play(1, 4), play(2, 3)]
+    for rows in (self_play(games, [9, 2]), legacy(games), step_rows(games)):
+        with tempfile.TemporaryDirectory() as folder:
+            save(Path(folder), rows)
+            texts = [(Path(folder) / name).read_bytes() for name in ("steps.toml", "steps.npy")]
+        yield "macroxue_steps", _APART.join(texts)
 
 
 def chess(root: Path) -> Iterator[tuple[str, bytes]]:
@@ -598,7 +633,9 @@ def kept(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
-    """The recipes of the page with their rows, those of the package, and files to look at."""
+    """The recipes of the pages with their rows, those of the package, and files to look at."""
+    from tests.reasoning.builders.chat.test_conversations import PAGE as CHATS
+    from tests.reasoning.builders.chat.test_conversations import RECIPE as CHAT
     from tests.reasoning.raw.forms.test_corpus_file import PAGE, RECIPE
 
     rows = b""
@@ -614,6 +651,22 @@ def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "reasoning_corpus_file", "\n".join(['name = "mine"', *kept]).encode() + _APART + rows
     table = b"question;answer\nWhy is it so?;it is\n"
     yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
+    for name, recipe, talks in CHAT.findall(CHATS):
+        text = recipe.replace(f'name = "{name}"', 'name = "mine"').replace("chat_template", "t")
+        yield "chat_recipe", _APART.join([text.encode(), b"{{ messages }}", talks.encode()])
+    yield "reasoning_token_recipe", b'corpora = ["gsm8k"]\ntokenizer = "mine"\nseq_len = 64\n'
+    yield "reasoning_token_recipe", b'corpora = ["a__train", "b"]\ntokenizer = 3\n'
+    ranks = b"YQ== 0\nYg== 1\nYWI= 2\n"
+    declared = [
+        'form = "tiktoken"',
+        'file = "mine.tiktoken"',
+        f'sha256 = "{hashlib.sha256(ranks).hexdigest()}"',
+        'eod = "<|end|>"',
+        'pattern = "gpt2"',
+        'special = { "<|end|>" = 3 }',
+    ]
+    yield "tokenizer_file", "\n".join(declared).encode()
+    yield "tokenizer_file", b'form = "other"\n[special]\na = -1\n'
     chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     yield "look", bytes([4]) + json.dumps([{"messages": chat}] * 3).encode() + _APART + b"{}"
 

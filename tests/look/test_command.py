@@ -19,6 +19,7 @@ def test_look_prints_and_writes_only_with_write(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
     written = CliRunner().invoke(main, ["look", "--all", "--write", str(tmp_path)])
     assert written.output.endswith(f"written: {tmp_path / 'corpus.toml'}\n")
+    assert ("to write it" in looked.output, "to write it" in written.output) == (True, False)
     again = CliRunner().invoke(main, ["look", "--write", str(tmp_path)])
     assert (again.exit_code, "is there already" in again.output) == (1, True)
 

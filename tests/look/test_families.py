@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.look.families import asked, fits, hints
-from gristmill.look.finding import look
+from gristmill.look.finding import look, write
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.puzzles.raw.recipe_file import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
+from tests.macroxue.games import play
+from tests.macroxue.step_drops import save, self_play
 
 BOARD = "53..7...." * 9
 SAMPLES = {place: write for each in catalogs() for place, write in each.samples.items()}
@@ -55,6 +58,7 @@ def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path: Path)
     assert (found.takers, found.proposal.good) == ([], 4)
 
 
+TOKENIZER = json.dumps({"added_tokens": [{"id": 0}], "model": {"vocab": {"a": 0}, "merges": []}})
 FORMS = {
     "Kaggle": (
         "arc-agi_training_challenges.json",
@@ -70,6 +74,9 @@ FORMS = {
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
     "sheet": ("Book1.xlsx", "x", "save them as CSV"),
+    "tokenizer": ("mine.json", TOKENIZER, "--name NAME --eod TEXT"),
+    "ranks": ("x.tiktoken", "YQ== 0", "a tokenizer: `gristmill tokenizers FILE"),
+    "sentencepiece": ("x.model", "x", "a tokenizer: `gristmill tokenizers FILE"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
 }
@@ -97,6 +104,7 @@ def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(
     found = look(tmp_path)
     assert found.takers == []
     assert [hint for hint in hints(found.reading, found.columns) if said in hint]
+    assert not any("holds its rows" in line for line in lines(found))
 
 
 TASK = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]]}]}
@@ -147,3 +155,18 @@ def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(
     written.parent.mkdir(parents=True)
     written.write_text(recipe)
     assert read_recipe_file(written).sources == ("mine",)
+
+
+def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path: Path) -> None:
+    folder = save(tmp_path / "pool", self_play([play(1, 10)], [3]))
+    text = (folder / "steps.toml").read_text()
+    (folder / "steps.toml").unlink()
+    (taker,) = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]
+    assert (taker.inbox, taker.recipe, taker.beside) == ("macroxue", text, "steps.toml")
+    found = look(folder)
+    assert "recipe, a guess, for steps.toml:" in list(lines(found))
+    assert write(found).read_text() == text
+    (taker,) = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]
+    assert (taker.inbox, taker.recipe) == ("macroxue", "")
+    with pytest.raises(GristmillError, match="macroxue reads the files as they are"):
+        write(look(folder))

@@ -14,6 +14,7 @@ from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.chat.drops import account as account_of_chat
 from gristmill.reasoning.raw.drops import account, corpus_of
 from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
 from gristmill.reasoning.raw.forms.reader import Reader
@@ -202,7 +203,27 @@ def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card: Card, tmp_path: P
         assert card.right["form"][0] not in ("instruct", "text"), found.proposal
         return
     write(found)
-    assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
+    if found.proposal.inbox == "chat":
+        assert account_of_chat(tmp_path / "own").taken
+    else:
+        assert read_corpus_file(tmp_path / "own/corpus.toml", "own").forms
+
+
+def test_the_recipe_of_one_file_takes_a_rule_that_divides_it(tmp_path: Path) -> None:
+    jsonl(tmp_path / "mine/problems.jsonl", [gsm(number) for number in range(9)])
+    path = write(look(tmp_path / "mine"))
+    assert "files" not in path.read_text()
+    path.write_text(path.read_text() + "split = { test = 0.1 }\n")
+    taken = account(tmp_path / "mine").taken
+    assert list(taken) == ["train", "test"]
+
+
+def test_a_column_that_the_corpus_file_names_and_no_row_has_is_said(tmp_path: Path) -> None:
+    jsonl(tmp_path / "mine/train.jsonl", [gsm(number) for number in range(9)])
+    text = 'schema = 1\nname = "mine"\nquestion = "question"\nanswer = "answer"\ncot = "anwser"\n'
+    (tmp_path / "mine/corpus.toml").write_text(text)
+    rule = 'note: corpus.toml: cot: no row has a column "anwser": did you mean "answer"?'
+    assert rule in said(tmp_path / "mine")
 
 
 def test_one_file_is_looked_at(tmp_path: Path) -> None:

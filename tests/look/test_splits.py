@@ -41,6 +41,13 @@ def test_numbers_of_parts_are_a_star() -> None:
     assert globs_of(splits_of(names)) == {"train": ["train-*.jsonl"], "test": ["test.jsonl"]}
 
 
+def test_a_file_alone_whose_name_says_no_split_needs_no_glob() -> None:
+    assert globs_of(splits_of(["problems.jsonl"])) == {}
+    for names in (["train.jsonl"], ["my_eval.jsonl"], ["data-0.jsonl", "data-1.jsonl"]):
+        assert globs_of(splits_of(names)) == {"train": ["*"]}
+    assert globs_of(splits_of(["problems.jsonl"]), ["odd.json"]) == {"train": ["problems.jsonl"]}
+
+
 def test_files_of_very_many_names_are_one_split() -> None:
     names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
     assert list(splits_of(names)) == ["train"]

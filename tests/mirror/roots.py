@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 from gristmill import provenance
@@ -46,6 +48,22 @@ def pulled(root: Path, mirror: Path | str | Store, *names: str, **more: object) 
 def files(folder: Path) -> dict[str, bytes]:
     """Published files below a folder, by path."""
     return {path: data for path, data in snapshot(folder).items() if ".gristmill" not in path}
+
+
+def in_repository(root: Path) -> dict[str, bytes]:
+    """Published files as a dataset repository has them, where no file names the data root."""
+    found = files(root)
+    for name in [path for path in found if "provenance" in path]:
+        record = provenance.Record.model_validate_json(found[name])
+        outputs = list(record.outputs)
+        for at, output in enumerate(outputs):
+            if output.path.endswith("place.json"):
+                data = json.dumps({"place": f"/{record.artifact}"}).encode()
+                found[f"{record.artifact}/{output.path}"] = data
+                said = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+                outputs[at] = output.model_copy(update=said)
+        found[name] = record.model_copy(update={"outputs": outputs}).sealed().to_bytes()
+    return found
 
 
 def objects(mirror: Path) -> list[Path]:

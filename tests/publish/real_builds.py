@@ -25,14 +25,18 @@ from typing import Any
 from gristmill import provenance
 from gristmill.layout import WORK
 from gristmill.provenance import find_artifacts
+from tests.macroxue.games import play
+from tests.macroxue.step_drops import save, self_play
 from tests.paths import CHECKOUT
 from tests.publish.killing import Call, wait_for_end
 from tests.publish.tiny import garbage
+from tests.sample_root import write_talks
+from tests.tiny_tokenizer import put_recipe, put_tiny
 
 STATES = ("first", "next")
-OWN, COLLECTION = "mine__train", "mine"
-"""Partitions of a corpus that its drop describes and of a collection of PGNs: targets beside the
-first of an asset."""
+OWN, COLLECTION, STEPS = "mine__train", "mine", "steps"
+"""Partitions of a corpus that its drop describes, of a collection of PGNs, and of steps of another
+program: targets beside the first of an asset."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,12 @@ def _two_macroxue(root: Path, version: int) -> None:
         folder = root / "drops/macroxue" / name
         shutil.rmtree(folder, ignore_errors=True)
         write_drop(folder, seed=seed + version, games=2, max_moves=25, depth=6)
+    shutil.rmtree(steps := root / "drops/macroxue" / STEPS, ignore_errors=True)
+    save(steps, self_play([play(seed, 25) for seed in (version, 9)], [4, 2]), shards=2)
     pool = root / "drops/pools/both.toml"
     pool.parent.mkdir(parents=True, exist_ok=True)
     pool.write_text('members = ["one", "two"]\n')
+    _write(root / "drops/views/both.toml", 'pool = "both"\n[macroxue.training_view]\nnum_bins = 0')
 
 
 def _two_synth(root: Path, version: int) -> None:
@@ -107,6 +114,8 @@ def _two_reasoning(root: Path, version: int) -> None:
     own = root / "drops/reasoning/mine"
     _write(own / "corpus.toml", 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"')
     _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
+    shutil.rmtree(root / "drops/chat", ignore_errors=True)
+    write_talks(root, 4 * version)
 
 
 def _two_puzzles(root: Path, version: int) -> None:
@@ -135,6 +144,12 @@ def _two_puzzles(root: Path, version: int) -> None:
         _write(inbox / "recipes" / f"{recipe}.toml", text)
 
 
+def _two_tokenizers(root: Path, version: int) -> None:
+    shutil.rmtree(root / "drops/tokenizers/tiny", ignore_errors=True)
+    put_tiny(root, last=b" " * (1 + version))
+    put_recipe(root, "by_tiny")
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n")
@@ -146,6 +161,7 @@ DROPS: dict[str, Callable[[Path, int], None]] = {
     "chess": _two_chess,
     "reasoning": _two_reasoning,
     "puzzles": _two_puzzles,
+    "tokenizers": _two_tokenizers,
 }
 """By family: writes version 1 or 2 of its drops into a data root."""
 
@@ -180,7 +196,7 @@ def write_states(folder: Path, vocabularies: Path) -> None:
                 keys = graph.keys(asset, ())
                 name = asset.to_user_string()
                 assert keys, f"{name} has no partition: write a drop for it in {__name__}.DROPS"
-                chosen = [keys[0], *(key for key in keys[1:] if key in (OWN, COLLECTION))]
+                chosen = [keys[0], *(key for key in keys[1:] if key in (OWN, COLLECTION, STEPS))]
                 _build_all(graph, asset, [key for key in keys if key not in chosen])
                 for target in (Target(state, name, key) for key in chosen):
                     shutil.copytree(root, folder / "states" / target.name, symlinks=True)

@@ -23,6 +23,7 @@ from gristmill.reasoning.laws.manifest import manifest_laws
 from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.reasoning.laws.shards import shard_laws
 from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 PARTITION = "gsm8k__train"
 
@@ -72,7 +73,8 @@ def shards_build(root: Path, config: TokenizeConfig, partition: str = PARTITION)
     def laws(out: Path) -> Iterator[Violation]:
         yield from shard_laws(out, partition, sampled=True)
         normalized = root / names.NORMALIZED
-        yield from text_laws(out, partition, normalized, config.vocabulary, sampled=True)
+        tokenizer = file_of_pinned(GPT2, config.vocabulary)
+        yield from text_laws(out, partition, normalized, tokenizer, sampled=True)
 
     return Build(
         root=root,

@@ -10,9 +10,10 @@ import pytest
 from gristmill.asset import Asset, Wanted
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
-from gristmill.reasoning.builds import refuse_terms, report_build, today
+from gristmill.reasoning.builds import report_build, today
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.raw.ready import refuse_terms
 
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: str(corpus.name))

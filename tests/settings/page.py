@@ -74,6 +74,8 @@ def _places(table: Table) -> list[str]:
     """Which files a table is read from, beside that of the data root."""
     if table.name == "macroxue/pool":
         return ["the pool's file, `drops/pools/<pool>.toml`"]
+    if table.name == "macroxue/training_view":
+        return ["the view's file, `drops/views/<view>.toml`"]
     return [f"`drops/{inbox}/<drop>/gristmill.toml`" for inbox in table.inboxes]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from gristmill.vocabularies import engine, proven
 from gristmill.vocabularies.engine import Gigatoken, tiktoken_encoding
 from gristmill.vocabularies.pinned import VOCABULARIES, Vocabulary
+from gristmill.vocabularies.tokenizer import of_pinned
 from tests.kept_vocabularies import kept_vocabularies
 from tests.vocabularies.places import drop
 
@@ -53,7 +54,7 @@ def differing(
     texts: Callable[[int], list[str]] = in_contexts,
 ) -> list[int]:
     """The code points of `codes` for which the engines differ on any of their texts."""
-    fast, reference = Gigatoken(vocabulary, path), tiktoken_encoding(vocabulary, path)
+    fast, reference = Gigatoken(of_pinned(vocabulary, path)), tiktoken_encoding(vocabulary, path)
     encode, found = fast.encoder(0), []
     for number, code in enumerate(filter(is_text, codes), start=1):
         if number % _WORDS_AT_ONCE == 0:
@@ -77,33 +78,25 @@ def beside_neighbours(unproven: Collection[int]) -> Callable[[int], list[str]]:
     return texts
 
 
-def table_of(codes: Iterable[int]) -> str:
-    """Code points as ranges in hexadecimal, as `proven.UNPROVEN` has them."""
-    pairs: list[tuple[int, int]] = []
-    for code in sorted(codes):
-        if pairs and pairs[-1][1] == code - 1:
-            pairs[-1] = (pairs[-1][0], code)
-        else:
-            pairs.append((code, code))
-    return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in pairs)
-
-
 def measured(vocabulary: Vocabulary, path: Path) -> str:
     """The table of a vocabulary, from a comparison of every code point."""
     own = set(differing(vocabulary, path, ALL))
-    return table_of(own | set(differing(vocabulary, path, ALL, beside_neighbours(own))))
+    return proven.text_of(own | set(differing(vocabulary, path, ALL, beside_neighbours(own))))
 
 
 def sampled_codes(vocabulary: Vocabulary, seed: str, count: int) -> list[int]:
     """The ends of all ranges with what lies beside them, and `count` other code points."""
     ends = {
-        code + step for both in proven.ranges(vocabulary) for code in both for step in (-1, 0, 1)
+        code + step
+        for both in proven.ranges(proven.UNPROVEN[vocabulary.name])
+        for code in both
+        for step in (-1, 0, 1)
     }
     return sorted(ends | set(random.Random(seed).sample(ALL, count)))
 
 
 def main() -> None:
-    if reason := engine.why_tiktoken_alone():
+    if reason := engine.why_reference_alone():
         raise SystemExit(f"{reason}: install the proven versions, or change PROVEN_VERSIONS first")
     root = kept_vocabularies()
     tables = {each.name: measured(each, drop(root, each)) for each in VOCABULARIES}

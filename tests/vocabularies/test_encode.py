@@ -18,6 +18,7 @@ from gristmill.vocabularies import encode, engine, proven
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE, Encoder
 from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN, Gigatoken
 from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary, Vocabulary
+from gristmill.vocabularies.tokenizer import of_pinned
 from tests import budget
 from tests.vocabularies import random_texts
 from tests.vocabularies.places import drop
@@ -80,15 +81,15 @@ def test_a_text_with_an_unproven_character_goes_to_tiktoken(
     vocabulary: Vocabulary, path: Path
 ) -> None:
     auto = encode.encoder(vocabulary, path)
-    assert auto.why_tiktoken_alone is None
-    first, last = proven.ranges(vocabulary)[-1]
-    for code in (proven.ranges(vocabulary)[0][0], first, last):
-        assert auto.encode(["ab", f"\u00e9{chr(code)}", "\u4e2d", ""]).by_tiktoken == {1}
+    assert auto.why_reference_alone is None
+    first, last = proven.ranges(proven.UNPROVEN[vocabulary.name])[-1]
+    for code in (proven.ranges(proven.UNPROVEN[vocabulary.name])[0][0], first, last):
+        assert auto.encode(["ab", f"\u00e9{chr(code)}", "\u4e2d", ""]).by_reference == {1}
     for code in (first - 1, last + 1):
-        assert auto.encode([f"\u00e9{chr(code)}"]).by_tiktoken == frozenset()
+        assert auto.encode([f"\u00e9{chr(code)}"]).by_reference == frozenset()
     alone = encode.encoder(vocabulary, path, TIKTOKEN)
-    assert alone.encode(["ab", "\u4e2d"]).by_tiktoken == {0, 1}
-    assert alone.why_tiktoken_alone == "the setting says so"
+    assert alone.encode(["ab", "\u4e2d"]).by_reference == {0, 1}
+    assert alone.why_reference_alone == "the setting says so"
 
 
 @pytest.mark.parametrize("text", ["a\ud800", "\ud800\udc00", "\u4e2d\udfff\ud800" + "x" * 10])
@@ -191,7 +192,7 @@ class PanicException(BaseException):
 def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(
     vocabulary: Vocabulary, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = Encoder(vocabulary, path)
+    encoder = Encoder(of_pinned(vocabulary, path))
     expected = ids(encoder, ["one", "two", "three"])
     fast = Gigatoken.encoder
     for error in (PanicException("boom"), TypeError("boom")):
@@ -208,7 +209,7 @@ def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(
 
         monkeypatch.setattr(Gigatoken, "encoder", failing)
         assert ids(encoder, ["one", "two", "three"]) == expected
-        assert encoder.encode(["one", "two"]).by_tiktoken == {1}
+        assert encoder.encode(["one", "two"]).by_reference == {1}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])

@@ -13,6 +13,7 @@ from gristmill.vocabularies import engine
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import PROVEN_VERSIONS, Gigatoken
 from gristmill.vocabularies.pinned import GPT2, VOCABULARIES, Vocabulary
+from gristmill.vocabularies.tokenizer import of_pinned
 from tests.vocabularies.places import drop
 
 
@@ -21,14 +22,14 @@ def test_another_version_leaves_all_texts_to_tiktoken(
     monkeypatch: pytest.MonkeyPatch, vocabulary_root: Path, changed: str
 ) -> None:
     path = drop(vocabulary_root, GPT2)
-    expected = bytes(Encoder(GPT2, path).encode(["Hello world"]).ids[0])
+    expected = bytes(Encoder(of_pinned(GPT2, path)).encode(["Hello world"]).ids[0])
     versions = {**PROVEN_VERSIONS, changed: "0.99"}
     monkeypatch.setattr(metadata, "version", versions.__getitem__)
-    encoder = Encoder(GPT2, path)
+    encoder = Encoder(of_pinned(GPT2, path))
     proven = PROVEN_VERSIONS[changed]
-    assert encoder.why_tiktoken_alone == f"{changed} 0.99 is installed, {proven} is proven"
-    ids, by_tiktoken = encoder.encode(["Hello world"])
-    assert (bytes(ids[0]), by_tiktoken) == (expected, {0})
+    assert encoder.why_reference_alone == f"{changed} 0.99 is installed, {proven} is proven"
+    ids, by_reference = encoder.encode(["Hello world"])
+    assert (bytes(ids[0]), by_reference) == (expected, frozenset({0}))
 
 
 def test_without_its_wheel_tiktoken_does_everything(
@@ -38,16 +39,16 @@ def test_without_its_wheel_tiktoken_does_everything(
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    encoder = Encoder(GPT2, drop(vocabulary_root, GPT2))
-    assert encoder.why_tiktoken_alone == "gigatoken is not installed"
-    assert encoder.encode(["a", "b"]).by_tiktoken == {0, 1}
+    encoder = Encoder(of_pinned(GPT2, drop(vocabulary_root, GPT2)))
+    assert encoder.why_reference_alone == "gigatoken is not installed"
+    assert encoder.encode(["a", "b"]).by_reference == {0, 1}
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
 def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
     vocabulary: Vocabulary, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = Gigatoken(vocabulary, drop(vocabulary_root, vocabulary))
+    fast = Gigatoken(of_pinned(vocabulary, drop(vocabulary_root, vocabulary)))
     resident = 1 << 30
     monkeypatch.setattr(engine, "_resident_bytes", lambda: resident)
     fast.forget()
@@ -76,7 +77,7 @@ def test_resident_memory_is_measured_in_bytes() -> None:
 
 def test_the_fast_engine_does_not_travel_to_another_process(vocabulary_root: Path) -> None:
     with pytest.raises(TypeError):
-        pickle.dumps(Gigatoken(GPT2, drop(vocabulary_root, GPT2)))
+        pickle.dumps(Gigatoken(of_pinned(GPT2, drop(vocabulary_root, GPT2))))
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)

@@ -24,13 +24,13 @@ def test_the_tables_have_their_digest() -> None:
 
 @vocabularies
 def test_a_table_has_its_ranges_and_the_surrogates(vocabulary: Vocabulary) -> None:
-    unproven = np.flatnonzero(proven.table(vocabulary))
+    unproven = np.flatnonzero(proven.table(proven.UNPROVEN[vocabulary.name]))
     surrogates = np.arange(0xD800, 0xE000)
     rest = np.setdiff1d(unproven, surrogates)
     assert len(unproven) == len(rest) + len(surrogates)
     assert len(rest) == COUNTS[vocabulary.name]
-    assert prove.table_of(rest.tolist()) == proven.UNPROVEN[vocabulary.name]
-    assert len(proven.table(vocabulary)) == 0x110000
+    assert proven.text_of(rest.tolist()) == proven.UNPROVEN[vocabulary.name]
+    assert len(proven.table(proven.UNPROVEN[vocabulary.name])) == 0x110000
 
 
 @vocabularies
@@ -38,7 +38,7 @@ def test_a_sample_of_all_code_points_is_as_the_table_says(
     vocabulary: Vocabulary, vocabulary_root: Path
 ) -> None:
     codes = prove.sampled_codes(vocabulary, budget.seed(), 5_000)
-    unproven = proven.table(vocabulary)
+    unproven = proven.table(proven.UNPROVEN[vocabulary.name])
     expected = [code for code in codes if unproven[code] and prove.is_text(code)]
     assert prove.differing(vocabulary, drop(vocabulary_root, vocabulary), codes) == expected
 
@@ -53,6 +53,6 @@ def test_all_code_points_are_as_the_table_says(
         assert prove.measured(vocabulary, path) == proven.UNPROVEN[vocabulary.name]
         return
     codes = prove.sampled_codes(vocabulary, budget.seed(), budget.count(0x110000, 5_000))
-    unproven = proven.table(vocabulary)
+    unproven = proven.table(proven.UNPROVEN[vocabulary.name])
     expected = [code for code in codes if unproven[code] and prove.is_text(code)]
     assert prove.differing(vocabulary, path, codes) == expected

@@ -52,16 +52,24 @@ def collate(
     """
     import torch
 
+    columns = columns_of(samples, vocabulary, horizon)
+    return {name: torch.from_numpy(column) for name, column in columns.items()}
+
+
+def columns_of(
+    samples: Sequence[Sample], vocabulary: Mapping[str, int], horizon: int | None = None
+) -> dict[str, NDArray[Any]]:
+    """The columns of `collate` as arrays."""
     context, context_mask = _padded([s.context for s in samples], vocabulary, 0)
     target, target_mask = _padded([s.target for s in samples], vocabulary, horizon or 0)
     return {
-        "context": torch.from_numpy(context),
-        "context_mask": torch.from_numpy(context_mask),
-        "target": torch.from_numpy(target),
-        "target_mask": torch.from_numpy(target_mask),
-        "phase": torch.tensor([s.phase for s in samples]),
-        "winner": torch.tensor([s.winner for s in samples]),
-        "side_to_move": torch.tensor([s.side_to_move for s in samples]),
+        "context": context,
+        "context_mask": context_mask,
+        "target": target,
+        "target_mask": target_mask,
+        "phase": np.array([s.phase for s in samples], np.int64),
+        "winner": np.array([s.winner for s in samples], np.int64),
+        "side_to_move": np.array([s.side_to_move for s in samples], np.int64),
     }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from gristmill.chess.read.months import (
 from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.staleness import StaleCache, read_manifest, stale
 from gristmill.contract import BadInput
+from gristmill.loading.source import Source
 from gristmill.reading import StaleDataset
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
@@ -189,6 +190,15 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         """
         return collate(samples, self.vocabulary(), self.horizon)
 
+    def source(self) -> Source:
+        """The samples by number, for `gristmill.loading`; columns as `collate`, as arrays.
+
+        Raises GristmillError for months without a record.
+        """
+        from gristmill.chess.read.source import SpliceSource
+
+        return SpliceSource(self)
+
     def as_torch(self, vocabulary: Mapping[str, int] | None = None) -> TorchSamples:
         """The samples as a torch Dataset of tensors; needs torch.
 
@@ -294,3 +304,10 @@ def config_of(datasets: Sequence[Path]) -> CacheConfig:
                 "pass the config that is wanted for all",
             )
     return first[1] if first else CacheConfig()
+
+
+def opened(
+    folders: Sequence[Path], *, split: Literal["train", "val", "test"] = "train", horizon: int = 1
+) -> Source:
+    """Months of game datasets as one source; arguments as `GameSpliceDataset`."""
+    return GameSpliceDataset(folders, split, horizon=horizon).source()

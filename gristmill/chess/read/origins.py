@@ -54,9 +54,21 @@ def cache_origins(request: Request) -> Iterator[contract.Trace]:
     split = request.options.get("split") or "train"
     dataset = source(path).made_from(DATASET).folder
     offset, index = (_value(path / split / name, sample) for name in (OFFSETS, SPLICE_INDICES))
-    row = _row_at(dataset, split, offset)
+    yield from sample_origins(dataset, split, sample, offset, index)
+
+
+def sample_origins(
+    dataset: Path, split: str, sample: int, offset: int, index: int
+) -> Iterator[contract.Trace]:
+    """Trace a sample of a game dataset to its game.
+
+    sample: its number, from 0, in the month and split. offset: byte of its row in the split.
+    index: of its splice.
+
+    Raises BadInput where no row begins there.
+    """
     yield _sample(sample, split, index)
-    found = trace(dataset, row, split)
+    found = trace(dataset, _row_at(dataset, split, offset), split)
     yield found
     yield from notes(_raw(dataset, found))
 

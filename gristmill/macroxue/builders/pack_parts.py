@@ -21,9 +21,12 @@ from gristmill.contract import BadInput
 from gristmill.hashing import NamedFile
 from gristmill.macroxue.config import Layout
 from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
-from gristmill.macroxue.raw.drops import RunFiles
+from gristmill.macroxue.raw.drops import AnyRun
 from gristmill.macroxue.raw.names import Names
-from gristmill.macroxue.raw.read_run import RunFacts, Scanner, notes_of, read_run
+from gristmill.macroxue.raw.read_run import Scanner, notes_of, read_run
+from gristmill.macroxue.raw.read_steps import read_steps
+from gristmill.macroxue.raw.run_facts import RunFacts
+from gristmill.macroxue.raw.step_files import StepRun
 
 PART_BYTES = 4_000_000
 """Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""
@@ -46,7 +49,7 @@ class Part:
     """
 
     name: str
-    runs: tuple[RunFiles, ...]
+    runs: tuple[AnyRun, ...]
     first_id: int
     layout: Layout
     on_error: str
@@ -58,7 +61,7 @@ class Part:
         return sum(run.steps_size for run in self.runs)
 
 
-def cut_parts(runs: Sequence[RunFiles], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
+def cut_parts(runs: Sequence[AnyRun], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
     """Cut runs into parts of about PART_BYTES, the same for any number of workers."""
     parts: list[Part] = []
     first = size = 0
@@ -89,18 +92,18 @@ def _entry(facts: RunFacts) -> dict[str, Any]:
         "depth": meta.depth,
         "seconds": meta.seconds,
         "meta_bytes": facts.meta_file.size,
-        "meta_sha256": facts.meta_file.sha256.hexdigest(),
+        "meta_sha256": facts.meta_file.hex,
         "steps_bytes": facts.steps_file.size,
-        "steps_sha256": facts.steps_file.sha256.hexdigest(),
+        "steps_sha256": facts.steps_file.hex,
         "kinds": sorted(facts.kinds.items()),
         "ranks": sorted(facts.ranks.items()),
         "notes": notes_of(facts),
     }
 
 
-def _digest(runs: Sequence[RunFiles]) -> str:
+def _digest(runs: Sequence[AnyRun]) -> str:
     """A digest of drop, name and size of each run, so that no part of other runs is used."""
-    listed = json.dumps([[run.drop, run.meta_name, run.steps_size] for run in runs])
+    listed = json.dumps([run.key for run in runs])
     return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
@@ -123,16 +126,17 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
     names = Names()
     entries: list[dict[str, Any]] = []
     with NamedFile(path, "wb") as file:
+
+        def sink(rows: Rows) -> None:
+            _write(file, to_layout(rows, part.layout))
+
         for at, files in enumerate(part.runs):
-            start, known = file.tell(), len(names.known)
+            start, known, run_id = file.tell(), len(names.known), part.first_id + at
             try:
-                facts = read_run(
-                    files,
-                    part.first_id + at,
-                    names,
-                    lambda rows: _write(file, to_layout(rows, part.layout)),
-                    scanner,
-                )
+                if isinstance(files, StepRun):
+                    facts = read_steps(files, run_id, names, sink)
+                else:
+                    facts = read_run(files, run_id, names, sink, scanner)
                 entries.append(_entry(facts))
             except BadInput as error:
                 if part.on_error != "quarantine":
@@ -140,7 +144,7 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
                 file.seek(start)
                 file.truncate()
                 del names.known[known:]
-                name = files.meta_name if error.file == str(files.meta) else files.steps_name
+                name = files.name_of(error.file)
                 entries.append({"file": name, "row": error.row, "rule": error.rule})
     return {"names": list(names.known), "runs": entries}
 

@@ -19,12 +19,9 @@ from gristmill.contract import BadInput, FileNote
 from gristmill.macroxue.builders.pack_parts import Part
 from gristmill.macroxue.format.jsonl import json_text, write_lines
 from gristmill.macroxue.format.metadata_db import Run, signed64
-from gristmill.macroxue.raw.drops import Drop, RunFiles
+from gristmill.macroxue.raw.drops import AnyRun, Drop
 from gristmill.macroxue.raw.names import Names
 from gristmill.printable import printable
-
-SOURCE = "macroxue self-play logs"
-"""Value of the session key `source`."""
 
 _CURE: Final = "mend these files, or take their games out of the drop"
 _MOST_RULES: Final = 20
@@ -102,7 +99,7 @@ class Ledger:
             None if np.array_equal(kinds, np.arange(len(kinds))) else kinds,
         )
 
-    def _set_aside(self, files: RunFiles, entry: Mapping[str, Any]) -> None:
+    def _set_aside(self, files: AnyRun, entry: Mapping[str, Any]) -> None:
         self.quarantine.append(
             {"drop": files.drop, "meta": files.meta_name, "steps": files.steps_name, **entry}
         )
@@ -131,7 +128,7 @@ class Ledger:
         others = len(self.quarantine) - sum(counted.values())
         return counted | ({"other rules": others} if others else {})
 
-    def _keep(self, files: RunFiles, entry: Mapping[str, Any], names: list[str]) -> None:
+    def _keep(self, files: AnyRun, entry: Mapping[str, Any], names: list[str]) -> None:
         run_id = self.runs
         place = {"run_id": run_id, "drop": files.drop, "meta": files.meta_name}
         self.trace.append(
@@ -142,6 +139,7 @@ class Ledger:
                 **{key: entry[key] for key in ("steps_bytes", "steps_sha256")},
                 "rows": entry["rows"],
                 "first_row": self.rows,
+                **files.raw_place,
             }
         )
         seed, score = signed64(entry["seed"]), signed64(entry["score"])
@@ -169,7 +167,7 @@ class Ledger:
         Raises ValueError for a further key that a pack has itself.
         """
         keys = {
-            "source": SOURCE,
+            "source": ", ".join(sorted({run.source for run in self._drop.runs})),
             "drop": ",".join(self._drop.names),
             "drops": json_text(self._drop.names),
             "depth": json_text(sorted({depth for depth in self._depths if depth is not None})),

@@ -18,13 +18,14 @@ _REASONS: dict[ForeignForm, str] = {
     "self_play": (
         "self-play v1 rows (exps, no packed board, no move, no expected values): read them with"
         " the self-play reader and its collate (make_collate_steps), not with the Macroxue one;"
-        " their run_id has 64 bits and their runs are not contiguous, so do not merge them with"
-        " a pack"
+        " their run_id has 64 bits and their runs are not contiguous; `gristmill look --write` of"
+        " their folder makes it a drop, from which a pack is built"
     ),
     "legacy": (
         "legacy expectimax rows (a packed board without tile_65536_mask): a 65536 cannot be"
         " distinguished from a 32768, and legality is missing; read them with the legacy loader"
-        " and its collate (make_collate_steps), or pack the raw logs again"
+        " and its collate (make_collate_steps), pack the raw logs again, or make the folder a drop"
+        " by `gristmill look --write`, from which a pack is built"
     ),
 }
 

@@ -13,8 +13,9 @@ from typing import Literal
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.foreign_packs import ForeignForm, foreign_form
 from gristmill.macroxue.format.metadata_db import read_session
+from gristmill.macroxue.format.view_files import DESCRIPTION
 
-Kind = Literal["pack", "pool", "values"] | ForeignForm
+Kind = Literal["pack", "pool", "values", "training_view"] | ForeignForm
 
 
 def kind_of(folder: Path) -> Kind | None:
@@ -25,11 +26,14 @@ def kind_of(folder: Path) -> Kind | None:
     "pack": metadata.db next to valuation_types.json or to a steps file.
     "pool": a pack whose session has the key `packs`.
     "values": values.json next to a values file.
+    "training_view": view.json.
     "self_play", "legacy": the first steps file has rows that the pack readers refuse.
 
     A folder may be damaged and still have a kind: its reader then raises BadInput. A pool whose
     metadata.db cannot be read is a "pack" here for the same reason.
     """
+    if (folder / DESCRIPTION).is_file():
+        return "training_view"
     steps = _first_file(folder, "steps")
     form = foreign_form(steps) if steps is not None else None
     if form is not None:

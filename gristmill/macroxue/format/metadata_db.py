@@ -1,8 +1,9 @@
-"""metadata.db of a pack: its runs and its session keys, written and read.
+"""metadata.db of a pack: its runs and its session keys, written and read; of a view also its gaps.
 
 See also `valuation_types.py`: the names of the ids in the rows.
 
-Source: `docs/formats/macroxue.md#journal-mode`, `docs/formats/macroxue.md#content-digest`.
+Source: `docs/formats/macroxue.md#journal-mode`, `docs/formats/macroxue.md#content-digest`,
+`docs/formats/macroxue.md#gaps`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gristmill.contract import BadInput
 
@@ -145,3 +147,55 @@ def content_sha256(path: Path) -> str:
     for key, value in sorted(read_session(path).items()):
         digest.update(json.dumps(["session", key, value]).encode() + b"\n")
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A run with missing steps: a row of the table `gaps` (docs/formats/macroxue.md#gaps).
+
+    step_index: of the first row that does not follow from the row before; of the last row where the
+        score alone tells that steps are missing.
+    reason: "board" or "score".
+    """
+
+    run_id: int
+    step_index: int
+    reason: Literal["board", "score"]
+
+
+def add_gaps(path: Path, gaps: Iterable[Gap]) -> None:
+    """Add the table `gaps` to a metadata.db.
+
+    path: the file, which has no such table.
+    gaps: its rows, each of another run.
+    """
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "CREATE TABLE gaps (run_id INTEGER PRIMARY KEY, step_index INT NOT NULL,"
+            " reason TEXT NOT NULL)"
+        )
+        rows = ((gap.run_id, gap.step_index, gap.reason) for gap in gaps)
+        db.executemany("INSERT INTO gaps VALUES (?, ?, ?)", rows)
+
+
+def read_gaps(path: Path) -> list[Gap]:
+    """All rows of `gaps`, by ascending run; none where the table is missing, as in packs.
+
+    path: metadata.db, of any program.
+
+    Raises BadInput where SQLite cannot read it, or a row names no gap.
+    """
+    with _reading(path) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'gaps'").fetchone():
+            return []
+        rows = db.execute("SELECT run_id, step_index, reason FROM gaps ORDER BY run_id").fetchall()
+    for row in rows:
+        if not (type(row[0]) is int and type(row[1]) is int and row[2] in ("board", "score")):
+            raise BadInput(path, f"the table gaps has the row {row!r}, which names no gap")
+    return [Gap(*row) for row in rows]
+
+
+def content_with_gaps_sha256(path: Path) -> str:
+    """The sha256 of `content_sha256` and the rows of `gaps`, in hex. Raises BadInput as both."""
+    text = json.dumps([content_sha256(path), *map(vars, read_gaps(path))])
+    return hashlib.sha256(text.encode()).hexdigest()

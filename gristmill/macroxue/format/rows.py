@@ -50,6 +50,9 @@ VALUE_ROW_DTYPE = np.dtype(
 )
 """One row of the value sidecar, 24 bytes, no padding (docs/formats/macroxue.md#value-sidecar)."""
 
+VALUE_COLUMNS = ("reward", "reward_scaled", "return_raw", "return_scaled")
+"""What a row of the value sidecar says of a step."""
+
 # Both layouts have the same bytes up to here; the aligned one continues with two pad bytes.
 _COMMON_BYTES = 26
 
@@ -109,6 +112,15 @@ VALUE_FORMAT = RowFormat(VALUE_ROW_DTYPE, "peer")
 def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Contiguous rows [N] as uint8 [N, itemsize] with their pad bytes; a view, no copy."""
     return rows.view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
+
+
+def copied(rows: Rows, chosen: npt.NDArray[np.bool_] | slice = slice(None)) -> Rows:
+    """Some of contiguous rows [N] as a new array with their pad bytes, which NumPy may leave out.
+
+    chosen: bool [N] or a slice; default: all rows.
+    """
+    octets = as_bytes(rows)[chosen].copy()
+    return octets.view(rows.dtype)[:, 0]
 
 
 def to_packed(rows: Rows) -> Rows:

@@ -7,11 +7,12 @@ Source: `docs/formats/macroxue.md#shards`, `docs/formats/macroxue.md#foreign-pac
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -64,26 +65,39 @@ def value_files(folder: Path) -> list[Path]:
     return npy_files(folder, "values")
 
 
-def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
-    with path.open("rb") as file:
-        try:
-            shape, fortran, dtype = read_header(file)
-        except ValueError as error:
-            raise BadInput(path, f"no npy header that can be read: {error}") from error
-        offset = file.tell()
-        size = path.stat().st_size
+def rows_header(
+    path: Path, file: BinaryIO, known: Sequence[np.dtype[Any]] = ()
+) -> tuple[np.dtype[Any], int, int]:
+    """Dtype, first byte and number of the rows of an npy file.
+
+    path: names it in errors. file: open at its first byte.
+    known: dtypes that the rows may have; default: any without Python objects.
+
+    Raises BadInput for a header that is not one column of such rows, or not of the size of the
+    file.
+    """
+    try:
+        shape, fortran, dtype = read_header(file)
+    except ValueError as error:
+        raise BadInput(path, f"no npy header that can be read: {error}") from error
+    offset, size = file.tell(), os.fstat(file.fileno()).st_size
     if fortran or len(shape) != 1:
         raise BadInput(path, f"shape {shape} is not one column of rows")
-    match = next((layout for layout in known if layout == dtype), None)
-    if match is None:
+    if dtype not in known if known else dtype.hasobject:
         raise BadInput(path, f"dtype {dtype} is none of the known row layouts")
-    rows = int(shape[0])
-    if size != offset + rows * match.itemsize:
+    if size != offset + shape[0] * dtype.itemsize:
         raise BadInput(
             path,
-            f"the header says {rows} rows of {match.itemsize} bytes behind byte {offset},"
+            f"the header says {shape[0]} rows of {dtype.itemsize} bytes behind byte {offset},"
             f" but the file has {size} bytes: it is cut short or too long; copy it again",
         )
+    return dtype, offset, shape[0]
+
+
+def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
+    with path.open("rb") as file:
+        dtype, offset, rows = rows_header(path, file, known)
+    match = next(layout for layout in known if layout == dtype)
     if rows == 0:
         return np.empty(0, match)
     return np.asarray(np.memmap(path, match, "r", offset, (rows,)))

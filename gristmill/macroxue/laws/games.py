@@ -23,9 +23,11 @@ from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.laws.notes import Notes
 from gristmill.macroxue.laws.pack import DATABASE
-from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
+from gristmill.macroxue.laws.report import Finder
+from gristmill.macroxue.read.played import Played, counts_on, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
+from gristmill.macroxue.rules.continuity import broken, fresh
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks
 from gristmill.run.progress import current_progress
@@ -82,28 +84,6 @@ def _runs_with_count_mismatch(path: Path) -> set[int]:
     return {run_id for run_id in runs if run_id is not None}
 
 
-def _broken_steps(
-    batch: Batch, known: TrueRanks, after: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.bool_]:
-    """Rows whose board does not follow from the row before, as bool [N].
-
-    after: uint8 [N, 16], the ranks after the recorded moves.
-    """
-    rows = batch.rows
-    wrong = np.zeros(len(rows), np.bool_)
-    judged = rows["run_id"][1:] == rows["run_id"][:-1]
-    judged &= rows["step_index"][1:] == rows["step_index"][:-1] + np.uint32(1)
-    judged &= ~known.unknown[:-1]
-    # If the ranks of the later row are unknown, ranks of 16 and more count as equal.
-    cap = np.where(known.unknown[1:], 16, 32).astype(np.uint8)[:, None]
-    board, expected = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
-    differs = board != expected
-    spawned = differs & (expected == 0) & (board <= 2)
-    one = differs.sum(axis=1) == 1
-    wrong[1:] = judged & ~(one & spawned.any(axis=1))
-    return wrong
-
-
 def _wrong_evals(
     rows: Rows, known: TrueRanks, table: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
@@ -145,7 +125,7 @@ def _batch_laws(
     yield from finder.rows(
         "follows",
         batch,
-        _broken_steps(batch, known, after),
+        broken(known, after, counts_on(rows)),
         "the board is not the one before, moved, with one new tile of rank 1 or 2",
     )
     yield from finder.rows(

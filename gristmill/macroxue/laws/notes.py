@@ -18,10 +18,12 @@ from gristmill.laws import or_unreadable
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
+from gristmill.macroxue.laws.report import Finder
 from gristmill.macroxue.raw.drops import UNPAIRED
+from gristmill.macroxue.read.played import Played, played, run_facts
 from gristmill.macroxue.read.splits import identity
 from gristmill.macroxue.read.step_stream import Batch, StepStream
+from gristmill.macroxue.rules.continuity import fresh
 from gristmill.macroxue.rules.moves import legal_moves
 from gristmill.printable import printable
 from gristmill.run.progress import current_progress

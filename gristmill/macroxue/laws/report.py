@@ -1,4 +1,4 @@
-"""What laws and notes share: names of places, a limit on violations, and facts of runs.
+"""What laws and notes share: names of places, and a limit on violations.
 
 See also `pack.py`, `pool.py`, `values.py` and `games.py`: the laws; `notes.py`: the notes.
 """
@@ -6,7 +6,6 @@ See also `pack.py`, `pool.py`, `values.py` and `games.py`: the laws; `notes.py`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +14,7 @@ from gristmill.contract import Violation
 from gristmill.laws import Few
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.read.step_stream import Batch
-from gristmill.macroxue.rules.moves import DIRECTIONS, move
-from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.macroxue.rules.moves import DIRECTIONS
 
 
 def place(row: np.void, number: int) -> str:
@@ -77,64 +75,3 @@ class Finder(Few):
         found: what is there instead.
         """
         yield from self.at(law, f"run {run_id}", found)
-
-
-def playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """The recorded moves as uint8 [N], with 0 in place of a move above 3.
-
-    Such moves are violations, and must not stop the other laws.
-    """
-    moves: npt.NDArray[np.uint8] = np.where(rows["move_dir"] < 4, rows["move_dir"], 0)
-    return moves.astype(np.uint8)
-
-
-class Played(NamedTuple):
-    """The rows of a batch, and what their moves do.
-
-    known: ranks of the boards.
-    moves: uint8 [N], the recorded moves as `playable` returns them.
-    after: uint8 [N, 16], ranks after the moves.
-    reward: int64 [N], points of the moves.
-    changed: bool [N], whether the moves change the boards.
-    """
-
-    known: TrueRanks
-    moves: npt.NDArray[np.uint8]
-    after: npt.NDArray[np.uint8]
-    reward: npt.NDArray[np.int64]
-    changed: npt.NDArray[np.bool_]
-
-
-def played(batch: Batch) -> Played:
-    """Play the recorded moves of whole runs.
-
-    batch: whole runs.
-    """
-    known, moves = true_ranks(batch.rows, batch.run_starts()), playable(batch.rows)
-    return Played(known, moves, *move(known.ranks, moves))
-
-
-def fresh(board: npt.NDArray[np.uint8]) -> bool:
-    """Whether ranks uint8 [16] are the board of a new game: two tiles of rank 1 or 2."""
-    return np.count_nonzero(board) == 2 and int(board.max()) <= 2
-
-
-def run_facts(
-    batch: Batch, reward: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, slice, int, bool]]:
-    """Facts of each run that has rows.
-
-    batch: whole runs.
-    reward: int64 [N], points of each row.
-
-    Yields the index of the run in `StepStream.runs`, its rows in the batch, the sum of its
-    points, and whether its step_index counts 0, 1, 2, ...
-    """
-    steps = batch.rows["step_index"]
-    for at, (start, count) in enumerate(
-        zip(batch.run_starts().tolist(), batch.counts.tolist(), strict=True)
-    ):
-        if count:
-            own = slice(start, start + count)
-            gapless = bool(np.array_equal(steps[own], np.arange(count, dtype=np.uint32)))
-            yield batch.first_run + at, own, int(reward[own].sum()), gapless

@@ -6,7 +6,7 @@ Source: `docs/formats/macroxue.md#value-laws`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.macroxue.builders.values import SETTINGS, ranks_for, run_values
 from gristmill.macroxue.config import ValueConfig
+from gristmill.macroxue.format.rows import VALUE_COLUMNS
 from gristmill.macroxue.format.shards import open_values, value_files
 from gristmill.macroxue.laws.report import place
 from gristmill.macroxue.read.gather import Gather
@@ -26,11 +27,14 @@ SAMPLE_RUNS = 64
 """Runs of a pack whose values are computed again."""
 
 
-def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterator[Violation]:
+def value_laws(
+    path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS, marked: Collection[int] = ()
+) -> Iterator[Violation]:
     """Find what breaks the laws of a value sidecar.
 
     sample_runs: number of runs, spread evenly over the pack, whose values are computed again;
         0 means all, default SAMPLE_RUNS.
+    marked: ids of runs whose values are NaN; default: none.
 
     Yields violations of these laws:
     values_shards: as many files as steps files, with the same numbers and rows.
@@ -61,13 +65,13 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
         return
     column = Gather(values)
     try:
-        yield from _alignment(stream, column)
-        yield from _recomputed(stream, column, config, sample_runs)
+        yield from _alignment(stream, column, marked)
+        yield from _recomputed(stream, column, config, sample_runs, marked)
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
 
-def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
+def _alignment(stream: StepStream, column: Gather, marked: Collection[int]) -> Iterator[Violation]:
     for batch in stream.batches(whole_runs=False):
         steps, start = batch.rows, batch.start
         values = column.rows(np.arange(start, start + len(steps)))
@@ -79,8 +83,9 @@ def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
             origin = f"values are of run {values['run_id'][at]} step {values['step_index'][at]}"
             yield Violation("values_aligned", place(steps[at], start + at), origin)
             return
-        for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
-            bad = np.flatnonzero(~np.isfinite(values[name]))
+        judged = ~np.isin(steps["run_id"], list(marked))
+        for name in VALUE_COLUMNS:
+            bad = np.flatnonzero(~np.isfinite(values[name]) & judged)
             if len(bad):
                 at = int(bad[0])
                 found = f"{name} {values[name][at]}"
@@ -91,12 +96,16 @@ def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
 
 
 def _recomputed(
-    stream: StepStream, column: Gather, config: ValueConfig, sample_runs: int
+    stream: StepStream,
+    column: Gather,
+    config: ValueConfig,
+    sample_runs: int,
+    marked: Collection[int],
 ) -> Iterator[Violation]:
     count = min(sample_runs or len(stream.runs), len(stream.runs))
     for chosen in np.unique(np.linspace(0, len(stream.runs) - 1, count).astype(np.int64)).tolist():
         start, stop = stream.run_bounds(chosen)
-        if start == stop:
+        if start == stop or stream.runs[chosen].id in marked:
             continue
         batch = stream.batch(start, stop)
         moves = np.ascontiguousarray(batch.rows["move_dir"])
@@ -108,7 +117,7 @@ def _recomputed(
         _, reward, _ = move(ranks_for(batch, config).ranks, moves)
         expected = run_values(batch.rows, reward, batch.counts, config)
         recorded = column.rows(np.arange(start, stop))
-        for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
+        for name in VALUE_COLUMNS:
             wrong = expected[name].view(np.uint32) != recorded[name].view(np.uint32)
             if wrong.any():
                 at = int(np.flatnonzero(wrong)[0])

@@ -11,12 +11,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import left_out_of, not_samples
+from gristmill.macroxue.raw.step_files import STEPS, StepRun, find_steps, proposal, runs_of
 from gristmill.printable import printable
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -53,6 +54,21 @@ class RunFiles:
     folder: Path | None = None
     links: LinkRule = REFUSE_LINKS
 
+    source: ClassVar = "macroxue self-play logs"
+    raw_place: ClassVar[Mapping[str, int]] = {}
+
+    @property
+    def key(self) -> list[Any]:
+        """What tells the run from the other runs of its drop, and from one that was changed."""
+        return [self.drop, self.meta_name, self.steps_size]
+
+    def name_of(self, file: str) -> str:
+        """The name in the drop of a file that an error names."""
+        return self.meta_name if file == str(self.meta) else self.steps_name
+
+
+AnyRun = RunFiles | StepRun
+
 
 @dataclass(frozen=True)
 class Drop:
@@ -65,7 +81,7 @@ class Drop:
     """
 
     names: tuple[str, ...]
-    runs: tuple[RunFiles, ...]
+    runs: tuple[AnyRun, ...]
     notes: tuple[dict[str, str], ...]
     others: tuple[str, ...] = ()
 
@@ -120,9 +136,11 @@ def _stem(name: bytes) -> bytes:
 
 
 def _find(root: Path, links: LinkRule) -> Drop:
+    if found := find_steps(root, links):
+        return Drop((found.name,), tuple(runs_of(found)), (), found.others)
     name = _shown((os.fsencode(root.resolve().name),))
     notes: list[dict[str, str]] = []
-    runs = []
+    runs: list[RunFiles] = []
     games: set[_Parts] = set()
     taken: set[_Parts] = set()
     strange: list[_Parts] = []
@@ -200,10 +218,13 @@ def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     drop: one drop folder.
     links: what happens to links in it; default: they are refused.
 
-    Returns both files of each run, then the metas and logs without partner. Raises as `find_runs`.
+    Returns both files of each run, then the metas and logs without partner; of a drop of steps the
+    files that are read. Raises as `find_runs`.
     """
+    if steps := find_steps(drop, links):
+        return [drop / name for name in steps.taken]
     content = find_runs(drop, links)
-    paired = [file for run in content.runs for file in (run.meta, run.steps)]
+    paired = [drop / name for run in content.runs for name in (run.meta_name, run.steps_name)]
     return [*paired, *(drop / note["path"] for note in content.notes if note["kind"] in UNPAIRED)]
 
 
@@ -215,6 +236,8 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 
     Raises BadInput for a drop without a game, and as `find_runs`; OSError where it cannot be read.
     """
+    if steps := find_steps(drop, links):
+        return steps.account()
     found = find_runs(drop, links)
     left_out = {note["path"]: UNPAIRED.get(note["kind"], _NOT_UTF8) for note in found.notes}
     unzipped = set()
@@ -228,6 +251,8 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
                 left_out[name] = left_out[meta] = "a log that is not zipped"
                 unzipped.add(name)
     if not found.runs:
+        if text := proposal(drop, links):
+            raise BadInput(drop, f"{_BY_STEPS}:\n{text}")
         raise BadInput(drop, _no_game(sorted(unzipped), left_out))
     taken = [name for run in found.runs for name in (run.meta_name, run.steps_name)]
     return Account({"": taken}, left_out | left_out_of(drop, taken))
@@ -237,6 +262,10 @@ _NOT_UTF8: Final = "a name that is not UTF-8"
 _OTHER: Final = "no file of a game"
 _CAPITALS: Final = "an ending in capitals: rename it"
 _NEEDED: Final = "it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
+_BY_STEPS: Final = (
+    f"no game in it, but steps of another program: write a file {STEPS} beside them, with the"
+    " columns that mean the fields of a pack, as these do by their names"
+)
 
 
 def _has_capitals(name: str) -> bool:
@@ -251,7 +280,7 @@ def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:
     if unzipped:
         return f"{rule}; {unzipped[0]} is not zipped: `gzip` it ({len(unzipped):,} such files)"
     if any(name.endswith(".npy") for name in left_out):
-        return f"{rule}; a pack of other programs (.npy) is read by StepDataset, and is no drop"
+        return f"{rule}; steps of other programs need steps*.npy in the drop itself, and {STEPS}"
     if left_out:
         name = min(left_out)
         return f"{rule}; {printable(name)}: {left_out[name]}"

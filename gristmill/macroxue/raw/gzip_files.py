@@ -7,37 +7,20 @@ Source: `docs/formats/macroxue.md#gzip`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from gristmill.contract import BadInput
+from gristmill.macroxue.raw.run_facts import RawDigest
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS
 
 _READ_BYTES = 1 << 18
 _MAX_META_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 17
-
-
-@dataclass
-class RawDigest:
-    """Size and sha256 of a raw file, of the bytes that were read.
-
-    size: bytes.
-    """
-
-    size: int = 0
-    sha256: hashlib._Hash = field(default_factory=hashlib.sha256)
-
-    def update(self, octets: bytes) -> None:
-        """Count the next bytes of the file."""
-        self.size += len(octets)
-        self.sha256.update(octets)
 
 
 def _read(path: Path, digest: RawDigest, folder: Path | None, links: LinkRule) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ Source: docs/formats/macroxue.md#pool-file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -55,16 +55,7 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
     Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
     and OSError where it cannot be read.
     """
-    try:
-        raw = read_toml(path, root=path.parent, links=links)
-    except FileNotFoundError as error:
-        raise BadInput(
-            path,
-            f"the pool file is gone: bring it back, or retire its partition with "
-            f"`{command('retire', path.name.removesuffix('.toml'))}`",
-        ) from error
-    if unknown := sorted(set(raw) - set(_KNOWN)):
-        raise BadInput(path, _unknown_key(unknown[0]))
+    raw = opened(path, _KNOWN, "pool", links)
     members = raw.get("members")
     if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
         raise BadInput(path, "`members` must be a list of names of packs")
@@ -76,19 +67,41 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
     delete = raw.get("delete_members", False)
     if not isinstance(delete, bool):
         raise BadInput(path, f"delete_members = {shown(delete)}: must be true or false")
-    return PoolFile(tuple(members), delete, _settings(path, raw.get("macroxue", {})))
+    return PoolFile(tuple(members), delete, settings_in(path, raw, POOL_TABLE))
 
 
-def _settings(path: Path, tables: object) -> dict[str, Any]:
-    """The table `[macroxue.pool]`, checked; an empty one where the file has none."""
+def opened(path: Path, known: Sequence[str], noun: str, links: LinkRule) -> dict[str, Any]:
+    """The keys of a file that says what a partition is made of.
+
+    path: the file, in its inbox. known: its keys. noun: what it describes, as `pool`.
+    links: what happens if it is a link.
+
+    Raises BadInput where it is gone, is not TOML or has another key, OSError where it cannot be
+    read.
+    """
+    try:
+        raw = read_toml(path, root=path.parent, links=links)
+    except FileNotFoundError as error:
+        raise BadInput(
+            path,
+            f"the {noun} file is gone: bring it back, or retire its partition with "
+            f"`{command('retire', path.name.removesuffix('.toml'))}`",
+        ) from error
+    if unknown := sorted(set(raw) - set(known)):
+        name, keys_known = unknown[0], f"the known keys are {', '.join(known)}"
+        raise BadInput(path, f"unknown key {shown(name)}{did_you_mean(name, known)}; {keys_known}")
+    return raw
+
+
+def settings_in(path: Path, raw: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """The table of a file below `[macroxue]`, checked; an empty one where the file has none.
+
+    raw: its keys. Raises BadInput for another table, and as `Table.checked`.
+    """
+    tables, name = raw.get("macroxue", {}), table.name.removeprefix("macroxue/")
     if not isinstance(tables, dict):
-        raise BadInput(path, f"[macroxue] must hold the table [macroxue.pool], not {shown(tables)}")
-    if others := sorted(set(tables) - {"pool"}):
-        name = shown(others[0])
-        raise BadInput(path, f"[macroxue] has the unknown key {name}; only [macroxue.pool] is read")
-    return POOL_TABLE.checked(path, tables.get("pool", {}))
-
-
-def _unknown_key(name: str) -> str:
-    known = f"the known keys are {', '.join(_KNOWN)}"
-    return f"unknown key {shown(name)}{did_you_mean(name, _KNOWN)}; {known}"
+        raise BadInput(path, f"[macroxue] must hold the table {table.header}, not {shown(tables)}")
+    if others := sorted(set(tables) - {name}):
+        rule = f"[macroxue] has the unknown key {shown(others[0])}; only {table.header} is read"
+        raise BadInput(path, rule)
+    return table.checked(path, tables.get(name, {}))

@@ -10,10 +10,9 @@ Source: `docs/formats/macroxue.md#gzip`, `docs/formats/macroxue.md#row-rules`,
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from ctypes import c_float
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw.drops import RunFiles
-from gristmill.macroxue.raw.gzip_files import RawDigest, gunzip, read_meta
+from gristmill.macroxue.raw.gzip_files import gunzip, read_meta
 from gristmill.macroxue.raw.names import Names
-from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
+from gristmill.macroxue.raw.run_facts import RawDigest, RunFacts
+from gristmill.macroxue.raw.strict_parser import RuleBroken, Step, parse_meta, parse_step
 from gristmill.untrusted.limits import LIMITS
 
 PAD = 128
@@ -52,26 +52,6 @@ Scanner = Callable[
     tuple[int, int, int],
 ]
 """The signature of `fast_scanner.scan`."""
-
-
-@dataclass
-class RunFacts:
-    """Facts of a run that was read.
-
-    meta_file, steps_file: sizes and hashes of the two files.
-    rows, legal_rows: number of rows, and of rows with a legal bit.
-    kinds, ranks: rows by value of valuation_type and of max_rank.
-    unknown_branches: rows by branch name that is no direction; at most 20 names.
-    """
-
-    meta: Meta
-    meta_file: RawDigest
-    steps_file: RawDigest
-    rows: int = 0
-    legal_rows: int = 0
-    kinds: Counter[int] = field(default_factory=Counter)
-    ranks: Counter[int] = field(default_factory=Counter)
-    unknown_branches: Counter[str] = field(default_factory=Counter)
 
 
 def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytearray, int]]:
@@ -143,18 +123,10 @@ class _Reading:
     blank: int = 0
 
     def flush(self) -> None:
-        """Give the filled rows to the sink, and count their types and ranks."""
-        rows = self.rows[: self.filled]
+        """Give the filled rows to the sink, and count them."""
         if self.filled:
-            self.facts.rows += self.filled
-            self.facts.legal_rows += int(np.count_nonzero(rows["ev_legal"]))
-            for column, counts in (
-                ("valuation_type", self.facts.kinds),
-                ("max_rank", self.facts.ranks),
-            ):
-                for value, count in enumerate(np.bincount(rows[column]).tolist()):
-                    if count:
-                        counts[value] += count
+            rows = self.rows[: self.filled]
+            self.facts.count(rows)
             self.sink(rows)
         self.filled = 0
 
@@ -251,6 +223,7 @@ def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
         notes.append({"kind": "unknown_branches", "rows": dict(facts.unknown_branches)})
     if facts.rows and not facts.legal_rows:
         notes.append({"kind": "no_legal_branch"})
+    notes += ({"kind": kind, "rows": rows} for kind, rows in facts.rows_with.items() if rows)
     return notes
 
 

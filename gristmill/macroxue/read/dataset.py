@@ -10,9 +10,7 @@ Source: `docs/formats/macroxue.md#foreign-packs`, `docs/publishing.md#reading`,
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,13 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.loading.source import Source, only
 from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, decode_boards
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_COLUMNS, Rows, decode_boards
 from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.read.check_runs import check_database_size, check_tables
 from gristmill.macroxue.read.gather import Gather, Indices
+from gristmill.macroxue.read.query import queried
 from gristmill.macroxue.read.splits import (
     RowSet,
     RunIds,
@@ -49,18 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["StaleDataset", "StepDataset"]
 
 _COPIED = ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank")
-_VALUES = ("reward", "reward_scaled", "return_raw", "return_scaled")
-
-# The connection is read-only, but ATTACH could still write to another file.
-_READING = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# Of a database file: 2 in both bytes means a write-ahead log, which a copy in memory cannot have.
-_JOURNAL = slice(18, 20)
 
 
 class Columns(NamedTuple):
@@ -219,7 +207,7 @@ class StepDataset(Reader[Columns]):
         columns["ev_legal"] = ((rows["ev_legal"][:, None] >> bits) & 1).astype(np.bool_)
         if self.values_folder is not None:
             valued = self.values(indices)
-            for name in _VALUES:
+            for name in VALUE_COLUMNS:
                 columns[name] = np.ascontiguousarray(valued[name])
         return columns
 
@@ -232,10 +220,9 @@ class StepDataset(Reader[Columns]):
         Raises sqlite3.DatabaseError for a statement that writes, ValueError for a value that is
         no run id.
         """
-        ids = first_column(self.held.database, sql, params)
-        if unknown := [value for value in ids if value not in self._place]:
-            raise ValueError(f"the query gives {unknown[0]!r}, which is not the id of a run")
-        return np.array(sorted(ids), np.uint32)
+        with self.held.database.reading() as path:
+            octets = path.read_bytes()
+        return queried(octets, self.held.database.path, self._place, sql, params)
 
     def rows_of(self, run_ids: npt.NDArray[np.integer[Any]] | Sequence[int]) -> RowSet:
         """The rows of some runs, in the order of the pack.
@@ -289,6 +276,20 @@ class StepDataset(Reader[Columns]):
         sides = self.runs(train, params), self.runs(held_out, params)
         refuse_sharing(self.run_table, *sides)
         return self.rows_of(sides[0]), self.rows_of(sides[1])
+
+    def source(self, rows: RowSet | None = None) -> Source:
+        """These rows (default None: all) by number, for `gristmill.loading`.
+
+        Raises ValueError for rows of another dataset, GristmillError for files without a record.
+        """
+        from gristmill.loading.views import Picked
+        from gristmill.macroxue.read.source import StepSource
+
+        own = StepSource(self)
+        if rows is None:
+            return own
+        self._refuse_rows_of_another(rows)
+        return Picked(own, *rows.ranges())
 
     def as_torch(self, rows: RowSet | None = None) -> TorchSteps:
         """These rows as a torch Dataset (default None: all rows); needs torch.
@@ -363,34 +364,22 @@ def refuse_values_of_another(sidecar: OpenFolder, pack: OpenFolder) -> None:
         )
 
 
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+def opened(
+    folders: Sequence[Path],
+    *,
+    held_out: float = 0.0,
+    side: Literal["train", "held_out"] = "train",
+    by: Literal["hash", "permutation"] = "hash",
+    seed: int = 42,
+) -> Source:
+    """A pack or pool as a source.
 
+    folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
+    side: the rows of the split.
 
-def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> set[Any]:
-    """The different values in the first column of a query.
-
-    database: metadata.db of a pack or pool. It is queried as a copy in memory, because SQLite
-        opens files by their path, which may lead to a rebuilt pack.
-
-    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
-    OverflowError for a number of more than 64 bits with its sign; BadInput for a damaged database.
+    Raises GristmillError for several folders, and as `StepDataset`.
     """
-    with database.reading() as path:
-        octets = bytearray(path.read_bytes())
-    octets[_JOURNAL] = b"\1\1"
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.deserialize(bytes(octets))
-        db.set_authorizer(_authorize)
-        try:
-            return {row[0] for row in db.execute(sql, params)}
-        except OverflowError as error:
-            raise OverflowError(
-                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
-                "is in the table as seed - 2**64"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in _DAMAGED:
-                raise
-            rule = f"SQLite cannot read it ({error}): build the pack again, or copy it again"
-            raise BadInput(database.path, rule) from error
+    data = StepDataset(only(folders))
+    if not held_out:
+        return data.source()
+    return data.source(data.split(held_out, by=by, seed=seed)[side == "held_out"])

@@ -1,4 +1,4 @@
-"""From a run or row of 2048 to the line and bytes of its raw files.
+"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files.
 
 See also `trace.py`: the line of trace.jsonl.
 
@@ -8,7 +8,7 @@ Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#step-object`
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +16,14 @@ from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
+from gristmill.macroxue.format.metadata_db import read_runs
+from gristmill.macroxue.format.view_files import SIDES, TRAIN, read_description
+from gristmill.macroxue.raw.read_steps import RawRun
+from gristmill.macroxue.raw.step_files import find_steps, runs_of
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.read.trace import RunTrace, trace
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
+from gristmill.untrusted.files import LinkRule
 
 _DROPS: Final = "drops/macroxue"
 
@@ -34,11 +39,29 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
     """
     found = trace(folder, run)
     yield found
-    row = None
+    place = None
     if step is not None:
         pack = Pack(folder)
-        row = pack.find(run, step).row - pack.first_row(run)
-    yield from notes(_raw(folder, found, row))
+        place = pack.find(run, step).row - pack.first_row(run), step
+    yield from notes(_raw(folder, found, place))
+
+
+def row_origins(
+    folder: Path, row: int, facts: Mapping[str, object] | None = None
+) -> Iterator[contract.Trace]:
+    """Trace a row of a pack or pool: its run and step, then the raw files.
+
+    row: number of the row, from 0. facts: what is said of it first; default: nothing.
+
+    Raises GristmillError where there is no such row.
+    """
+    pack = Pack(folder)
+    packed = pack.step(row)
+    yield Origin({**(facts or {}), "row": row, "step_index": packed.step_index})
+    found = trace(folder, packed.run.id)
+    yield found
+    place = row - pack.first_row(packed.run.id), packed.step_index
+    yield from notes(_raw(folder, found, place))
 
 
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
@@ -50,17 +73,35 @@ def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
     such row.
     """
     made = source(folder).made_from("macroxue/pack", "macroxue/pool")
-    pack = Pack(made.folder)
-    packed = pack.step(row)
-    first = pack.first_row(packed.run.id)
-    place = {"pack": made.record.artifact, "row": row, "step_index": packed.step_index}
-    yield Origin(place)
-    found = trace(made.folder, packed.run.id)
-    yield found
-    yield from notes(_raw(made.folder, found, row - first))
+    yield from row_origins(made.folder, row, {"pack": made.record.artifact})
 
 
-def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Trace]:
+def view_origins(
+    folder: Path, run: int, step: int | None = None, side: str = TRAIN
+) -> Iterator[contract.Trace]:
+    """Trace a run of a training view, or one of its steps: to its source, then as `run_origins`.
+
+    run: run id in the view. step: as for `run_origins`.
+    side: the folder of a view with a split.
+
+    Raises NotTraced where the source is gone or was built again, GristmillError where the view has
+    no such run.
+    """
+    view = read_description(folder)
+    side = side if view.sides == SIDES else ""
+    if run not in (known := {each.id for each in read_runs(folder / side / "metadata.db")}):
+        raise GristmillError(f"{folder / side} has no run {run}; it has {len(known)} runs")
+    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
+    run_id, symmetry = view.source_run(run)
+    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
+    yield from run_origins(made.folder, run_id, step)
+
+
+def _raw(folder: Path, found: RunTrace, place: tuple[int, int] | None) -> Iterator[contract.Trace]:
+    """The raw files of a run.
+
+    place: number of a row in the run and its step_index, to find it there.
+    """
     if found.drop is None:
         raise NotTraced(f"the pack that run {found.run_id} came from had no trace")
     root = source(folder).root
@@ -77,8 +118,13 @@ def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Tr
     ):
         if wrong := _different(root / name, size, sha256):
             raise NotTraced(f"{name} {wrong}: the line of the step in it is not known")
-    if row is not None:
-        line, begin, end = step_line(root / steps, row)
+    if place is not None and found.raw_run is not None:
+        drop = root / _DROPS / found.drop
+        name, row, begin, end = step_row(drop, found.raw_run, place[1])
+        facts |= {"raw_steps": f"{_DROPS}/{found.drop}/{name}", "raw_row": row}
+        facts["raw_row_bytes"] = f"{begin}-{end}"
+    elif place is not None:
+        line, begin, end = step_line(root / steps, place[0])
         facts |= {"raw_line": line, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
     yield Origin(facts)
 
@@ -116,6 +162,20 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
     raise GristmillError(f"{path} has no line for this row: pack the drop again")
 
 
+def step_row(drop: Path, raw_run: int, step_index: int) -> tuple[str, int, int, int]:
+    """The row of a step in a drop of steps: file, row from 1, first byte and last byte + 1.
+
+    raw_run: the run id in the files of the drop.
+
+    Raises GristmillError where they have no such run, BadInput where a file is damaged.
+    """
+    steps = find_steps(drop, LinkRule(follow=True, roots=("/",)))
+    run = next((run for run in runs_of(steps) if run.raw_run == raw_run), None) if steps else None
+    if run is None:
+        raise GristmillError(f"{drop} has no run {raw_run}: pack the drop again")
+    return RawRun.read(run).place(step_index)
+
+
 def of_run(request: Request) -> Iterator[contract.Trace]:
     """Trace the run that a person asks for, or one of its steps."""
     return run_origins(request.path, request.number, request.options.get("step"))
@@ -126,3 +186,10 @@ def of_value(request: Request) -> Iterator[contract.Trace]:
     if request.options.get("step") is not None:
         raise Misuse("--step does not apply to value sidecars: a sample is a row")
     return value_origins(request.path, request.number)
+
+
+def of_view(request: Request) -> Iterator[contract.Trace]:
+    """Trace the run of a view that a person asks for, or one of its steps."""
+    options = request.options
+    side = options.get("split") or TRAIN
+    return view_origins(request.path, request.number, options.get("step"), side)

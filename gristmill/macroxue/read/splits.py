@@ -51,6 +51,10 @@ class RowSet:
         in_pack: npt.NDArray[np.int64] = within + self._shift[runs]
         return in_pack
 
+    def ranges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The first row of each run in the pack and its number of rows, both int64 [R]."""
+        return self._firsts, np.diff(self._ends, prepend=0)
+
     def all_rows(self) -> npt.NDArray[np.int64]:
         """All row numbers of the set in the pack as int64 [N], ascending."""
         return self.rows(np.arange(len(self)))

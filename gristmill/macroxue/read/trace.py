@@ -34,6 +34,7 @@ class RunTrace(contract.Trace):
     first_row: number of its first row in this pack or pool.
     meta, steps: POSIX paths of both raw files, relative to the drop.
     meta_bytes, meta_sha256, steps_bytes, steps_sha256: sizes and hashes of both raw files.
+    raw_run: the run id in the raw files, where they are steps of other programs.
     members: for a pool, the packs that the run went through, the last one first; else empty.
 
     The fields of the drop are None in a pool whose member had no trace.
@@ -49,13 +50,14 @@ class RunTrace(contract.Trace):
     steps: str | None = None
     steps_bytes: int | None = None
     steps_sha256: str | None = None
+    raw_run: int | None = None
     members: tuple[MemberRun, ...] = ()
 
     def facts(self) -> dict[str, object]:
         """The keys and values of the line of trace.jsonl, for a person."""
         origin = {
             key: value
-            for key in ("drop", "meta", "steps", *_HASHED)
+            for key in ("drop", "meta", "steps", *_HASHED, "raw_run")
             if (value := getattr(self, key)) is not None
         }
         place = {"run_id": self.run_id, **origin, "rows": self.rows, "first_row": self.first_row}
@@ -114,10 +116,13 @@ def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
             raise BadInput(path, f"`{key}` is not a text: build the pack again", number)
         if key not in _TEXTS and (type(value) is not int or value < 0):
             raise BadInput(path, f"`{key}` is not a count: build the pack again", number)
+    raw_run = line.get("raw_run")
+    if raw_run is not None and type(raw_run) is not int:
+        raise BadInput(path, "`raw_run` is no run id: build the pack again", number)
     members = _members(path, number, line.get("from", []))
     if not origin and not members:
         raise BadInput(path, "names neither raw files nor a member: build the pack again", number)
-    return RunTrace(**counts, **origin, members=members)  # type: ignore[arg-type]
+    return RunTrace(**counts, **origin, raw_run=raw_run, members=members)  # type: ignore[arg-type]
 
 
 def _members(path: Path, number: int, value: Any) -> tuple[MemberRun, ...]:

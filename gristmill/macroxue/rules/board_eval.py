@@ -21,6 +21,9 @@ import numpy.typing as npt
 MAX_RANK = 31
 """The highest rank that has a score (docs/formats/macroxue.md#step-object)."""
 
+FITS_INT32 = 19
+"""The highest rank with which the score of every board fits int32."""
+
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 

@@ -161,6 +161,17 @@ def move(
     return after, reward, changed
 
 
+def has_new_tile(after: Ranks, boards: Ranks) -> NDArray[np.bool_]:
+    """Whether each board is the moved one plus one tile of rank 1 or 2 in an empty cell: bool [N].
+
+    after, boards: uint8 [N, 16].
+    """
+    differs = boards != after
+    is_new = differs & (after == 0) & (boards <= 2)
+    found: NDArray[np.bool_] = (differs.sum(axis=1) == 1) & is_new.any(axis=1)
+    return found
+
+
 def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
     """The legal moves of each board as uint8 [N]: bit k is set where move k changes the board.
 

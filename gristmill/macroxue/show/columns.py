@@ -43,6 +43,11 @@ _DATABASE = (
     Column("session.meta_key", "TEXT", "a key of the session"),
     Column("session.meta_value", "TEXT", "its value"),
 )
+_GAPS = (
+    Column("gaps.run_id", "INTEGER", "a run with missing steps, whose values are NaN"),
+    Column("gaps.step_index", "INT", "the first step that does not follow, or the last step"),
+    Column("gaps.reason", "TEXT", "board, or score: what tells that steps are missing"),
+)
 
 
 def columns(asset: str) -> Sequence[Column]:
@@ -54,6 +59,9 @@ def columns(asset: str) -> Sequence[Column]:
         return [*_of(STEP_ROW_DTYPE, "steps", _STEPS), *_DATABASE]
     if asset == "macroxue/values":
         return _of(VALUE_ROW_DTYPE, "values", _VALUES)
+    if asset == "macroxue/training_view":
+        packed, valued = columns("macroxue/pack"), columns("macroxue/values")
+        return [*packed, *valued, *_GAPS]
     return ()
 
 

@@ -10,17 +10,28 @@ import numpy as np
 from gristmill.macroxue.format.metadata_db import read_runs
 from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.format.view_files import read_description
 from gristmill.reading.facts import Ranges, counted, file_facts, number
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
     """Yield the rows, the ranges of their columns, and the runs, a line each.
 
-    asset: `macroxue/pack`, `macroxue/pool` or `macroxue/values`.
+    asset: `macroxue/pack`, `macroxue/pool`, `macroxue/values` or `macroxue/training_view`.
     folder: of it.
 
     Raises BadInput where a file cannot be read.
     """
+    if asset == "macroxue/training_view":
+        for side in read_description(folder).sides:
+            for part in ("macroxue/pack", "macroxue/values"):
+                lines = _facts(part, folder / side)
+                yield from (f"{side}/{line}" if side else line for line in lines)
+        return
+    yield from _facts(asset, folder)
+
+
+def _facts(asset: str, folder: Path) -> Iterator[str]:
     has_values = asset == "macroxue/values"
     ranges = Ranges()
     for file in value_files(folder) if has_values else step_files(folder):
@@ -28,6 +39,8 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
         yield f"{file.name}: {counted(len(rows), 'row')} of {rows.dtype.itemsize} bytes"
         ranges.add(rows)
     yield from ranges.lines()
+    if has_values:
+        return
     if (database := folder / "metadata.db").is_file():
         runs = read_runs(database)
         yield f"metadata.db: {counted(len(runs), 'run')}"

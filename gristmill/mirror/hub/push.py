@@ -9,15 +9,24 @@ in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
+from gristmill.exports.card import Head, config_name
+from gristmill.exports.card import head as head_of
+from gristmill.exports.project import written
+from gristmill.exports.table import Split
+from gristmill.families import splits_of
 from gristmill.inbox.hub import HubError, RemoteFile
 from gristmill.mirror import versions
+from gristmill.mirror.hub.neutral import neutral
+from gristmill.mirror.hub.readme import PARQUET, README, projected, readme, rows_of
 from gristmill.mirror.hub.repository import HubRepository
 from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import (
@@ -48,20 +57,23 @@ class Committed(Pushed):
 
     commit: that holds it; None where the push of this artifact failed.
     files, total_bytes: of the artifact, its record included.
+    note: what a person should know of its rows, or empty.
     """
 
     commit: str | None = None
     files: int = 0
     total_bytes: int = 0
+    note: str = ""
 
     def __str__(self) -> str:
         if self.commit is None:
             return f"failed     {self.title}: {self.error}"
+        note = f"; {self.note}" if self.note else ""
         if not self.created:
-            return f"unchanged  {self.title}: commit {self.commit[:12]}"
+            return f"unchanged  {self.title}: commit {self.commit[:12]}{note}"
         return (
             f"pushed     {self.title}: commit {self.commit[:12]}, {self.files:,} files, "
-            f"{amounts.size(self.total_bytes)}, {amounts.size(self.sent_bytes)} sent"
+            f"{amounts.size(self.total_bytes)}, {amounts.size(self.sent_bytes)} sent{note}"
         )
 
 
@@ -73,6 +85,8 @@ class _Ready:
     added: operations of the commit. removed: paths that the version before had.
     nested: paths of artifacts that were nested in the version before, and are not in this one.
     blobs: git's id of each file that the commit brings.
+    rows: what the README.md says of its rows; empty for nothing new.
+    note: what a person should know of its rows.
     """
 
     files: list[tuple[str, int, str]]
@@ -81,6 +95,8 @@ class _Ready:
     nested: dict[Entry, list[str]] = field(default_factory=dict)
     blobs: dict[str, str] = field(default_factory=dict)
     sent_bytes: int = 0
+    rows: Head = field(default_factory=dict)
+    note: str = ""
 
     @property
     def changes(self) -> bool:
@@ -95,6 +111,7 @@ def push(
     *,
     artifacts: Sequence[find_artifacts.Artifact] | None = None,
     parallel: int = 8,
+    parquet: bool = False,
     progress: Progress = SILENT,
 ) -> list[Pushed]:
     """Publish artifacts of a data root in a dataset repository; returns what became of each.
@@ -104,6 +121,8 @@ def push(
         private.
     names, artifacts, progress: as for `pushing.push`.
     parallel: files that are sent at once; default 8.
+    parquet: push the rows as Parquet, too, for the README.md; default False: only of artifacts that
+        were pushed so before. They are written into the folder of temporary files first.
 
     What the repository has is not sent again. An artifact that cannot be pushed does not stop the
     others. Raises MirrorError for a wrong URL, without the library or a token, HubError where the
@@ -117,7 +136,7 @@ def push(
     with progress.stage("push", "bytes", total) as stage:
         repository.make()
         for batch in _batches(chosen):
-            done += _Batch(repository, stage, batch).push()
+            done += _Batch(repository, stage, batch, parquet).push()
     return done
 
 
@@ -146,31 +165,51 @@ class _Batch:
         repository: HubRepository,
         stage: Stage,
         items: Sequence[tuple[Entry, find_artifacts.Artifact]],
+        parquet: bool,
     ) -> None:
         self._repository, self._stage, self._items = repository, stage, items
+        self._readme, self._parquet = "", parquet
 
     def push(self) -> list[Pushed]:
         """Commit the artifacts; again on top of what others committed meanwhile."""
         for _ in range(_ATTEMPTS):
             head = self._repository.head()
+            self._readme = self._repository.text(head, README)
             ready = [self._prepared(head, entry, item) for entry, item in self._items]
-            changed = [each for each in ready if isinstance(each, _Ready) and each.changes]
+            right = {
+                entry.title: each
+                for (entry, _), each in zip(self._items, ready, strict=True)
+                if isinstance(each, _Ready)
+            }
+            removed = self._all_removed(ready)
+            added = [operation for each in right.values() for operation in each.added]
+            added += self._completed(right, removed)
             commit: str | None = head
-            if changed:
-                title = ", ".join(
-                    entry.title
-                    for (entry, _), each in zip(self._items, ready, strict=True)
-                    if isinstance(each, _Ready) and each.changes
-                )
-                added = [operation for each in changed for operation in each.added]
-                removed = self._all_removed(ready)
-                commit = self._repository.commit(head, f"Publish {title}"[:200], added, removed)
+            if added or removed:
+                changed = [title for title, each in right.items() if each.changes] or [README]
+                title = f"Publish {', '.join(changed)}"
+                commit = self._repository.commit(head, title[:200], added, removed)
             if commit is not None:
                 return [
                     self._done(commit, entry, each)
                     for (entry, _), each in zip(self._items, ready, strict=True)
                 ]
         raise HubError(f"{self._repository.url}: others commit all the time: push again")
+
+    def _completed(
+        self, right: Mapping[str, _Ready], removed: Collection[str]
+    ) -> list[CommitOperationAdd]:
+        """What brings the README.md that names the rows of the artifacts, where it is another."""
+        from huggingface_hub import CommitOperationAdd
+
+        found = {title: each.rows for title, each in right.items() if each.rows}
+        try:
+            text, notes = readme(self._readme, found, removed, self._repository.name)
+        except GristmillError as error:
+            text, notes = self._readme, dict.fromkeys(found, str(error))
+        for title, note in notes.items():
+            right[title].note = note
+        return [] if text == self._readme else [CommitOperationAdd(README, text.encode())]
 
     def _all_removed(self, ready: Sequence[_Ready | GristmillError]) -> set[str]:
         """What the commit removes; of nested artifacts that it brings, what they say themselves."""
@@ -205,13 +244,16 @@ class _Batch:
 
     def _prepare(self, head: str, folder: OpenFolder, name: str, record: Record) -> _Ready:
         """Send the files that the repository lacks; a commit brings the small ones itself."""
-        named = named_files(folder, name, record)
+        record, changed = neutral(folder, name, record)
+        named = named_files(folder, name, record, changed.get(name))
         above = record.artifact
         ready = _Ready([(f"{above}/{path}", size, sha256) for path, size, sha256 in named])
         there = self._repository.files(head, [path for path, _, _ in ready.files])
         sent: list[tuple[CommitOperationAdd, SourceFile]] = []
         for path, size, sha256 in named:
-            file = SourceFile(folder.inside / path, folder.path / path, size, sha256)
+            file = SourceFile(
+                folder.inside / path, folder.path / path, size, sha256, changed.get(path)
+            )
             place = f"{above}/{path}"
             operation = self._operation(place, file, there.get(place), ready)
             if operation is None:
@@ -235,7 +277,35 @@ class _Batch:
             ready.removed = sorted(self._repository.files(head, sorted(gone)))
             if name == provenance.RECORD and before.data_version != record.data_version:
                 ready.nested = left_behind(self._repository, head, folder.path, above, own)
+        splits = [*splits_of(record.asset, folder.path)]
+        if splits and (self._parquet or projected(self._readme, record, splits)):
+            if ready.changes or not projected(self._readme, record, splits, whole=False):
+                self._project(head, record, splits, ready)
+        elif ready.changes or config_name(above, "") not in self._readme:
+            ready.rows, ready.note = rows_of(splits, record)
         return ready
+
+    def _project(self, head: str, record: Record, splits: Sequence[Split], ready: _Ready) -> None:
+        """Send the rows as Parquet; the commit replaces those of the version before."""
+        from huggingface_hub import CommitOperationAdd
+
+        with TemporaryDirectory(prefix="gristmill-") as staged:
+            partition = (record.partition or "") if any(each.partition for each in splits) else ""
+            files = written(splits, Path(staged), f"{PARQUET}/{record.artifact}", partition)
+            added = [CommitOperationAdd(each.file, f"{staged}/{each.file}") for each in files]
+            self._repository.send(added)
+            for operation in added:
+                path, said = operation.path_in_repo, operation.upload_info
+                if isinstance(operation.path_or_fileobj, str):
+                    operation.path_or_fileobj = data = Path(staged, path).read_bytes()
+                    ready.blobs[path] = git_id(data)
+                ready.files.append((path, said.size, said.sha256.hex()))
+                ready.sent_bytes += said.size
+        before = projected(self._readme, record, splits, whole=False)
+        gone = before - {each.file for each in files}
+        ready.added += added
+        ready.removed += self._repository.files(head, sorted(gone))
+        ready.rows = head_of([*files], [record], sum(files.values()), record.artifact)
 
     def _operation(
         self, place: str, file: SourceFile, remote: RemoteFile | None, ready: _Ready
@@ -245,7 +315,8 @@ class _Batch:
 
         if remote is not None and (remote.sha256, remote.bytes) == (file.sha256, file.size):
             return None
-        if file.size > _SMALL and (remote is None or remote.sha256 is not None):
+        is_large = file.size > _SMALL and file.data is None
+        if is_large and (remote is None or remote.sha256 is not None):
             return CommitOperationAdd(place, file.opened)
         data = file.read()
         ready.blobs[place] = git_id(data)
@@ -271,6 +342,7 @@ class _Batch:
             commit=commit,
             files=len(ready.files),
             total_bytes=sum(size for _, size, _ in ready.files),
+            note=ready.note,
         )
 
 
@@ -291,7 +363,7 @@ def left_behind(
             continue
         record = repository.record(head, there[path])
         standing = folder / place.parent.relative_to(artifact) / provenance.RECORD
-        if record.artifact == nested and record.digest != _digest(standing):
+        if record.artifact == nested and _build_of(record) != _standing(standing):
             found[Entry(nested)] = [
                 each for each in paths(record, provenance.RECORD) if each in there
             ]
@@ -309,22 +381,31 @@ def paths(record: Record, name: str) -> list[str]:
     return [f"{record.artifact}/{path}" for path in inside]
 
 
-def _digest(standing: Path) -> str | None:
-    """Digest of a record in the data root, None where there is none, or an unreadable one."""
+def _build_of(record: Record) -> tuple[str, datetime]:
+    """What a record has in common with the one that is pushed in its place."""
+    return record.data_version, record.created
+
+
+def _standing(path: Path) -> tuple[str, datetime] | None:
+    """The build of a record in the data root, None where there is none, or an unreadable one."""
     try:
-        return provenance.read_record(standing).digest
+        return _build_of(provenance.read_record(path))
     except GristmillError:
         return None
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of an artifact: a path that opens it, its path for messages, and what it should be."""
+    """A file of an artifact: a path that opens it, its path for messages, and what it should be.
+
+    data: its bytes, where the repository gets others than the file has.
+    """
 
     opened: Path
     shown: Path
     size: int
     sha256: str
+    data: bytes | None = None
 
     def compare(self, sha256: str) -> None:
         """Raise BadInput where a file with this sha256 is not the one in the record."""
@@ -333,6 +414,8 @@ class SourceFile:
 
     def read(self) -> bytes:
         """Its bytes, if they are those of the record."""
+        if self.data is not None:
+            return self.data
         with self.opened.open("rb") as file:
             data = file.read(self.size + 1)
         self.compare(sha256_of(data))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -91,13 +92,30 @@ class HubRepository:
             )
             return {each.path: _remote(each) for each in listed if isinstance(each, RepoFile)}
 
-    def record(self, commit: str, file: RemoteFile) -> Record:
-        """A record in a commit. Raises HubError where the file is none."""
-        endpoint = self._api.endpoint
-        source = Source(self._repo, commit, endpoint, self._token or False)
+    @property
+    def name(self) -> str:
+        """Of the repository, without its owner."""
+        return self._repo.partition("/")[2]
+
+    def text(self, commit: str, path: str) -> str:
+        """The text of a file of a commit; empty where it has none."""
+        there = self.files(commit, [path]).get(path)
+        if there is None:
+            return ""
+        with self._downloaded(commit, there) as target:
+            return target.read_text()
+
+    @contextmanager
+    def _downloaded(self, commit: str, file: RemoteFile) -> Iterator[Path]:
+        source = Source(self._repo, commit, self._api.endpoint, self._token or False)
         with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
             target = Path(folder) / file.name
             download(source, [(file, target)])
+            yield target
+
+    def record(self, commit: str, file: RemoteFile) -> Record:
+        """A record in a commit. Raises HubError where the file is none."""
+        with self._downloaded(commit, file) as target:
             try:
                 return provenance.read_record(target)
             except GristmillError as error:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.loading.source import Source, only
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.batches import batch_of, owners_of
@@ -94,6 +95,20 @@ class PuzzleExamples(Reader[MappedSplit]):
         """
         return self._columns(numbers_of(numbers, len(self), "example", from_end=False))
 
+    def source(self, *, groups: bool = False) -> Source:
+        """The examples by number, for `gristmill.loading`; columns as `batch`.
+
+        groups: one example of each group an epoch, drawn in each, as `PuzzleDataset` has one
+            puzzle of each; default every example once.
+
+        Raises GristmillError for a folder without a record.
+        """
+        from gristmill.loading.views import Grouped
+        from gristmill.puzzles.read.source import ExampleSource
+
+        own = ExampleSource(self)
+        return Grouped(own, own.group_bounds) if groups else own
+
     def _columns(self, wanted: npt.NDArray[np.int64]) -> dict[str, Any]:
         set_of = np.searchsorted(self._ends, wanted, "right")
         places, found = [], []
@@ -106,3 +121,10 @@ class PuzzleExamples(Reader[MappedSplit]):
             return found[0]
         back = np.argsort(np.concatenate(places))
         return {name: np.concatenate([each[name] for each in found])[back] for name in found[0]}
+
+
+def opened(
+    folders: Sequence[Path], *, split: Literal["train", "test"] = "train", groups: bool = False
+) -> Source:
+    """A dataset as a source; arguments as `PuzzleExamples` and its `source`."""
+    return PuzzleExamples(only(folders), split).source(groups=groups)

@@ -1,26 +1,24 @@
 """Raw files of one split to a normalised file, with the raw row of every record.
 
-Records that are set aside are listed in a file. One that a stated rule of its corpus leaves out is
-listed, too, but no damage.
+See also `refused.py`: records that are set aside.
 Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#refused-records`.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final
 
 import orjson
 
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
-from gristmill.printable import cut, printable
+from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
@@ -28,139 +26,22 @@ from gristmill.reasoning.format.origins import OriginsWriter
 from gristmill.reasoning.format.records import LineWriter, Record
 from gristmill.reasoning.raw import drops
 from gristmill.reasoning.raw.flatten import Unfit, flattened, is_left_out
+from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.groups import Place
 from gristmill.reasoning.raw.forms.reader import Reader, UnknownKeys, with_columns
 from gristmill.reasoning.raw.forms.rules import Drawn, Rules
+from gristmill.reasoning.raw.forms.templates import Row
+from gristmill.reasoning.raw.forms.values import Names, text_of
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.raw.tables import named
 from gristmill.reasoning.render.cleaning import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
-
-_MOST_NAMED: Final = 20
-_MOST_RULE: Final = 160
-_MOST_KEPT: Final = 1000
-
-
-class _Damage:
-    """Damaged records of a file or a split: their number by reason, and the first of them."""
-
-    def __init__(self) -> None:
-        self.reasons: Counter[str] = Counter()
-        self._first: list[tuple[Path, str, int, str]] = []
-
-    def add(self, raw: Path, name: str, row: int, reason: str, rule: str) -> None:
-        self.reasons[reason] += 1
-        if len(self._first) < _MOST_NAMED:
-            self._first.append((raw, name, row, rule))
-
-    def error(self, advice: str) -> BadInput:
-        """Names the first records. There is one at least."""
-        raw, _, row, rule = self._first[0]
-        count = self.reasons.total()
-        if count == 1:
-            return BadInput(raw, f"{rule} ({advice})", row)
-        lines = [f"{count:,} records are refused ({_listed(self.reasons)}): {advice}:"]
-        lines += [
-            f"  {name}:{place}: {cut(text, _MOST_RULE)}" for _, name, place, text in self._first
-        ]
-        if more := count - len(self._first):
-            lines.append(f"  and {more:,} more")
-        return BadInput(raw, "\n".join(lines), row)
-
-
-class Refused:
-    """Writes the refused records of a split; the file begins with the first one.
-
-    path: of the file that lists them.
-    most: how many damaged ones may be set aside.
-
-    left_out: number of records that a rule of the corpus leaves out, by reason.
-    listed: number of records in the file: of most rules the first 20.
-
-    Use it as a context manager. Memory does not grow with the number of records.
-    """
-
-    def __init__(self, path: Path, most: int, drop: Path) -> None:
-        self.left_out: Counter[str] = Counter()
-        self.listed = 0
-        self.path = path
-        self._most = most
-        self._drop = drop
-        self._file: TextIO | None = None
-        self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
-
-    @property
-    def damaged(self) -> Mapping[str, int]:
-        """Number of damaged records by reason."""
-        return self._split.reasons
-
-    @property
-    def count(self) -> int:
-        """Number of records that were refused or left out."""
-        return self._split.reasons.total() + self.left_out.total()
-
-    def add(self, raw: Path, row: int, unfit: Unfit) -> None:
-        """Note a record."""
-        rule = cut(printable(" ".join(unfit.rule.split())), _MOST_KEPT)
-        is_rule = is_left_out(unfit.reason)
-        if is_rule:
-            self.left_out[unfit.reason] += 1
-            # A rule of a corpus may leave out most of it: the first rows show what it does.
-            if unfit.reason != "evidence" and self.left_out[unfit.reason] > _MOST_NAMED:
-                return
-        self.listed += 1
-        name = raw.relative_to(self._drop).as_posix()
-        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("x", encoding="ascii")
-        self._file.write(json.dumps(entry) + "\n")
-        if is_rule:
-            return
-        for damage in (self._split, self._by_file[raw]):
-            damage.add(raw, name, row, unfit.reason, rule)
-
-    def check_file(self, raw: Path, empty: int) -> None:
-        """Raise BadInput for a file without a good row, however many may be set aside.
-
-        raw: the file; none of its rows is a record with a text, or is left out by a rule.
-        """
-        advice = "no row of the file is good: correct the file, or take it out"
-        if raw in self._by_file:
-            raise self._by_file[raw].error(advice)
-        if empty:
-            raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
-
-    def check(self, raw: Path, kept: int) -> None:
-        """Raise BadInput where too many records are damaged, or none is left."""
-        count = self._split.reasons.total()
-        if count > self._most:
-            raise self._split.error(
-                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-                f"which is {self._most} and must be {count}"
-            )
-        if self.count and not kept:
-            reasons = _listed(Counter(self.damaged) + self.left_out)
-            advice = "correct the drop, or take the files of the split out"
-            raise BadInput(raw, f"no record of the split is left ({reasons}): {advice}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def _listed(reasons: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
-
+from gristmill.vocabularies.encode import LONGEST_RUN
 
 _FLUSHED: Final = 1 << 20
+_CLOSE: Final = "</think>"
 _NO_ROW: Final[Mapping[str, Any]] = {}
-_RUN: Final = re.compile(f"[{re.escape(WHITE_SPACE)}]+")
 
 
 @dataclass(frozen=True)
@@ -172,6 +53,8 @@ class NormalizeSummary(Summary):
     grouped: rows of records of several rows.
     from_groups: records, rejected ones included, that were made of these.
     with_cot: records whose chain of thought is not blank.
+    without_cot_by: records whose column of `think` has a text without `</think>`, by the column;
+        they are kept, without a chain of thought.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
     rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
@@ -195,6 +78,7 @@ class NormalizeSummary(Summary):
     shapes: Mapping[str, int]
     cleaned: Mapping[str, int]
     unknown_keys: Mapping[str, int]
+    without_cot_by: Mapping[str, int]
 
 
 def normalize(
@@ -221,7 +105,8 @@ def normalize(
 
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
     are damaged or break a limit, for a file without a good row, for too many damaged records,
-    and where no record is left, ValueError for an unknown split.
+    for a column that the file of the corpus names and no row has, and where no record is left,
+    ValueError for an unknown split.
     """
     which = _corpus(config, source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
@@ -264,6 +149,14 @@ def _corpus(config: NormalizeConfig, drop: Path) -> Corpus:
     return drops.corpus_of(drop)
 
 
+def _thoughts(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row], str]]]]:
+    """Yield each form whose cot `think` reads, with the name of its column and what reads it."""
+    for form in corpus.forms:
+        value = form.values.get("cot")
+        if isinstance(value, Mapping) and "think" in value and "pick" not in value:
+            yield form.name, (value["think"], text_of(value["think"], Names(form.parts)))
+
+
 class _Work:
     """One split under way: takes raw rows, writes records."""
 
@@ -281,6 +174,8 @@ class _Work:
         self.grouped = self.made = 0
         self.shapes: Counter[str] = Counter()
         self.cleaned: Counter[str] = Counter()
+        self.without_cot_by: Counter[str] = Counter()
+        self._thoughts = dict(_thoughts(corpus))
         self._corpus, self._paths = corpus, paths
         self._file, self._places, self._refused = file, places, refused
         self._line = LineWriter(corpus).line
@@ -314,6 +209,9 @@ class _Work:
             self._read_rest(reader, stage)
             self.grouped = reader.grouped
             stage.advance(self._flush())
+        seen = None if self._corpus.is_built_in else self._unknown
+        if seen is not None and (rule := absent(self._corpus, self.shapes, seen.columns)):
+            raise BadInput(self._refused.drop / drops.CORPUS, rule)
         self._refused.check(self._paths[0], self.records)
 
     def summary(self, notes: Mapping[str, FileNote]) -> NormalizeSummary:
@@ -333,6 +231,7 @@ class _Work:
             shapes=dict(self.shapes),
             cleaned=dict(self.cleaned),
             unknown_keys=dict(self._unknown.counts if self._unknown else {}),
+            without_cot_by=dict(self.without_cot_by),
         )
 
     def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
@@ -355,6 +254,8 @@ class _Work:
                 else:
                     has_part = True
             except Unfit as unfit:
+                if self._unknown is not None and isinstance(value, dict):
+                    self._unknown.see(value)
                 self._refused.add(path, row, with_columns(unfit, self._corpus, value))
             if self._waiting > _FLUSHED:
                 stage.advance(self._flush())
@@ -413,7 +314,7 @@ class _Work:
             raise Unfit("evidence", f"it has neither {needed}")
         self.rules.check(record, row)
         if len(question) + len(answer) + len(cot or "") > LONGEST_RUN:
-            _check_runs(record)
+            check_runs((record.question, record.answer, record.cot or ""))
         try:
             line = self._line(record)
         except orjson.JSONEncodeError as error:
@@ -423,6 +324,10 @@ class _Work:
         self._waiting += len(line)
         self.records += 1
         self.with_cot += has_cot
+        if cot is None and shape in self._thoughts:
+            column, read = self._thoughts[shape]
+            if (whole := read(row)).strip() and _CLOSE not in whole:
+                self.without_cot_by[f"think:{column}"] += 1
         self.with_steps += steps is not None
         self.empty += is_empty
         self.shapes[shape] += 1
@@ -436,11 +341,3 @@ class _Work:
         self._origins.clear()
         self._waiting = 0
         return count
-
-
-def _check_runs(record: Record) -> None:
-    """Raise Unfit for more white space in a row than an encoder takes."""
-    for text in (record.question, record.answer, record.cot or ""):
-        if any(run.end() - run.start() > LONGEST_RUN for run in _RUN.finditer(text)):
-            rule = f"a text has more than {LONGEST_RUN:,} white space characters in a row"
-            raise Unfit("white_space", rule)

@@ -10,7 +10,7 @@ import heapq
 import json
 import struct
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -23,9 +23,9 @@ from gristmill.contract import FileNote, Summary
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.shard_part import COUNTS, Part
 from gristmill.reasoning.config import TokenizeConfig
-from gristmill.reasoning.format import index, names, pt_file, safetensors_file
-from gristmill.reasoning.format.shards import EOS, Meta, meta_bytes
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.reasoning.format import id_files, index, names, pt_file
+from gristmill.reasoning.format.shards import Meta, meta_bytes
+from gristmill.vocabularies.tokenizer_file import TokenizerFile
 
 _LINES: Final = 4096
 
@@ -33,7 +33,7 @@ _LINES: Final = 4096
 class SplitIndex:
     """Writes the index of a split. The lines of one rank come in the order of its records.
 
-    path_prefix: first folder of `shard_path`.
+    path_of: returns `shard_path` of a shard by its number.
     seq_len, tokens_per_shard, world_size: of the config.
     """
 
@@ -42,12 +42,12 @@ class SplitIndex:
         out: Path,
         corpus: str,
         split: str,
-        path_prefix: str,
+        path_of: Callable[[int], str],
         sizes: tuple[int, int, int],
     ) -> None:
         self.name = names.split_index(corpus, split)
         self._path = out / self.name
-        self._names = (corpus, split, path_prefix)
+        self._path_of = path_of
         self._seq_len, self._tokens_per_shard, self._world_size = sizes
         first = names.example_id(corpus, split, 0).removesuffix("000000")
         self._start = f'{{"example_id": {json.dumps(first)[:-1]}'
@@ -149,16 +149,12 @@ class SplitIndex:
         """What follows an id up to the row, and how a span begins."""
         number = local * self._world_size + rank
         if number not in self._shard_texts:
-            corpus, split, prefix = self._names
-            path = json.dumps(index.shard_path(prefix, names.shard(corpus, split, number)))
+            path = json.dumps(self._path_of(number))
             self._shard_texts[number] = (
                 f'", "shard_path": {path}, "sequence_index": ',
                 f'{{"shard_path": {path}, "sequence_index": ',
             )
         return self._shard_texts[number]
-
-
-_PAD: Final = struct.pack("<i", EOS)
 
 
 @dataclass(frozen=True)
@@ -171,8 +167,8 @@ class TokenizeSummary(Summary):
     sequences: rows of all shards.
     with_cot: examples with a chain of thought of their own.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
-    control_texts: how often texts hold `<|endoftext|>`, which stays text.
-    fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
+    control_texts: how often texts hold the text of the end of a document, which stays text.
+    fast_texts, tiktoken_texts: texts that gigatoken and the tokenizer's own library encoded.
     compared_texts: texts of the seeded sample, which both encoded.
     """
 
@@ -190,6 +186,17 @@ class TokenizeSummary(Summary):
     compared_texts: int
 
 
+def summed(summaries: Sequence[TokenizeSummary]) -> TokenizeSummary:
+    """The counts and files of several splits together."""
+    files: dict[str, FileNote] = {}
+    counts: Counter[str] = Counter()
+    for each in summaries:
+        values = dict(vars(each))
+        files |= values.pop("files")
+        counts.update(values)
+    return TokenizeSummary(files=files, **counts)
+
+
 @dataclass(frozen=True)
 class Source:
     """The normalised file. corpus, split: of it. path: below the data root. sha256: hex."""
@@ -198,6 +205,50 @@ class Source:
     split: str
     path: str
     sha256: str
+
+
+@dataclass(frozen=True)
+class Form:
+    """How shards are stored.
+
+    tokenizer: of their ids.
+    suffixes: of the files of a shard, one of `.pt`, `.bin` and `.safetensors`; meta and index name
+        the first one.
+    folder: of all shards, below the data root.
+    is_gpt2: whether they are those of GPT-2, whose metas do not say so.
+    """
+
+    tokenizer: TokenizerFile
+    suffixes: tuple[str, ...]
+    folder: str
+    is_gpt2: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """The type of the ids in the files."""
+        return "int32" if self.is_gpt2 else self.tokenizer.dtype.name
+
+    def write(
+        self, stem: Path, shape: tuple[int, int], taken: Sequence[memoryview]
+    ) -> dict[str, pt_file.Written]:
+        """Write a shard; returns what was written, by suffix. taken: its ids, as int32."""
+        if self.dtype != "int32":
+            taken = [np.frombuffer(each, "<i4").astype(self.tokenizer.dtype).data for each in taken]
+        written = {}
+        for suffix in self.suffixes:
+            path = stem.with_name(stem.name + suffix)
+            if suffix == ".pt":
+                written[suffix] = pt_file.write(path, shape, taken)
+            else:
+                written[suffix] = id_files.write(path, shape, taken, self.dtype)
+        return written
+
+    def of_meta(self) -> dict[str, Any]:
+        """What a meta file says of another tokenizer than GPT-2's."""
+        own = self.tokenizer
+        if self.is_gpt2:
+            return {}
+        return {"tokenizer": own.name, "dtype": self.dtype, "eod": own.eod, "ids": own.size}
 
 
 @dataclass
@@ -214,18 +265,24 @@ class Joiner:
 
     out: folder of all shards.
     source: the normalised file.
-    config: of the build.
+    config: of the build. form: of the files.
     """
 
-    def __init__(self, out: Path, source: Source, config: TokenizeConfig) -> None:
-        self._out, self._source, self._config = out, source, config
+    def __init__(self, out: Path, source: Source, config: TokenizeConfig, form: Form) -> None:
+        self._out, self._source, self._config, self._form = out, source, config, form
         (out / source.corpus / source.split).mkdir(parents=True)
         sizes = (config.seq_len, config.tokens_per_shard, config.world_size)
-        self._index = SplitIndex(out, source.corpus, source.split, config.path_prefix, sizes)
+        self._index = SplitIndex(out, source.corpus, source.split, self._shard_path, sizes)
+        self._pad = struct.pack("<i", form.tokenizer.eod)
+        self.metas: list[Meta] = []
         self._counts: Counter[str] = Counter()
         self._files: dict[str, FileNote] = {}
         self._rank = 0
         self._begin(0)
+
+    def _shard_path(self, number: int) -> str:
+        path = names.shard(self._source.corpus, self._source.split, number, self._form.suffixes[0])
+        return index.shard_path(self._config.path_prefix, path, self._form.folder)
 
     def _begin(self, rank: int) -> None:
         self._rank, self._tokens, self._written = rank, 0, 0
@@ -267,7 +324,7 @@ class Joiner:
     def _end_rank(self) -> None:
         """Pad the last sequence of a rank, and write its last shard."""
         if padding := -self._waiting_bytes // 4 % self._config.seq_len:
-            self._waiting.append(memoryview(_PAD * padding))
+            self._waiting.append(memoryview(self._pad * padding))
             self._waiting_bytes += 4 * padding
             self._counts["pad_tokens"] += padding
         if self._waiting_bytes:
@@ -300,13 +357,12 @@ class Joiner:
         config, source, mark = self._config, self._source, self._marks.pop(self._written)
         number = self._written * config.world_size + self._rank
         shape = (size // 4 // config.seq_len, config.seq_len)
-        path = names.shard(source.corpus, source.split, number)
-        written = pt_file.write(self._out / path, shape, taken)
-        self._files[path] = FileNote(rows=shape[0], sha256=written.sha256, bytes=written.bytes)
-        if config.safetensors:
-            twin = path.removesuffix(".pt") + safetensors_file.SUFFIX
-            sha256, octets = safetensors_file.write(self._out / twin, shape, taken)
-            self._files[twin] = FileNote(rows=shape[0], sha256=sha256, bytes=octets)
+        stem = names.shard(source.corpus, source.split, number, "")
+        several = self._form.write(self._out / stem, shape, taken)
+        for suffix, each in several.items():
+            note = FileNote(rows=shape[0], sha256=each.sha256, bytes=each.bytes)
+            self._files[stem + suffix] = note
+        path, written = stem + self._form.suffixes[0], several[self._form.suffixes[0]]
         meta = Meta(
             dataset=source.corpus,
             split=source.split,
@@ -325,8 +381,10 @@ class Joiner:
             pad_tokens=padding,
             first_example=names.example_id(source.corpus, source.split, mark.first),
             last_example=names.example_id(source.corpus, source.split, mark.last),
-            tokenizer_sha256=GPT2.sha256,
+            tokenizer_sha256=self._form.tokenizer.sha256,
+            **self._form.of_meta(),
         )
+        self.metas.append(meta)
         (self._out / names.meta(path)).write_bytes(meta_bytes(meta))
         self._written += 1
         self._counts["shards"] += 1

@@ -23,13 +23,12 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
-from gristmill.reasoning.format.shards import EOS
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import SHA256
 from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import Encoded, Encoder, encoder
+from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import TokenizerFile
 
 _GROUP_BYTES: Final = 1 << 21
 _MOST_RANKS: Final = 16
@@ -104,8 +103,6 @@ def _counted(data: bytes, before: int) -> tuple[int, int, int]:
     return lines, before, sum(not is_blank(line) for line in data.split(b"\n"))
 
 
-CONTROL: Final = "<|endoftext|>"
-_EOS: Final = struct.pack("<i", EOS)
 _BATCH: Final = 2048
 COUNTS: Final = (
     *("examples", "skipped_empty", "with_cot", "text_tokens"),
@@ -120,7 +117,7 @@ class Task:
     jsonl: the normalised file.
     corpus, split: of the file.
     group: the records. rank, world_size: which of them.
-    vocabulary: GPT-2's file. engine: one of `engine.ENGINES`.
+    tokenizer: that encodes. engine: one of `engine.ENGINES`.
     """
 
     jsonl: Path
@@ -129,7 +126,7 @@ class Task:
     group: Group
     rank: int
     world_size: int
-    vocabulary: Path
+    tokenizer: TokenizerFile
     engine: str
 
     @property
@@ -199,8 +196,10 @@ class _Made:
     def __init__(self, task: Task) -> None:
         self.counts = dict.fromkeys(COUNTS, 0)
         self._task = task
-        self._encoder = encoder(GPT2, task.vocabulary, task.engine)
-        self._sample = _Sample(task) if self._encoder.why_tiktoken_alone is None else None
+        self._encoder = encoder_of(task.tokenizer, task.engine)
+        self._eod = struct.pack("<i", task.tokenizer.eod)
+        self._control = task.tokenizer.eod_text
+        self._sample = _Sample(task) if self._encoder.why_reference_alone is None else None
         self._selectors = selectors(task.corpus, task.jsonl)
         self._records: list[bytes] = []
         self._lengths: list[bytes] = []
@@ -246,7 +245,7 @@ class _Made:
             self.counts["compared_texts"] += self._sample.check(numbers, texts, encoded.ids)
         self._count(batch, texts, parsed, encoded)
         self.counts["text_tokens"] += int(lengths.sum())
-        return b"".join(chain.from_iterable(zip(encoded.ids, repeat(_EOS), strict=False)))
+        return b"".join(chain.from_iterable(zip(encoded.ids, repeat(self._eod), strict=False)))
 
     def _count(
         self,
@@ -259,9 +258,9 @@ class _Made:
         counts["examples"] += len(texts)
         counts["skipped_empty"] += len(batch) - len(texts)
         counts["with_cot"] += sum([bool((each.get("cot") or "").strip()) for each in parsed])
-        counts["control_texts"] += sum([text.count(CONTROL) for text in texts])
-        counts["tiktoken_texts"] += len(encoded.by_tiktoken)
-        counts["fast_texts"] += len(texts) - len(encoded.by_tiktoken)
+        counts["control_texts"] += sum([text.count(self._control) for text in texts])
+        counts["tiktoken_texts"] += len(encoded.by_reference)
+        counts["fast_texts"] += len(texts) - len(encoded.by_reference)
 
 
 class _Sample:
@@ -295,7 +294,7 @@ class _Sample:
         if self._first is None and len(records):
             self._first = int(records[0])
             places = sorted({0, *places})
-        reference = encoder(GPT2, task.vocabulary, TIKTOKEN)
+        reference = encoder_of(task.tokenizer, TIKTOKEN)
         for place in places:
             expected = reference.encode([texts[place]]).ids[0]
             where = f"{task.jsonl}: record {records[place]}"

@@ -7,18 +7,27 @@ Source: `docs/formats/reasoning.md#shards`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
-from gristmill.reasoning.builders.shard_join import Joiner, Source, TokenizeSummary
+from gristmill.reasoning.builders.shard_join import (
+    Form,
+    Joiner,
+    Source,
+    TokenizeSummary,
+    summed,
+)
 from gristmill.reasoning.builders.shard_part import Groups, Task, make_part, read_part, scan
 from gristmill.reasoning.config import TokenizeConfig
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import id_files, names
+from gristmill.reasoning.format.shards import Meta
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import GPT2, read_verified
+from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 
 def tokenize(
@@ -46,45 +55,83 @@ def tokenize(
     another vocabulary or none; EnginesDiffer as `compare.check_equal`.
     """
     read_verified(GPT2, config.vocabulary)  # before anything is written
-    corpus, split = corpus or jsonl.parent.name, split or jsonl.stem
-    groups = scan(jsonl, config.world_size)
-    below = names.NORMALIZED.partition("/")[2]
-    path = f"{config.path_prefix}/{below}/{names.normalized(corpus, split)}"
+    source = Split(jsonl, corpus or jsonl.parent.name, split or jsonl.stem)
+    return pack([source], out, config, gpt2_form(config), parts, progress)[0]
+
+
+class Split(NamedTuple):
+    """A normalised file, and the corpus and the split that it is of."""
+
+    jsonl: Path
+    corpus: str
+    split: str
+
+
+def gpt2_form(config: TokenizeConfig) -> Form:
+    """How the token shards of GPT-2 are stored."""
+    suffixes = (".pt", id_files.SAFETENSORS) if config.safetensors else (".pt",)
+    tokenizer = file_of_pinned(GPT2, config.vocabulary)
+    return Form(tokenizer, suffixes, names.TOKENIZED, is_gpt2=True)
+
+
+def pack(
+    splits: Sequence[Split],
+    out: Path,
+    config: TokenizeConfig,
+    form: Form,
+    parts: PartStore | None,
+    progress: Progress,
+) -> tuple[TokenizeSummary, list[Meta]]:
+    """Write shards, metas and the index of each split; returns the counts of all, and the metas.
+
+    splits: with unequal names. form: of the files. out, parts, progress: as of `tokenize`.
+    """
+    scanned = [scan(split.jsonl, config.world_size) for split in splits]
     out.mkdir(parents=True)
-    joiner = Joiner(out, Source(corpus, split, path, groups.sha256), config)
+    below = names.NORMALIZED.partition("/")[2]
+    joiners = []
+    for split, groups in zip(splits, scanned, strict=True):
+        path = f"{config.path_prefix}/{below}/{names.normalized(split.corpus, split.split)}"
+        source = Source(split.corpus, split.split, path, groups.sha256)
+        joiners.append(Joiner(out, source, config, form))
     tasks = [
-        task
+        (joiner, task)
+        for joiner, split, groups in zip(joiners, splits, scanned, strict=True)
         for rank in range(config.world_size)
-        for task in tasks_of_rank(jsonl, corpus, split, config, groups, rank)
+        for task in tasks_of_rank(split, config, form.tokenizer, groups, rank)
     ]
-    named = ((part_name(config, task), task) for task in tasks)
+    named = ((part_name(config, task, form), task) for _, task in tasks)
     finished = run_parts(make_part, named, parts, config.workers, scratch=out)
-    with progress.stage("tokenise", "rows", groups.records) as stage, closing(finished):
-        for (_, part, summary), task in zip(finished, tasks, strict=True):
+    total = sum(groups.records for groups in scanned)
+    with progress.stage("tokenise", "rows", total) as stage, closing(finished):
+        for (_, part, summary), (joiner, task) in zip(finished, tasks, strict=True):
             joiner.add(task.rank, read_part(part, summary), summary)
             stage.advance(summary["examples"] + summary["skipped_empty"])
-    return joiner.summary()
+    summaries = [joiner.summary() for joiner in joiners]
+    return summed(summaries), [meta for joiner in joiners for meta in joiner.metas]
 
 
 def tasks_of_rank(
-    jsonl: Path, corpus: str, split: str, config: TokenizeConfig, groups: Groups, rank: int
+    split: Split, config: TokenizeConfig, tokenizer: TokenizerFile, groups: Groups, rank: int
 ) -> Iterator[Task]:
     """Yield the tasks of a rank, in the order of its records."""
     for group in groups.groups:
         yield Task(
-            jsonl=jsonl,
-            corpus=corpus,
-            split=split,
+            jsonl=split.jsonl,
+            corpus=split.corpus,
+            split=split.split,
             group=group,
             rank=rank,
             world_size=config.world_size,
-            vocabulary=config.vocabulary,
+            tokenizer=tokenizer,
             engine=config.engine,
         )
 
 
-def part_name(config: TokenizeConfig, task: Task) -> str:
-    """Name of a part in its store, which belongs to one file and one config."""
+def part_name(config: TokenizeConfig, task: Task, form: Form) -> str:
+    """Name of a part in its store, which belongs to one artifact and one config."""
     # Parts of the engine that a user has turned off are not used again.
     prefix = "" if config.engine == AUTO else f"{config.engine}_"
+    if not form.is_gpt2:
+        prefix += f"{task.corpus}__{task.split}_"
     return f"{prefix}rank_{task.rank:05d}_record_{task.group.first_record:09d}"

@@ -6,6 +6,7 @@ See also `shards.py`. Source: `docs/formats/reasoning.md#index`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.reasoning.format.names import TOKENIZED
+from gristmill.reasoning.format.names import TOKENIZED, TOKENS
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ class Selection:
 SELECTORS: Final = ("difficulty", "subject", "dataset", "source")
 """Columns of a corpus that the index repeats under `extras`, so that readers select by them."""
 
-_BELOW_PREFIX: Final = TOKENIZED.partition("/")[2] + "/"
+_FOLDERS: Final = re.compile(
+    f"(?:^|/)(?:{TOKENIZED.partition('/')[2]}|{TOKENS.partition('/')[2]}/[^/]+)/(?=[^/]+/[^/]+/[^/]+$)"
+)
+"""What is before the path of a shard below the folder of all shards."""
 
 
 class Span(NamedTuple):
@@ -118,13 +122,14 @@ _SPAN_TYPES: Final[Mapping[str, type]] = {
 }
 
 
-def shard_path(path_prefix: str, path: str) -> str:
+def shard_path(path_prefix: str, path: str, folder: str = TOKENIZED) -> str:
     """`shard_path` of a shard as the index and the alignment have it.
 
     path_prefix: the first folder, of the config.
     path: POSIX path below the folder of all shards.
+    folder: of all shards, below the data root.
     """
-    return f"{path_prefix}/{_BELOW_PREFIX}{path}"
+    return f"{path_prefix}/{folder.partition('/')[2]}/{path}"
 
 
 def below_tokenized(path: str) -> str:
@@ -132,10 +137,10 @@ def below_tokenized(path: str) -> str:
 
     Raises ValueError where the path does not lead through that folder.
     """
-    _, folder, below = f"/{path}".rpartition(f"/{_BELOW_PREFIX}")
-    if not folder:
-        raise ValueError(f"{path!r} is not below {_BELOW_PREFIX}")
-    return below
+    found = _FOLDERS.search(path)
+    if found is None:
+        raise ValueError(f"{path!r} is not below {TOKENIZED} or {TOKENS}")
+    return path[found.end() :]
 
 
 def line(row: Row) -> bytes:

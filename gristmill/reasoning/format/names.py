@@ -11,8 +11,12 @@ NORMALIZED: Final = "reasoning/raw"
 """Folder of the normalised files below the data root, shared by the partitions."""
 TOKENIZED: Final = "reasoning/tokenized/gpt2"
 """Folder of the token shards below the data root, shared by the partitions."""
+TOKENS: Final = "reasoning/tokens"
+"""Folder of the datasets of other tokenizers below the data root, a folder a dataset."""
 ALIGNMENT: Final = "reasoning/alignment"
 """Folder of the alignments below the data root, shared by the partitions."""
+RECIPES: Final = "reasoning/recipes"
+"""The inbox of the recipes of token datasets."""
 REPORTS: Final = "reasoning/reports"
 """Folder of the daily reports below the data root, shared by the days."""
 
@@ -37,14 +41,14 @@ def rejected(partition: str) -> str:
     return f"rejected/{partition}.jsonl"
 
 
-def shard(corpus: str, split: str, index: int) -> str:
-    """Path of a shard below `TOKENIZED`; `index` from 0."""
-    return f"{corpus}/{split}/shard_{index:05d}.pt"
+def shard(corpus: str, split: str, index: int, suffix: str = ".pt") -> str:
+    """Path of a shard below the folder of all shards; `index` from 0."""
+    return f"{corpus}/{split}/shard_{index:05d}{suffix}"
 
 
 def meta(shard_path: str) -> str:
     """Path of the meta file of a shard."""
-    return shard_path.removesuffix(".pt") + ".meta.json"
+    return shard_path.rpartition(".")[0] + ".meta.json"
 
 
 def split_index(corpus: str, split: str) -> str:

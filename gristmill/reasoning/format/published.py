@@ -11,6 +11,7 @@ from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key,
 RAW = "reasoning/raw"
 NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
 SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
+RECIPE, TOKENS = "reasoning/recipe", "reasoning/tokens"
 ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
 MANIFEST_VERSION = "1"
 """Code version of both manifests."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format import conversations
 from gristmill.reasoning.format.corpora import PARTITIONS
 
 SCHEMA_VERSION: Final = 1
@@ -170,6 +171,9 @@ def asset_of(folder: Path) -> str | None:
 
     folder: any path; it need not exist.
     """
+    first = next(folder.glob("*/*/shard_*.meta.json"), None)
+    if first is not None and b'"tokenizer":' in first.read_bytes():
+        return "reasoning/tokens"
     for key in PARTITIONS:
         corpus, split = key.rsplit("__", 1)
         for name, asset in (
@@ -179,6 +183,8 @@ def asset_of(folder: Path) -> str | None:
         ):
             if (folder / corpus / name).is_file():
                 return f"reasoning/{asset}"
-    if any(folder.glob("*/*/shard_*.meta.json")):
+    if first is not None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index
+    if conversations.shards(folder):
+        return "chat/conversations"
     return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None

@@ -28,6 +28,8 @@ class Shard:
     rank, world_size: those that the shard was packed with; None in a manifest of the seed's tools.
     first_example, last_example: with tokens in the shard; None as above.
     file_sha256: of the file; None as above.
+    tokenizer, dtype: of a dataset of another tokenizer than GPT-2's; None for GPT-2.
+    tokenizer_sha256: of the tokenizer's file; None in a manifest of the seed's tools.
     """
 
     path: str
@@ -41,6 +43,9 @@ class Shard:
     first_example: str | None = None
     last_example: str | None = None
     file_sha256: str | None = None
+    tokenizer: str | None = None
+    dtype: str | None = None
+    tokenizer_sha256: str | None = None
 
     @property
     def partition(self) -> str:
@@ -108,6 +113,8 @@ def shard_list(
         raise BadInput(
             file, f"has sequences of {sorted(lengths)} tokens: choose corpora of one seq_len"
         )
+    if len(tokenizers := {(shard.tokenizer, shard.dtype) for _, shard in chosen}) > 1:
+        raise BadInput(file, f"has shards of several tokenizers: {sorted(map(str, tokenizers))}")
     named = json.dumps([[entry[name] for name in CONTRACT] for entry, _ in chosen])
     return ShardList(
         tuple(shard for _, shard in chosen), hashlib.sha256(named.encode()).hexdigest()
@@ -140,6 +147,9 @@ def _shard(entry: Any, file: Path, row: int) -> Shard:
         first_example=_optional(entry, "first_example", str),
         last_example=_optional(entry, "last_example", str),
         file_sha256=_optional(entry, "file_sha256", str),
+        tokenizer=_optional(entry, "tokenizer", str),
+        dtype=_optional(entry, "dtype", str),
+        tokenizer_sha256=_optional(entry, "tokenizer_sha256", str),
     )
 
 

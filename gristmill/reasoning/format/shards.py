@@ -47,6 +47,8 @@ class Meta:
     first_example, last_example: ids of the first and the last example with tokens in it.
     tokenizer_sha256: hex, of the vocabulary's file.
     schema_version: of this form.
+    tokenizer, dtype, eod, ids: of a token dataset: name of the tokenizer, type of the ids, the id
+        after each record, and the number of ids; metas of `reasoning/gpt2_shards` lack these keys.
     """
 
     dataset: str
@@ -68,11 +70,17 @@ class Meta:
     last_example: str
     tokenizer_sha256: str
     schema_version: int = SCHEMA_VERSION
+    tokenizer: str = ""
+    dtype: str = "int32"
+    eod: int = EOS
+    ids: int = TOKENS
 
 
 _TYPES: Final[Mapping[str, type]] = {
     field.name: {"int": int, "str": str}.get(str(field.type), tuple) for field in fields(Meta)
 }
+OTHERS: Final = ("tokenizer", "dtype", "eod", "ids")
+"""The keys that shards of GPT-2 do not have."""
 
 
 def meta_bytes(meta: Meta) -> bytes:
@@ -94,13 +102,18 @@ def read_meta(path: Path) -> Meta:
 
 def meta_of(found: Any, path: Path) -> Meta:
     """Return a meta from a parsed JSON object; raises as `read_meta`. path: for errors."""
-    if not isinstance(found, dict) or list(found) != list(_TYPES):
-        raise BadInput(path, f"is no meta file of a shard: its keys must be {', '.join(_TYPES)}")
+    expected = [name for name in _TYPES if name not in OTHERS]
+    if isinstance(found, dict) and OTHERS[0] in found:
+        expected += OTHERS
+    if not isinstance(found, dict) or list(found) != expected:
+        raise BadInput(path, f"is no meta file of a shard: its keys must be {', '.join(expected)}")
     values = found | {"source_files": _sources(found["source_files"], path)}
-    for name, kind in _TYPES.items():
+    for name in expected:
         # A bool is an int to isinstance.
-        if type(values[name]) is not kind:
+        if type(values[name]) is not (kind := _TYPES[name]):
             raise BadInput(path, f"{name}: {found[name]!r} must be of type {kind.__name__}")
+    if values.get("dtype", "int32") not in ("int32", "uint16"):
+        raise BadInput(path, f"dtype: {found['dtype']!r} must be int32 or uint16")
     return Meta(**values)
 
 
@@ -145,7 +158,8 @@ def metas(root: Path, corpus: str, split: str) -> list[Meta]:
 
 
 def _as_dict(meta: Meta) -> dict[str, Any]:
-    return {name: getattr(meta, name) for name in _TYPES}
+    left_out = () if meta.tokenizer else OTHERS
+    return {name: getattr(meta, name) for name in _TYPES if name not in left_out}
 
 
 def _dumped(value: Mapping[str, Any]) -> bytes:

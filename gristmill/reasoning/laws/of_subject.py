@@ -11,6 +11,7 @@ from gristmill.reasoning.format.names import MANIFEST, split_index
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.format.reports import dates
 from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 
 def normalized(subject: Subject) -> Iterator[Violation]:
@@ -49,10 +50,42 @@ def texts(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.shard_texts import text_laws
 
     records, vocabularies = subject.inputs
-    vocabulary = vocabularies / GPT2.relative
-    return text_laws(
-        subject.folder, subject.partition, records, vocabulary, sampled=subject.sampled
-    )
+    tokenizer = file_of_pinned(GPT2, vocabularies / GPT2.relative)
+    return text_laws(subject.folder, subject.partition, records, tokenizer, sampled=subject.sampled)
+
+
+def tokens(subject: Subject) -> Iterator[Violation]:
+    """Yields what the dataset of a tokenizer breaks: its shards, and the manifest of them."""
+    from gristmill.reasoning.format.shards import metas, read_manifest
+    from gristmill.reasoning.laws.other_shards import splits
+    from gristmill.reasoning.laws.shards import shard_laws
+
+    if not (found := splits(subject.folder)):
+        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
+        return
+    for corpus, split in found:
+        yield from shard_laws(subject.folder, f"{corpus}__{split}", sampled=subject.sampled)
+    every = [meta for each in found for meta in metas(subject.folder, *each)]
+    if read_manifest(subject.folder) != sorted(every, key=lambda meta: meta.path):
+        yield Violation("manifest", MANIFEST, "does not list the meta files of the shards")
+
+
+def token_texts(subject: Subject) -> Iterator[Violation]:
+    """Yields where the dataset of a tokenizer is not the texts of its records."""
+    from gristmill.reasoning.laws.other_shards import splits
+    from gristmill.reasoning.laws.shard_texts import text_laws
+    from gristmill.reasoning.read.trace import name_in
+    from gristmill.vocabularies.tokenizer import open_tokenizer
+
+    tokenizer = open_tokenizer(subject.inputs[-1] / name_in(subject.folder))
+    for corpus, split in splits(subject.folder):
+        yield from text_laws(
+            subject.folder,
+            f"{corpus}__{split}",
+            subject.inputs[0],
+            tokenizer,
+            sampled=subject.sampled,
+        )
 
 
 def manifest(subject: Subject) -> Iterable[Violation]:

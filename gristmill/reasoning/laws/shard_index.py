@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
-from gristmill.reasoning.format import index, names, pt_file
+from gristmill.reasoning.format import id_files, index, names
 from gristmill.reasoning.format.shards import EOS, Meta
 
 _BATCH: Final = 4096
@@ -99,12 +99,13 @@ class _Checked:
         self._numbers: dict[str, int] = {}
         self._folder, self._prefix = folder, f"{corpus}_{split}_"
         self._seq_len = shards[0].seq_len if shards else 1
+        self._eod = shards[0].eod if shards else EOS
         self._ranks = shards[0].world_size if shards else 1
         self._full = max((meta.token_count for meta in shards), default=0)
         self._cursor = [0] * self._ranks
         self._record = -1
         self._seen = {number: _Seen() for number in self._metas}
-        self._tensors: dict[int, npt.NDArray[np.int32]] = {}
+        self._tensors: dict[int, id_files.Ids] = {}
 
     def add(self, values: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
         """Yield the place and the problem of the first line that is wrong, if one is."""
@@ -147,7 +148,7 @@ class _Checked:
                 yield where, f"{tokens} tokens, of which spans have {self._cursor[rank]}"
             elif padding and own:
                 last = max(own, key=lambda meta: meta.shard_index)
-                if (self._tensor(last.shard_index).ravel()[-padding:] != EOS).any():
+                if (self._tensor(last.shard_index).ravel()[-padding:] != self._eod).any():
                     yield last.path, "its padding is not the id of the end"
 
     def _number(self, path: str) -> int:
@@ -248,16 +249,16 @@ class _Checked:
             closing = at[np.isin(at, last, assume_unique=True)]
             seen.ends += len(closing)
             tokens = self._tensor(shard).ravel()[spans.end[closing] - base - 1]
-            if (tokens != EOS).any():
-                place = closing[np.flatnonzero(tokens != EOS)[0]]
-                yield int(spans.line[place]), f"its last token is not {EOS}"
+            if (tokens != self._eod).any():
+                place = closing[np.flatnonzero(tokens != self._eod)[0]]
+                yield int(spans.line[place]), f"its last token is not {self._eod}"
                 return
 
-    def _tensor(self, shard: int) -> npt.NDArray[np.int32]:
+    def _tensor(self, shard: int) -> id_files.Ids:
         if shard not in self._tensors:
             if len(self._tensors) > 2 * self._ranks:
                 self._tensors.clear()
-            self._tensors[shard] = pt_file.mapped(self._folder / self._metas[shard].path)
+            self._tensors[shard] = id_files.of_meta(self._folder, self._metas[shard])
         return self._tensors[shard]
 
     def _alone(self, place: int, values: Mapping[str, Any]) -> Iterator[tuple[int, str]]:

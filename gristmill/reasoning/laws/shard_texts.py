@@ -13,19 +13,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.reasoning.builders.shard_part import selectors
-from gristmill.reasoning.format import names, pt_file, records
+from gristmill.reasoning.format import id_files, names, records
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, extras_of, parsed
-from gristmill.reasoning.format.shards import EOS
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import Encoder, encoder
+from gristmill.vocabularies.encode import Encoder, encoder_of
 from gristmill.vocabularies.engine import TIKTOKEN
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import TokenizerFile
 
 _BLOCK: Final = 1 << 14
 
@@ -34,13 +32,13 @@ def text_laws(
     folder: Path,
     partition: str | None,
     normalized: Path,
-    vocabulary: Path,
+    tokenizer: TokenizerFile,
     *,
     sampled: bool = False,
 ) -> Iterator[Violation]:
     """Yield the examples whose tokens, hash or extras are not those of their records.
 
-    vocabulary: GPT-2's file; tiktoken alone encodes.
+    tokenizer: of the shards; its own library alone encodes.
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
@@ -48,7 +46,7 @@ def text_laws(
     prefix = f'{{"example_id": "{corpus.name}_{split}_'.encode()
     try:
         repeated = selectors(corpus.name, jsonl)
-        texts = _Texts(folder, repeated, encoder(GPT2, vocabulary, TIKTOKEN))
+        texts = _Texts(folder, repeated, encoder_of(tokenizer, TIKTOKEN))
         if sampled and not any(_sample(folder / name, jsonl, str(partition), texts)):
             return
         yield from _all(folder / name, name, jsonl, prefix, texts)
@@ -114,7 +112,7 @@ class _Texts:
 
     def __init__(self, folder: Path, repeated: tuple[str, ...], encode: Encoder) -> None:
         self._folder, self._encoder, self._selectors = folder, encode, repeated
-        self._path, self._ids = "", np.zeros((0, 0), dtype=np.int32)
+        self._path, self._ids = "", np.zeros((0, 0))
 
     def problems(self, row: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong with an example."""
@@ -122,17 +120,18 @@ class _Texts:
         if hashlib.sha256(text.encode()).hexdigest() != row["text_sha256"]:
             yield "text_sha256 is not that of its record's text"
             return
+        eod = self._encoder.tokenizer.eod
         expected = np.frombuffer(self._encoder.encode([text]).ids[0], dtype="<i4")
-        if not np.array_equal(self._tokens(row), [*expected.tolist(), EOS]):
-            yield f"its tokens are not those of its text and {EOS}"
+        if not np.array_equal(self._tokens(row), [*expected.tolist(), eod]):
+            yield f"its tokens are not those of its text and {eod}"
         if row.get("extras", {}) != extras_of(record, self._selectors):
             yield "its extras are not those of its record"
 
-    def _tokens(self, row: Mapping[str, Any]) -> npt.NDArray[np.int32]:
+    def _tokens(self, row: Mapping[str, Any]) -> id_files.Ids:
         found = []
         for span in row["spans"]:
             if span["shard_path"] != self._path:
                 path = self._folder / below_tokenized(span["shard_path"])
-                self._path, self._ids = span["shard_path"], pt_file.mapped(path)
+                self._path, self._ids = span["shard_path"], id_files.of_path(path)
             found.append(self._ids[span["sequence_index"], span["start"] : span["end"]])
         return np.concatenate(found)

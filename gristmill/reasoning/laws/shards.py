@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.hashing import sha256_file
-from gristmill.reasoning.format import names, pt_file, safetensors_file
+from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.corpora import corpus_and_split
-from gristmill.reasoning.format.shards import EOS, TOKENS, Meta, read_meta
+from gristmill.reasoning.format.shards import Meta, read_meta
 from gristmill.reasoning.laws.shard_index import index_laws
 
 _ROWS_BYTES: Final = 1 << 22
-_SUFFIXES: Final = (".pt", ".meta.json", safetensors_file.SUFFIX)
+_SAME: Final = (
+    *("seq_len", "world_size", "tokenizer_sha256", "source_files", "schema_version"),
+    *("tokenizer", "dtype", "eod", "ids"),
+)
+"""What all shards of a split have in common."""
+_SUFFIXES: Final = (".pt", id_files.BIN, ".meta.json", id_files.SAFETENSORS)
 
 
 def shard_laws(
@@ -68,12 +72,15 @@ def _shards(
             yield Violation("files", where, "is no shard, meta file or index")
     for stem, suffixes in stems.items():
         where = f"{corpus}/{split}/{stem}"
-        if missing := {".pt", ".meta.json"} - suffixes:
-            for suffix in sorted(missing):
-                yield Violation("files", where + suffix, "is missing, other files of it are there")
-            continue
         try:
-            meta = read_meta(inside / f"{stem}.meta.json")
+            meta = read_meta(inside / f"{stem}.meta.json") if ".meta.json" in suffixes else None
+            own = f".{meta.path.rpartition('.')[2]}" if meta and meta.tokenizer else ".pt"
+            if missing := {own, ".meta.json"} - suffixes:
+                for suffix in sorted(missing):
+                    rule = "is missing, other files of it are there"
+                    yield Violation("files", where + suffix, rule)
+                continue
+            assert meta is not None
             if problem := _misplaced(meta, corpus, split, stem):
                 yield Violation("meta", f"{where}.meta.json", problem)
                 continue
@@ -85,7 +92,8 @@ def _shards(
 
 def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
     """What a meta says about another shard, None where it is that of this one."""
-    path = names.shard(corpus, split, meta.shard_index)
+    suffix = f".{meta.path.rpartition('.')[2]}" if meta.tokenizer else ".pt"
+    path = names.shard(corpus, split, meta.shard_index, suffix)
     expected = {
         "dataset": corpus,
         "split": split,
@@ -93,7 +101,7 @@ def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
         "token_count": meta.num_sequences * meta.seq_len,
         "rank": meta.shard_index % max(1, meta.world_size),
     }
-    if path != f"{corpus}/{split}/{stem}.pt":
+    if path != f"{corpus}/{split}/{stem}{suffix}":
         return f"shard_index {meta.shard_index} is not the number in its name"
     for name, value in expected.items():
         if getattr(meta, name) != value:
@@ -108,45 +116,47 @@ def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[
 
     Raises BadInput where the file is no tensor file.
     """
-    ids = pt_file.mapped(folder / meta.path)
+    ids = id_files.of_meta(folder, meta)
     shape = (meta.num_sequences, meta.seq_len)
     if ids.shape != shape:
         yield Violation("shape", meta.path, f"is {ids.shape}, its meta file says {shape}")
         return
     digest = hashlib.sha256()
     ends, least, most = 0, 0, 0
-    step = max(1, _ROWS_BYTES // (4 * meta.seq_len))
+    step = max(1, _ROWS_BYTES // (ids.itemsize * meta.seq_len))
     for begin in range(0, len(ids), step):
         rows = np.asarray(ids[begin : begin + step])
         digest.update(rows.data)
-        ends += int(np.count_nonzero(rows == EOS))
+        ends += int(np.count_nonzero(rows == meta.eod))
         least, most = min(least, int(rows.min())), max(most, int(rows.max()))
-    if least < 0 or most >= TOKENS:
-        yield Violation("ids", meta.path, f"ids from {least} to {most}, allowed 0 to {TOKENS - 1}")
+    if least < 0 or most >= meta.ids:
+        found = f"ids from {least} to {most}, allowed 0 to {meta.ids - 1}"
+        yield Violation("ids", meta.path, found)
     if ends != meta.eos_tokens + meta.pad_tokens:
         expected = f"{meta.eos_tokens} ends of examples and {meta.pad_tokens} of padding"
-        yield Violation("ends", meta.path, f"id {EOS} occurs {ends} times, its meta has {expected}")
+        yield Violation(
+            "ends", meta.path, f"id {meta.eod} occurs {ends} times, its meta has {expected}"
+        )
     if digest.hexdigest() != meta.sha256:
         rule = f"the tensor has {digest.hexdigest()}, its meta file {meta.sha256}"
         yield Violation("sha256", meta.path, rule)
     if not sampled and (found := sha256_file(folder / meta.path)) != meta.file_sha256:
         yield Violation("file_sha256", meta.path, f"{found}, its meta file has {meta.file_sha256}")
-    twin = meta.path.removesuffix(".pt") + safetensors_file.SUFFIX
-    if (folder / twin).exists() and not _is_twin(folder / twin, ids):
+    twin = meta.path.rpartition(".")[0] + id_files.SAFETENSORS
+    if twin != meta.path and (folder / twin).exists() and not _is_twin(folder, meta, twin, ids):
         yield Violation("twin", twin, f"does not hold the tensor of {meta.path}")
 
 
-def _is_twin(path: Path, ids: npt.NDArray[np.int32]) -> bool:
-    header = safetensors_file.header((ids.shape[0], ids.shape[1]))
-    if path.stat().st_size != len(header) + ids.nbytes:
+def _is_twin(folder: Path, meta: Meta, twin: str, ids: id_files.Ids) -> bool:
+    try:
+        other = id_files.of_meta(folder, meta, twin)
+    except BadInput:
         return False
-    twin = np.memmap(path, dtype="<i4", mode="r", offset=len(header), shape=ids.shape)
-    step = max(1, _ROWS_BYTES // (4 * ids.shape[1]))
-    with path.open("rb") as file:
-        return file.read(len(header)) == header and all(
-            np.array_equal(ids[begin : begin + step], twin[begin : begin + step])
-            for begin in range(0, len(ids), step)
-        )
+    step = max(1, _ROWS_BYTES // (ids.itemsize * ids.shape[1]))
+    return all(
+        np.array_equal(ids[begin : begin + step], other[begin : begin + step])
+        for begin in range(0, len(ids), step)
+    )
 
 
 def _series(shards: list[Meta]) -> Iterator[Violation]:
@@ -155,7 +165,7 @@ def _series(shards: list[Meta]) -> Iterator[Violation]:
         return
     first = shards[0]
     most = max(meta.num_sequences for meta in shards)
-    for name in ("seq_len", "world_size", "tokenizer_sha256", "source_files", "schema_version"):
+    for name in _SAME:
         for meta in shards:
             if getattr(meta, name) != getattr(first, name):
                 yield Violation("one kind of shards", meta.path, f"{name} is not that of the first")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -122,22 +123,40 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     two configurations, or two files of one split have the same bytes.
     """
     corpus = corpus_of(drop, links)
-    found = _account(drop, corpus, links)
+    cure = ""
+    if corpus.public_path is not None and not corpus.is_built_in:
+        cure = f", or fetch {corpus.public_path}: `gristmill fetch reasoning {corpus.name}`"
+    found = account_of(drop, corpus, links, cure=cure)
+    if corpus.is_built_in or corpus.name not in CORPORA:
+        return found
+    note = f"{CORPUS} is read in place of the built-in corpus {corpus.name}"
+    return replace(found, notes=[note, *found.notes])
+
+
+def account_of(
+    drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = (), cure: str = ""
+) -> Account:
+    """The account of a drop whose corpus is known; errors as `account`.
+
+    endings: of further files that belong to the drop and hold no records; default none.
+    cure: what else helps a drop without a data file, for its error.
+    """
+    found = _account(drop, corpus, links, endings)
     if not found.taken:
-        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        formats = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
-            f"holds no data file: put files with an ending {endings} into it, plain or packed as "
-            f"{', '.join(f'.{ending}' for ending in PACKED)}"
+            f"holds no data file: put files with an ending {formats} into it, plain or packed as "
+            f"{', '.join(f'.{ending}' for ending in PACKED)}{cure}"
         )
-        if corpus.public_path is not None and not corpus.is_built_in:
-            rule += f", or fetch {corpus.public_path}: `gristmill fetch reasoning {corpus.name}`"
         raise BadInput(drop, rule)
     return found
 
 
-def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
+def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str] = ()) -> Account:
     sizes, left_out = {}, {}
     for name, size in visible_files(drop, links, (SUMS, FILE, CORPUS)).items():
+        if name.endswith(tuple(endings)):
+            continue
         if kind(name.rpartition("/")[2]) is None:
             left_out[name] = _NO_DATA
         else:
@@ -148,18 +167,11 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    return Account(taken, left_out, list(_notes(corpus)))
-
-
-def _notes(corpus: Corpus) -> Iterator[str]:
-    """What a person should know of a drop with a file of its own."""
-    if corpus.is_built_in:
-        return
-    if corpus.name in CORPORA:
-        yield f"{CORPUS} is read in place of the built-in corpus {corpus.name}"
-    if corpus.licence.training_allowed is None:
+    notes = []
+    if not corpus.is_built_in and corpus.licence.training_allowed is None:
         rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
-        yield f"the terms are unknown, {rule}true }} into {CORPUS}"
+        notes = [f"the terms are unknown, {rule}true }} into {CORPUS}"]
+    return Account(taken, left_out, notes)
 
 
 def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[str, list[Path]]:

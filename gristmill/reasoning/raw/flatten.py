@@ -20,9 +20,10 @@ REASONS: Final = (
     *("json", "object", "columns", "utf8", "shape", "number", "generations", "story"),
     *("answer_id", "step", "step_idx", "question", "answer", "evidence", "surrogate"),
     *("white_space", "value", "group", "python", "unknown_keys"),
+    *("messages", "role", "tools", "thinking", "weight", "turns"),
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
-_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap")
+_LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop", "tree")
 """Those of records that are whole, and that a rule of their corpus leaves out."""
 
 

@@ -6,7 +6,7 @@ See also `drops.py`: the files of a drop.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gristmill.contract import NothingToBuild
@@ -14,14 +14,16 @@ from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import Corpus, ordered
+from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, ordered
 from gristmill.reasoning.format.published import (
     RAW,
+    SHARDS,
     is_published,
     published_partitions,
     record_path,
 )
 from gristmill.reasoning.raw import drops
+from gristmill.settings.tables import Settings
 
 INBOX = "reasoning"
 
@@ -102,3 +104,28 @@ def drop_of_corpus(lake: DataRoot, corpus: Corpus) -> Path | None:
     """Returns the drop of a corpus, None if it is gone."""
     folder = lake.inbox(INBOX) / corpus.name
     return folder if folder.is_dir() else None
+
+
+def of_drop(table: str, root: DataRoot, key: str) -> Settings:
+    """Returns what files give for a split: the file of its drop, else the data root's."""
+    corpus, _ = corpus_and_split(key)
+    return root.settings(table, drop_of_corpus(root, corpus))
+
+
+def shard_settings(root: DataRoot, key: str) -> Settings:
+    """Returns what files give for token shards; `allow` names the split's own corpus alone."""
+    corpus, _ = corpus_and_split(key)
+    given = of_drop(SHARDS, root, key)
+    if "allow" not in given:
+        return given
+    own = tuple(name for name in given["allow"] if name == corpus.name)
+    return Settings({**given, "allow": own}, given.file)
+
+
+def refuse_terms(corpus: Corpus, allow: Sequence[str]) -> None:
+    """Raise NothingToBuild if the terms of a corpus forbid training and `allow` lacks its name."""
+    if corpus.licence.training_allowed is False and corpus.name not in allow:
+        raise NothingToBuild(
+            f"the terms of {corpus.name} ({corpus.licence.id}, {corpus.licence.url}) forbid "
+            f'training: to tokenise it, set allow = ["{corpus.name}"] in [reasoning.gpt2_shards]'
+        )

@@ -43,7 +43,11 @@ _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
 
 def rows(
-    path: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS, limits: Limits = LIMITS
+    path: Path,
+    corpus: Corpus,
+    links: LinkRule = REFUSE_LINKS,
+    limits: Limits = LIMITS,
+    columns: Collection[str] | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a data file in order.
 
@@ -51,25 +55,27 @@ def rows(
     corpus: whose rows they are; cot_collection may have tables without a header.
     links: what happens if the file is a link; default: it is refused.
     limits: of the file.
+    columns: that are read; default: those of the forms of the corpus.
 
     Rows are numbered from 1: lines of JSON lines and of tables without a header, blank ones
     included, members of a JSON array or object, rows of Parquet, and records of CSV and TSV
-    below the header. What columns hold that no form of the corpus reads does not matter.
+    below the header. What other columns hold does not matter.
     Raises BadInput where the file itself is damaged or breaks a limit.
     Memory: a few rows.
     """
     from gristmill.reasoning.raw import parquet, tables
 
     ending, _ = kind(path.name) or ("", "")
+    wanted = columns_of(corpus) if columns is None else columns
     if ending == "parquet":
-        yield from parquet.rows(path, links, columns_of(corpus))
+        yield from parquet.rows(path, links, wanted)
         return
     with unpacked(path, links, limits) as texts:
         _, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
             yield from tables.rows(_lined(unmarked, ending), path, corpus, limits)
         else:
-            yield from _json_rows(unmarked, path, columns_of(corpus), limits)
+            yield from _json_rows(unmarked, path, wanted, limits)
 
 
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:

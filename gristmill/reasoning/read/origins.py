@@ -11,19 +11,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
-from gristmill.reasoning.format import align, names, origins, records
+from gristmill.reasoning.format import align, conversations, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import corpus_of_record
+from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
-from gristmill.reasoning.read.trace import Trace
+from gristmill.reasoning.read.trace import Trace, tokenizer_of
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.text import text_of
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import GPT2
 
 NORMALIZED: Final = "reasoning/normalized"
 """Asset of the normalised files."""
@@ -48,6 +49,15 @@ def example_origins(
     yield from _steps(tokenized, partition, found)
 
 
+def sequence_origins(tokenized: Path, shard: Shard, row: int) -> Iterator[contract.Trace]:
+    """Trace each example of a sequence, by its first token there; as `token_origins`.
+
+    shard: an entry of the manifest. row: of the sequence in it, from 0.
+    """
+    for found in tracing.traces_of_row(tokenized, shard.partition, shard.path, row):
+        yield from _steps(tokenized, shard.partition, found)
+
+
 def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
     """Trace a normalised record to its raw row.
 
@@ -58,6 +68,36 @@ def record_origins(folder: Path, partition: str, record: int) -> Iterator[contra
     made = source(folder, partition)
     _, line = record_at(made.folder, partition, record)
     yield from notes(_record(made, partition, record, line))
+
+
+def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
+    """Trace a conversation to its raw row.
+
+    folder: of one shard. number: of the conversation, from 0.
+
+    Raises BadInput where there is no such conversation, NotTraced where its drop is gone.
+    """
+    import pyarrow.parquet as pq
+
+    made = source(folder)
+    (path,) = conversations.shards(folder)
+    left = number
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            if left < (rows := file.metadata.row_group(group).num_rows):
+                (row,) = file.read_row_group(group).slice(left, 1).to_pylist()
+                break
+            left -= rows
+        else:
+            rule = f"has {file.metadata.num_rows:,} conversations, no number {number:,}"
+            raise BadInput(path, f"{rule}: they count from 0")
+    facts = {"file": path.name, "row": number + 1, "synth_id": row["synth_id"]}
+    yield Origin({**facts, "split": row["split"]})
+    drop = str(made.record.partition).rpartition("__")[0]
+    items = [item for item in made.raw_inputs() if item.path == f"drops/chat/{drop}/{row['file']}"]
+    if not items:
+        raise NotTraced(f"{made.title} was made from no {row['file']}: build it again")
+    yield Origin({**made.raw_facts(items[0]), "raw_row": row["row"]})
 
 
 def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
@@ -99,21 +139,23 @@ def _steps(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.T
 
 def _further(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
     shards = source(tokenized, partition)
-    normalized = shards.made_from(NORMALIZED)
+    normalized = shards.made_from(NORMALIZED, partition=partition)
     record, line = record_at(normalized.folder, partition, found.record)
     text = text_of(record)
     if hashlib.sha256(text.encode()).hexdigest() != found.text_sha256:
         raise NotTraced(f"record {found.record} has another text: build {shards.title} again")
     facts: dict[str, object] = {"text_characters": len(text)}
-    if found.token < found.num_tokens:
+    tokenizer = tokenizer_of(tokenized, shards.root)
+    if found.token >= found.num_tokens:
+        facts |= {"characters": "none: it is the end of the example"}
+    elif tokenizer.no_offsets:
+        facts |= {"characters": f"not known: {tokenizer.no_offsets}"}
+    else:
         values = tracing.line_of(tokenized, partition, found.example_id)
-        ids = tracing.tokens_of(tokenized, values)[:-1]
-        vocabulary = find(GPT2, shards.root)
-        projection = Projection([text], ids, [len(ids)], vocabulary)
+        ids = tracing.tokens_of(tokenized, values)[:-1].astype(np.int32)
+        projection = Projection([text], ids, [len(ids)], tokenizer.token_lengths)
         start, end = projection.characters(0, found.token, found.token + 1)
         facts |= {"characters": f"{start}-{end}", "characters_text": repr(text[start:end])}
-    else:
-        facts |= {"characters": "none: it is the end of the example"}
     yield Origin(facts)
     yield from _record(normalized, partition, found.record, line)
 

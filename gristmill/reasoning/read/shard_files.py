@@ -19,21 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.provenance import SHARED_RECORDS
+from gristmill.provenance import RECORD, SHARED_RECORDS
 from gristmill.reading.damage import DESCRIPTORS, damage_named
 from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.generation import FileIdentity, Generation
 from gristmill.reading.opening import Opening, opened
 from gristmill.reading.verify_level import Verify
-from gristmill.reasoning.format import foreign_pt, names
+from gristmill.reasoning.format import foreign_pt, id_files, names
 from gristmill.reasoning.format.shard_list import Shard
 
 MOST_HELD: Final = 128
 """Shards that a reader holds open, so that it goes on with them after a rebuild."""
 MOST_MAPPED: Final = 2
-"""The current shard and the next."""
+"""The current shard and the next, where one is read after the other."""
 
-Tokens = npt.NDArray[np.int32]
+Tokens = npt.NDArray[Any]
 
 
 def record_of(partition: str) -> str:
@@ -41,13 +41,18 @@ def record_of(partition: str) -> str:
     return f"{SHARED_RECORDS}/{partition}.json"
 
 
+def record_in(root: Path, partition: str) -> str:
+    """Path of the record of a partition: its own, or that of the dataset that holds all."""
+    return RECORD if (root / RECORD).is_file() else record_of(partition)
+
+
 def partition_folder(opening: Opening, root: Path, partition: str) -> OpenFolder:
     """The folder of all shards as that of one partition.
 
     Raises BadInput where the manifest was made from another version of the partition.
     """
-    folder = opening.folder(root, record_of(partition))
-    manifest = opening.folder(root, record_of(names.MANIFEST_RECORD))
+    folder = opening.folder(root, record_in(root, partition))
+    manifest = opening.folder(root, record_in(root, names.MANIFEST_RECORD))
     if made_from_another(manifest, folder):
         raise BadInput(
             root / names.MANIFEST,
@@ -78,7 +83,7 @@ class ShardFiles:
             shard = shards[number]
             folder = partition_folder(opening, root, shard.partition)
             if opening.first:
-                _compare(foreign_pt.payload(folder.file(shard.path)).shape, shard, root)
+                _compare(_shape(folder.file(shard.path), shard), shard, root)
             if len(self._held) < MOST_HELD:
                 self._held[number] = folder.keep(shard.path)
             else:
@@ -86,15 +91,17 @@ class ShardFiles:
                 later[shard.partition] = folder
         self._later = {partition: folder.generation() for partition, folder in later.items()}
 
-    def tokens(self, number: int) -> Tokens:
-        """The sequences of a shard, int32 [sequences, seq_len], mapped.
+    def tokens(self, number: int, most: int = MOST_MAPPED) -> Tokens:
+        """The sequences of a shard [sequences, seq_len], mapped.
+
+        most: shards that stay mapped, default 2.
 
         Raises BadInput where the file is damaged, StaleDataset where a file that is not held open
         is of another version now.
         """
         if number not in self._mapped:
             self._mapped[number] = self._map(number)
-            while len(self._mapped) > MOST_MAPPED:
+            while len(self._mapped) > most:
                 self._mapped.popitem(last=False)
         self._mapped.move_to_end(number)
         return self._mapped[number]
@@ -118,13 +125,26 @@ class ShardFiles:
         shard = self._shards[number]
         if number in self._held:
             with self._held[number].reading() as path:
-                tokens = foreign_pt.mapped(path)
+                tokens = _mapped(path, shard)
         else:
-            known, record = self._later[shard.partition], record_of(shard.partition)
+            known = self._later[shard.partition]
+            record = record_in(self._root, shard.partition)
             with reopened(known, record, shard.path, self._level) as path:
-                tokens = foreign_pt.mapped(path)
+                tokens = _mapped(path, shard)
         _compare(tokens.shape, shard, self._root)
         return tokens.view(np.ndarray)  # slices of a memmap are slower
+
+
+def _shape(path: Path, shard: Shard) -> tuple[int, ...]:
+    return foreign_pt.payload(path).shape if shard.dtype is None else _mapped(path, shard).shape
+
+
+def _mapped(path: Path, shard: Shard) -> Tokens:
+    """The ids of a shard. path: opens its file, under any name."""
+    if shard.dtype is None:
+        return foreign_pt.mapped(path)
+    shape = (shard.sequences, shard.seq_len)
+    return id_files.mapped(path, shape, shard.dtype, Path(shard.path).suffix)
 
 
 def _compare(shape: tuple[int, ...], shard: Shard, root: Path) -> None:

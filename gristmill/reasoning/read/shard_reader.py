@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, Trace
+from gristmill.loading.source import Identity, Source, only, short
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
@@ -27,9 +28,11 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.read import shard_state
-from gristmill.reasoning.read.shard_files import record_of
+from gristmill.reasoning.read.origins import sequence_origins
+from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
+from gristmill.vocabularies.pinned import GPT2
 
 if TYPE_CHECKING:
     from gristmill.reasoning.read.torch_sequences import TorchSequences
@@ -37,12 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["ShardReader", "StaleDataset"]
 
 Columns = dict[str, npt.NDArray[Any]]
+Numbers = npt.NDArray[np.int64]
 
 
 class ShardReader(Reader[Held]):
     """The sequences of the shards `manifest[rank::world_size]`, each once in an epoch.
 
-    root: the folder of all shards: in the data root, staged, in a mirror, or of the seed's tools.
+    root: the folder of all shards: in the data root, staged, in a mirror, of the seed's tools, or a
+        dataset of any tokenizer.
     rank, world_size: of the training job; default one rank.
     corpora, splits: those to read; default all.
     verify: how much is compared with the records, default "sizes".
@@ -65,7 +70,8 @@ class ShardReader(Reader[Held]):
     example in the index of its split from 0, -1 for padding. With `select` also `selected` bool
     [n, seq_len], the tokens of selected examples, and `example`.
 
-    It can be pickled; each process maps the files itself, two shards at a time.
+    It can be pickled; each process maps the files itself, two shards at a time, and up to 128 where
+    sequences are read by number.
 
     Raises BadInput where a file is missing or damaged or has nothing to read, StaleDataset where
     another version is published than was opened, GristmillError for ranks that do not fit, and at
@@ -119,7 +125,7 @@ class ShardReader(Reader[Held]):
 
     def open_files(self, opening: Opening) -> Held:
         """Open manifest and shards; at the first opening also choose the sequences."""
-        folder = opening.folder(self.root, record_of(names.MANIFEST_RECORD))
+        folder = opening.folder(self.root, record_in(self.root, names.MANIFEST_RECORD))
         manifest = folder.file(names.MANIFEST)
         if opening.first:
             data = manifest.read_bytes()
@@ -234,6 +240,30 @@ class ShardReader(Reader[Held]):
         self._order, self._position = shard_state.resumed(states, now, self._identity, self.rank)
         self._walked = -1, Walk([])
 
+    def source(self) -> Source:
+        """The sequences by number, for `gristmill.loading`; columns as a batch has them.
+
+        Raises GristmillError for a reader of one of several ranks: the loader shares out itself.
+        """
+        if self.world_size > 1:
+            raise GristmillError(
+                f"{self.root}: rank {self.rank} of {self.world_size} reads some shards alone: open"
+                " it without rank and world_size, and give these to the Loader"
+            )
+        return SequenceSource(self, self._order.sizes, self._identity)
+
+    def rows_by_number(self, numbers: Numbers) -> Columns:
+        """The columns of sequences int64 [N], in the order asked; each shard is read once."""
+        ends = self._ends
+        place = np.searchsorted(ends, numbers, "right")
+        rows = numbers - np.append(0, ends)[place]
+        shards = self.rank + place * self.world_size
+        if self._kept is not None:
+            for shard in np.unique(shards).tolist():
+                at = np.flatnonzero(shards == shard)
+                rows[at] = self._kept[shard][rows[at]]
+        return self.held.rows(shards, rows, self.seq_len, self.dtype)
+
     def as_torch(self, batch_size: int | None = None, *, drop_last: bool = False) -> TorchSequences:
         """The rest of the epoch as an IterableDataset of torch; see `TorchSequences`."""
         from gristmill.reasoning.read.torch_sequences import TorchSequences
@@ -257,12 +287,7 @@ class ShardReader(Reader[Held]):
         from torch import from_numpy
 
         listed = numbers_of(numbers, len(self), "sequence")
-        place = np.searchsorted(self._ends, listed, "right")
-        starts = np.append(0, self._ends)[place]
-        shards = (self.rank + place * self.world_size).tolist()
-        inside = list((listed - starts)[:, None])
-        rows = [self._file_rows(shard, each) for shard, each in zip(shards, inside, strict=True)]
-        columns = self.held.columns(list(zip(shards, rows, strict=True)), self.seq_len, self.dtype)
+        columns = self.rows_by_number(listed)
         return ColumnBatch({name: from_numpy(column) for name, column in columns.items()})
 
     @property
@@ -297,3 +322,51 @@ class ShardReader(Reader[Held]):
         """Prepare the shard after that of the sequence `read`."""
         for piece in walk.pieces[walk.place(read).shard_position + 1 :][:1]:
             self.held.files.prefetch(piece.shard, self._current)
+
+
+class SequenceSource:
+    """Sequences by number over the chosen shards in the order of the manifest.
+
+    data: of one rank. sizes: int64 [S], chosen sequences of each shard.
+    chosen: the digest of the chosen entries of the manifest, and the selection of sequences. The
+        digest has that of each file, so that shards of the seed's tools have an identity, too.
+    """
+
+    def __init__(self, data: ShardReader, sizes: Numbers, chosen: Mapping[str, Any]) -> None:
+        self._data = data
+        version = f"manifest {chosen['manifest_sha256']}"
+        own = {"select": chosen["select"]}
+        self.identity = Identity("reasoning/manifest", (version,), None, own, short(data.root))
+        self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        first = data.shards[0]
+        name = first.tokenizer or GPT2.name
+        sha256 = first.tokenizer_sha256 or (None if first.tokenizer else GPT2.sha256)
+        self.words = f"tokenizer {name} of sha256 {sha256}, seq_len {data.seq_len}"
+
+    def read(self, numbers: Numbers) -> Columns:
+        """`input_ids`, `shard`, `row`, and with supervision its columns."""
+        return self._data.rows_by_number(numbers)
+
+    def lengths(self) -> Numbers:
+        """Tokens of each sequence, all alike."""
+        return np.full(int(self.cuts[-1]), self._data.seq_len, np.int64)
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """Each example of a sequence, its record and its raw row."""
+        row = {
+            name: int(column[0])
+            for name, column in self.read(np.array([number])).items()
+            if name in ("shard", "row")
+        }
+        return sequence_origins(self._data.root, self._data.shards[row["shard"]], row["row"])
+
+
+def opened(
+    folders: Sequence[Path],
+    *,
+    corpora: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    select: Mapping[str, Any] | None = None,
+) -> Source:
+    """Token shards as a source; arguments as `ShardReader`."""
+    return ShardReader(only(folders), corpora=corpora, splits=splits, select=select).source()

@@ -22,7 +22,12 @@ from gristmill.reasoning.format import names, staged
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.read.gate import check_gate
-from gristmill.reasoning.read.shard_files import ShardFiles, partition_folder, record_of
+from gristmill.reasoning.read.shard_files import (
+    MOST_HELD,
+    ShardFiles,
+    partition_folder,
+    record_of,
+)
 from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, kept_rows
 from gristmill.reasoning.read.steps import fill
 
@@ -89,6 +94,30 @@ class Held:
         if not kept:
             raise BadInput(next(iter(self.indexes.values())).path, f"no example has {selection}")
         return kept
+
+    def rows(
+        self,
+        shards: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+        seq_len: int,
+        dtype: Any,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The columns of a batch: of a row [N] of a shard [N] each, in the order asked."""
+        columns = _empty(len(rows), seq_len, dtype, self.supervision)
+        listed = shards.tolist()
+        mapped = {each: self.files.tokens(each, MOST_HELD) for each in sorted(set(listed))}
+        # Row by row: each is copied once, which a gather of each shard would do twice.
+        ids = columns["input_ids"]
+        for at, (shard, row) in enumerate(zip(listed, rows.tolist(), strict=True)):
+            ids[at] = mapped[shard][row]
+        columns["shard"][:], columns["row"][:] = shards, rows
+        for shard in mapped if self.supervision else ():
+            places = np.flatnonzero(shards == shard)
+            own = {name: column[places] for name, column in columns.items()}
+            self._supervise(own, shard, rows[places])
+            for name in set(own) - {"input_ids", "shard", "row"}:
+                columns[name][places] = own[name]
+        return columns
 
     def columns(self, wanted: Wanted, seq_len: int, dtype: Any) -> dict[str, npt.NDArray[Any]]:
         """The columns of a batch: of rows of shards, in order."""

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill import contract
 from gristmill.contract import BadInput
-from gristmill.reasoning.format import foreign_pt, names
+from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, parsed
+from gristmill.reasoning.format.shards import read_meta
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2, PLACE
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
 
 @dataclass(frozen=True)
@@ -56,22 +59,41 @@ def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> 
     Raises BadInput where there is no such token, or it is padding.
     """
     corpus, split = corpus_and_split(partition)
-    path = names.shard(corpus.name, split, shard)
+    several = [names.shard(corpus.name, split, shard, each) for each in (".pt", *id_files.SUFFIXES)]
+    path = next((each for each in several if (tokenized / each).is_file()), several[0])
     if not (tokenized / path).is_file():
         raise BadInput(tokenized / path, "there is no such shard")
-    shape = foreign_pt.payload(tokenized / path).shape
+    shape = id_files.of_path(tokenized / path).shape
     if not (0 <= row < shape[0] and 0 <= token < shape[1]):
         rule = f"has {shape[0]} sequences of {shape[1]} tokens, no token {token} of sequence {row}"
         raise BadInput(tokenized / path, rule)
+    for values, before, span in _of_row(tokenized, partition, path, row):
+        if span["start"] <= token < span["end"]:
+            return _trace(tokenized, values, before + token - span["start"])
+    raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
+
+
+def traces_of_row(tokenized: Path, partition: str, path: str, row: int) -> Iterator[Trace]:
+    """Trace each example of a sequence, by its first token there, in the order of the index.
+
+    path: of the shard below `tokenized`. row: of the sequence in it, from 0.
+    """
+    for values, before, _ in _of_row(tokenized, partition, path, row):
+        yield _trace(tokenized, values, before)
+
+
+def _of_row(
+    tokenized: Path, partition: str, path: str, row: int
+) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
+    """Each line of the index with a span in a sequence, the tokens before the span, the span."""
+    corpus, split = corpus_and_split(partition)
     wanted = f'{path}", "sequence_index": {row}, "start": '.encode()
     for values in _lines(tokenized / names.split_index(corpus.name, split), wanted):
         before = 0
         for span in values["spans"]:
-            is_here = below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row
-            if is_here and span["start"] <= token < span["end"]:
-                return _trace(tokenized, values, before + token - span["start"])
+            if below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row:
+                yield values, before, span
             before += span["end"] - span["start"]
-    raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
 
 
 def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
@@ -89,10 +111,10 @@ def trace_example(tokenized: Path, partition: str, example_id: str, token: int =
     return _trace(tokenized, values, token)
 
 
-def tokens_of(tokenized: Path, values: Mapping[str, Any]) -> npt.NDArray[np.int32]:
-    """The tokens of an example with its EOS, int32, from its spans."""
+def tokens_of(tokenized: Path, values: Mapping[str, Any]) -> id_files.Ids:
+    """The tokens of an example with its EOS, from its spans."""
     found = [
-        foreign_pt.mapped(tokenized / below_tokenized(span["shard_path"]))[
+        id_files.of_path(tokenized / below_tokenized(span["shard_path"]))[
             span["sequence_index"], span["start"] : span["end"]
         ]
         for span in values["spans"]
@@ -117,7 +139,7 @@ def _trace(tokenized: Path, values: Mapping[str, Any], token: int) -> Trace:
             break
         left -= size
     path, row, column = span["shard_path"], span["sequence_index"], span["start"] + left
-    ids = foreign_pt.mapped(tokenized / below_tokenized(path))
+    ids = id_files.of_path(tokenized / below_tokenized(path))
     return Trace(
         example_id=values["example_id"],
         record=int(values["example_id"].rpartition("_")[2]),
@@ -139,3 +161,22 @@ def _lines(path: Path, wanted: bytes) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(file, 1):
             if wanted in line:
                 yield parsed(line, path, number)
+
+
+def name_in(folder: Path) -> str:
+    """The name of the tokenizer of a folder of shards; empty where it is GPT-2's."""
+    first = next(folder.glob("*/*/shard_*.meta.json"), None)
+    if first is None or b'"tokenizer":' not in first.read_bytes():
+        return ""
+    return read_meta(first).tokenizer
+
+
+def tokenizer_of(folder: Path, root: Path) -> Tokenizer:
+    """The tokenizer of a folder of shards. root: the data root.
+
+    Raises MissingVocabulary where it is not published.
+    """
+    name = name_in(folder)
+    if not name:
+        return of_pinned(GPT2, find(GPT2, root))
+    return open_tokenizer(root / PLACE / name)

@@ -55,16 +55,21 @@ class Projection:
     texts: each with its own tokens.
     ids: tokens of all texts, one after the other: int32 [tokens].
     counts: tokens of each text, in the order of the texts.
-    vocabulary: file of GPT-2's ranks.
+    vocabulary: file of GPT-2's ranks, or the number of bytes of each token of another tokenizer.
 
     Raises GristmillError where the tokens of a text have not as many bytes as the text.
     """
 
     def __init__(
-        self, texts: Sequence[str], ids: Ids, counts: Sequence[int], vocabulary: Path
+        self,
+        texts: Sequence[str],
+        ids: Ids,
+        counts: Sequence[int],
+        vocabulary: Path | npt.NDArray[np.int64],
     ) -> None:
         self._offsets = byte_offsets("".join(texts))
-        self._ends = np.cumsum(token_bytes(vocabulary)[ids])
+        lengths = token_bytes(vocabulary) if isinstance(vocabulary, Path) else vocabulary
+        self._ends = np.cumsum(lengths[ids])
         self._begins = np.concatenate(([0], self._ends[:-1]))
         self.first_character = _starts([len(text) for text in texts])
         self.first_token = _starts(counts)

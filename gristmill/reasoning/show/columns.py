@@ -1,7 +1,7 @@
 """The keys of normalised records, indices and alignments, for people who look for a field.
 
 Source: docs/formats/reasoning.md#normalised-files, docs/formats/reasoning.md#index,
-docs/formats/reasoning.md#alignment
+docs/formats/reasoning.md#alignment, docs/formats/chat.md#conversations
 """
 
 from __future__ import annotations
@@ -14,6 +14,19 @@ _EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
 _SHARD = Column("shard_path", "string", "shard with the first token of the example")
 _SEQUENCE = Column("sequence_index", "integer", "row of that token in the shard")
 
+_INDEX = (
+    _EXAMPLE,
+    _SHARD,
+    _SEQUENCE,
+    Column("token_start", "integer", "column of that token"),
+    Column("num_tokens", "integer", "tokens of the text"),
+    Column("num_tokens_with_eos", "integer", "one more"),
+    Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
+    Column("rank", "integer", "the rank that packed it"),
+    Column("text_sha256", "string", "of the rendered text in UTF-8"),
+    Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+)
+
 _COLUMNS = {
     "reasoning/normalized": (
         Column("question", "string", "never blank"),
@@ -23,18 +36,21 @@ _COLUMNS = {
         Column("cot_steps", "array of string", "only where the cot was a list"),
         Column("(extras)", "string or null", "further keys of the corpus, as difficulty"),
     ),
+    "chat/conversations": (
+        Column("messages_json", "string", "JSON with the messages: role, content, channel"),
+        Column("synth_id", "string", "id of the row, else a hash of the messages"),
+        Column("spans", "string", "a code for each message: 0 prompt, 1 reasoning, 2 final"),
+        Column("split", "string", "train or validation"),
+        Column("file", "string", "raw file, by its path in the drop"),
+        Column("row", "int64", "row in it, from 1"),
+    ),
     "reasoning/gpt2_shards": (
         Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),
-        _EXAMPLE,
-        _SHARD,
-        _SEQUENCE,
-        Column("token_start", "integer", "column of that token"),
-        Column("num_tokens", "integer", "tokens of the text"),
-        Column("num_tokens_with_eos", "integer", "one more"),
-        Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
-        Column("rank", "integer", "the rank that packed it"),
-        Column("text_sha256", "string", "of the rendered text in UTF-8"),
-        Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+        *_INDEX,
+    ),
+    "reasoning/tokens": (
+        Column("input_ids", "uint16 or int32[seq_len]", "the sequences of shard_NNNNN.bin"),
+        *_INDEX,
     ),
     "reasoning/alignment": (
         _EXAMPLE,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.reading.facts import Ranges, counted, file_facts
-from gristmill.reasoning.format import foreign_pt, names, reports
+from gristmill.reasoning.format import conversations, id_files, names, reports
+from gristmill.reasoning.format.published import SHARDS, TOKENS
 from gristmill.reasoning.laws.other_shards import splits
 
 
@@ -18,14 +19,21 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
 
     Raises BadInput where a file cannot be read.
     """
-    for corpus, split in splits(folder) if asset == "reasoning/gpt2_shards" else ():
+    for corpus, split in splits(folder) if asset in (SHARDS, TOKENS) else ():
         ranges, shapes = Ranges(), dict[tuple[int, ...], int]()
-        for shard in sorted((folder / corpus / split).glob("shard_*.pt")):
-            ids = foreign_pt.mapped(shard)
+        inside = folder / corpus / split
+        endings = (".pt", *id_files.SUFFIXES)
+        several = (sorted(inside.glob(f"shard_*{ending}")) for ending in endings)
+        for shard in next(filter(None, several), []):
+            ids = id_files.of_path(shard)
             shapes[ids.shape] = shapes.get(ids.shape, 0) + 1
             ranges.add(ids, "ids")
         listed = [f"{counted(count, 'shard')} of {list(each)}" for each, count in shapes.items()]
         yield f"{corpus}/{split}: {'; '.join([*listed, *ranges.lines()])}"
+    for path in conversations.shards(folder) if asset == "chat/conversations" else ():
+        import pyarrow.parquet as pq
+
+        yield f"{path.name}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
     if asset == "reasoning/qc_report":
         yield f"reports of {', '.join(reports.dates(folder))}"
     found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}

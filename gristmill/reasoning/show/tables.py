@@ -7,29 +7,32 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill.browse.columns import of_parquet
 from gristmill.browse.lines import Form, json_row
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
-from gristmill.reasoning.format import align, foreign_pt, names
-from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.format import align, conversations, id_files, names
+from gristmill.reasoning.format.published import TOKENS, splits_in
 from gristmill.reasoning.show import spans
 from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
 from gristmill.reasoning.show.terminal import data_root
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
+    from gristmill.vocabularies.tokenizer import Tokenizer
 
 _FILES: Final = {
     "reasoning/normalized": "{split}.jsonl",
     "reasoning/gpt2_shards": "{split}/index.jsonl",
+    "reasoning/tokens": "{split}/index.jsonl",
     "reasoning/alignment": "{split}.align.jsonl",
 }
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
+    *("messages_json", "synth_id"),
 )
-_ENDOFTEXT: Final = 50256
 
 
 def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
@@ -37,11 +40,22 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
 
     asset: its key. folder: its path. files: what the records say of them.
     """
+    if asset == "chat/conversations":
+        return [_conversations(files, path.name) for path in conversations.shards(folder)]
     found = []
     for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
         corpus, split = partition.rsplit("__", 1)
         found.append(_table(asset, folder, files, corpus, split))
     return found
+
+
+def _conversations(files: Files, name: str) -> Stored:
+    return Stored(
+        name.removeprefix("shard_").removesuffix(".parquet"),
+        lambda: of_parquet(files.checked(name)),
+        _SEARCHABLE,
+        sample=lambda row: (str(row.number), {}),
+    )
 
 
 def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
@@ -50,7 +64,7 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
     shown: dict[str, Any] = {}
     if asset == "reasoning/alignment":
         shown = {"pictures": _steps(folder), "tokens": _pieces(folder)}
-    if asset == "reasoning/gpt2_shards" and (decode := _decoder(folder)) is not None:
+    if _FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
         held = _Tokens(folder, decode)
         form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
 
@@ -63,31 +77,29 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         lambda: files.lines(name, form),
         _SEARCHABLE,
         slow=[*form.more],
-        partition=f"{corpus}__{split}",
+        partition="" if asset == TOKENS else f"{corpus}__{split}",
         sample=sample,
         **shown,
     )
 
 
-def _decoder(folder: Path) -> Callable[[], Any] | None:
-    """Gives the GPT-2 encoding when it is needed; None where its vocabulary is not to be had."""
-    from gristmill.vocabularies.engine import tiktoken_encoding
-    from gristmill.vocabularies.find import find
-    from gristmill.vocabularies.pinned import GPT2
+def _decoder(folder: Path) -> Callable[[], Tokenizer] | None:
+    """Gives the tokenizer of the shards when it is needed; None where it is not to be had."""
+    from gristmill.reasoning.read.trace import tokenizer_of
 
     try:
-        path = find(GPT2, data_root(folder))
+        tokenizer = tokenizer_of(folder, data_root(folder))
     except GristmillError:
         return None
-    return lru_cache(1)(lambda: tiktoken_encoding(GPT2, path))
+    return lambda: tokenizer
 
 
 class _Tokens:
     """The tokens of the examples of a split, as its shards hold them."""
 
-    def __init__(self, folder: Path, decode: Callable[[], Any]) -> None:
+    def __init__(self, folder: Path, decode: Callable[[], Tokenizer]) -> None:
         self._folder, self._decode = folder, decode
-        self._mapped = lru_cache(64)(foreign_pt.mapped)
+        self._mapped = lru_cache(64)(id_files.of_path)
 
     def ids(self, values: Mapping[str, Any]) -> list[int]:
         """The tokens of a row of the index, the last one apart."""
@@ -96,17 +108,19 @@ class _Tokens:
             corpus, split = Path(span["shard_path"]).parts[-3:-1]
             shard = self._mapped(self._folder / corpus / split / Path(span["shard_path"]).name)
             found += shard[span["sequence_index"], span["start"] : span["end"]].tolist()
-        return [token for token in found if 0 <= token < _ENDOFTEXT]
+        tokenizer = self._decode()
+        known = range(tokenizer.size)
+        return [token for token in found if token in known and token != tokenizer.eod]
 
     def text(self, values: Mapping[str, Any]) -> str:
         """The text of a row of the index."""
-        text: str = self._decode().decode_bytes(self.ids(values)).decode("utf-8", "replace")
-        return text
+        pieces = self._decode().token_bytes
+        return b"".join(pieces[token] for token in self.ids(values)).decode("utf-8", "replace")
 
     def shown(self, row: Record) -> Sequence[Token]:
         """The tokens of a row, each with its text."""
-        one = self._decode().decode_single_token_bytes
-        return [Token(_visible(one(token)), token) for token in self.ids(row.values)]
+        one = self._decode().token_bytes
+        return [Token(_visible(one[token]), token) for token in self.ids(row.values)]
 
 
 def _visible(octets: bytes) -> str:

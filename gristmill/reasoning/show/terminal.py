@@ -50,29 +50,28 @@ def example_text(request: Request) -> Text:
     """
     from rich.text import Text
 
-    from gristmill.reasoning.format import foreign_pt
+    from gristmill.reasoning.format import id_files
     from gristmill.reasoning.format.index import rows
-    from gristmill.vocabularies.engine import tiktoken_encoding
-    from gristmill.vocabularies.find import find
-    from gristmill.vocabularies.pinned import GPT2
+    from gristmill.reasoning.read.trace import tokenizer_of
 
     place = chosen(request, splits_in(request.path, "{split}/index.jsonl"))
     path = request.path / names.split_index(place.corpus, place.split)
     row = next((row for row in rows(path) if row.example_id == place.example_id), None)
     if row is None:
         raise BadInput(path, f"has no row {place.example_id}: the record may render to no text")
-    root = data_root(request.path)
-    decode = tiktoken_encoding(GPT2, find(GPT2, root)).decode_single_token_bytes
+    tokenizer = tokenizer_of(request.path, data_root(request.path))
     text = Text(f"{place.example_id}  {row.num_tokens:,} tokens\n", style="bold")
     shown = 0
     for span in row.spans:
         corpus_split = f"{place.corpus}/{place.split}"
-        shard = foreign_pt.mapped(request.path / corpus_split / Path(span.shard_path).name)
+        shard = id_files.of_path(request.path / corpus_split / Path(span.shard_path).name)
         for token in shard[span.sequence_index, span.start : span.end].tolist():
             if shown == row.num_tokens:
-                text.append("<|endoftext|>", style="reverse")
+                text.append(tokenizer.eod_text, style="reverse")
                 break
-            text.append(_shown(decode(token)), style=f"black on {_GROUNDS[shown % 2]}")
+            text.append(
+                _shown(tokenizer.token_bytes[token]), style=f"black on {_GROUNDS[shown % 2]}"
+            )
             shown += 1
     return text
 

@@ -41,6 +41,13 @@ def traced_record(request: Request) -> Iterable[Trace]:
     return origins.record_origins(request.path, place.partition, place.record)
 
 
+def traced_conversation(request: Request) -> Iterable[Trace]:
+    """Which raw row a conversation is from; the sample is its number, from 0."""
+    from gristmill.reasoning.read import origins
+
+    return origins.conversation_origins(request.path, request.number)
+
+
 def traced_alignment(request: Request) -> Iterable[Trace]:
     """Which normalised record and raw row the steps of an example are from."""
     from gristmill.reasoning.read import origins

@@ -137,12 +137,17 @@ def drop_inputs(lake: DataRoot, source: Source, files: Iterable[Path], record: s
     return inputs
 
 
+def root_above(drop: Path) -> Path:
+    """The folder in which `drops/` holds a drop; for a path of fewer folders the highest one."""
+    return drop.parents[:3][-1]
+
+
 def account(inbox: str, drop: Path, links: LinkRule) -> Account:
     """Returns what becomes of each file of a drop. Raises GristmillError for one that is refused.
 
     inbox: `RAW` or `READY` of `source.py`.
     """
-    count = raw_file_count(DataRoot(drop.parents[2]), drop)
+    count = raw_file_count(DataRoot(root_above(drop)), drop)
     return sources.account(Source(inbox, drop), count, links)
 
 

@@ -71,6 +71,8 @@ class Joiner:
     number: of the shard ("00").
     config: of the shard.
 
+    dropped_thoughts: that a template left out, so far.
+
     Enter `open` before the first part; its exit completes the files.
     """
 
@@ -85,6 +87,7 @@ class Joiner:
         self._spans = np.zeros(3, dtype=np.int64)
         self._texts: Counter[str] = Counter()
         self._names: dict[str, Counter[str]] = {name: Counter() for name in _NAMES}
+        self.dropped_thoughts = 0
         # Of all parts, those that only count included.
         self._made = {"documents": 0, "tokens": 0}
         self.bad = quarantine.BadRows(config.bad_rows)
@@ -123,6 +126,7 @@ class Joiner:
         if self.bad.too_many:
             return
         self._texts.update({name: summary[name] for name in _TEXTS})
+        self.dropped_thoughts += summary.get("dropped_thoughts", 0)
         for name, counter in self._names.items():
             counter.update(summary[name])
         for batch in kd_part_file.read(part):

@@ -7,9 +7,9 @@ Source: `docs/formats/synth.md#part-files`, `docs/formats/vocabularies.md#sample
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +34,7 @@ from gristmill.synth.render import documents, harmony, strict, templates
 from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation
 from gristmill.vocabularies import compare
-from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.pinned import O200K
 
@@ -86,7 +86,11 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
     list of the first `quarantine.BadRow`s in short form.
     """
-    part = _Part(task)
+    return written(Part(task), path)
+
+
+def written(part: Part, path: Path) -> dict[str, Any]:
+    """Write a part, and return its summary as `make_part`. path: file to write."""
     with HashedFile(path) as file:
         for batch in part.batches():
             kd_part_file.write(file, batch)
@@ -100,36 +104,54 @@ def _renderer(vocabulary: Path) -> templates.Renderer:
 
 
 @dataclass
-class _Sorted:
-    """The rows of a batch: conversations of each split and their places, and refused rows."""
+class Sorted:
+    """The rows of a batch: conversations of each split and their places, and refused rows.
+
+    A row may give several conversations, one after the other.
+    """
 
     ids: Sequence[Any]
     refused: dict[int, str]
-    conversations: dict[str, list[Conversation]] = field(
+    conversations: dict[str, list[Any]] = field(
         default_factory=lambda: {split: [] for split in SPLITS}
     )
     places: dict[str, list[int]] = field(default_factory=lambda: {split: [] for split in SPLITS})
 
 
-class _Part:
-    """Renders the rows of a task batch by batch, and counts them."""
+class Part:
+    """Renders the rows of a task batch by batch, and counts them.
+
+    summary: what `make_part` returns. task: that it makes.
+    """
+
+    columns: Sequence[str] = ()
+    """That are read beside those of a Harmony shard."""
 
     def __init__(self, task: Task) -> None:
         self.summary: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "first_bad_rows": []}
         self.names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
         self._unknown_keys: Counter[str] = Counter()
         self.summary["unknown_keys"] = self._unknown_keys
-        self._task = task
+        self.task = task
         self._threshold = holdout.threshold(task.valid_fraction)
-        self._renderer = _renderer(task.vocabulary)
-        self._sample = Sample(task.shard, task.vocabulary, task.engine)
+        self._sample = Sample(task.shard, self.encoder, self.assemble)
+
+    @cached_property
+    def renderer(self) -> templates.Renderer:
+        """Reads rows in Harmony."""
+        return _renderer(self.task.vocabulary)
+
+    @property
+    def encoder(self) -> Encoder:
+        """What encodes its texts."""
+        return encoder(O200K, self.task.vocabulary, self.task.engine)
 
     def batches(self) -> Iterator[kd_part_file.Batch]:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
-        task, row = self._task, self._task.first_row
+        task, row = self.task, self.task.first_row
         with open_shard(task.shard) as shard:
             columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
-            columns += harmony_shard.checked_columns(shard.schema)
+            columns += [*harmony_shard.checked_columns(shard.schema), *self.columns]
             for rows_read in shard.batches(BATCH_ROWS, columns, task.row_groups):
                 batch = harmony_shard.with_texts(rows_read, task.shard, row)
                 at = 0
@@ -142,7 +164,7 @@ class _Part:
 
     def _rows_before_cap(self, batch: pa.RecordBatch) -> int:
         """Return how many rows may be rendered before a cap must be tested again, 1 or more."""
-        task, rows = self._task, len(batch)
+        task, rows = self.task, len(batch)
         if task.rows is not None:
             # A row that is set aside is not a document, so fewer documents may come of these.
             rows = min(rows, task.rows - self.summary["documents"])
@@ -155,39 +177,47 @@ class _Part:
         return max(1, rows)
 
     def _full(self) -> bool:
-        task, summary = self._task, self.summary
+        task, summary = self.task, self.summary
         return (task.rows is not None and summary["documents"] >= task.rows) or (
             task.tokens is not None and summary["tokens"] >= task.tokens
         )
 
     def _batch(self, batch: pa.RecordBatch, first_row: int) -> kd_part_file.Batch:
         """Return the documents of a batch; `first_row` rows are before it."""
-        rows = self._sorted(batch)
-        made = {split: _assembled(rows, split, self._task) for split in SPLITS}
-        if self._task.tokens is not None:
-            made = _up_to_cap(rows, made, self._task.tokens - self.summary["tokens"])
+        rows = self.sorted(batch)
+        made = {split: _assembled(rows, split, self.assemble, self.task.engine) for split in SPLITS}
+        if self.task.tokens is not None:
+            made = _up_to_cap(rows, made, self.task.tokens - self.summary["tokens"])
         self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
         refused = self._refused(rows, first_row)
         for conversation in chain(*rows.conversations.values()):
-            self.summary["control_texts"] += conversation.control_texts
-            if conversation.shape.unknown_keys:
-                self._unknown_keys.update(conversation.shape.unknown_keys)
+            self.count(conversation)
         self.summary["documents"] += sum(map(len, rows.places.values()))
         for each in made.values():
             self.summary["tokens"] += len(each.tokens)
             self.summary["fast_texts"] += int((each.texts - each.by_tiktoken).sum())
             self.summary["tiktoken_texts"] += int(each.by_tiktoken.sum())
         self.summary["compared_rows"] = self._sample.rows
-        table = _trace_rows(batch, self._task.shard.name, first_row, made, rows.places)
+        table = _trace_rows(batch, self.task.shard.name, first_row, made, rows.places)
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
         return kd_part_file.Batch(made, table.serialize().to_pybytes(), refused)
 
-    def _sorted(self, batch: pa.RecordBatch) -> _Sorted:
+    def count(self, conversation: Any) -> None:
+        """Count what a conversation that becomes a document holds."""
+        self.summary["control_texts"] += conversation.control_texts
+        if conversation.shape.unknown_keys:
+            self._unknown_keys.update(conversation.shape.unknown_keys)
+
+    def assemble(self, conversations: Sequence[Any], engine: str) -> Documents:
+        """The documents of conversations. Raises ValueError where a text cannot be encoded."""
+        return documents.assemble(conversations, self.task.vocabulary, engine)
+
+    def sorted(self, batch: pa.RecordBatch) -> Sorted:
         """Return the rows of a batch by split, and those that are refused."""
         columns, refused = harmony_shard.columns_of(batch)
         texts, ids = (columns[name] for name in REQUIRED)
-        rows = _Sorted(ids, refused)
+        rows = Sorted(ids, refused)
         read: dict[int, Conversation] = {}
         for index, (text, synth_id) in enumerate(zip(texts, ids, strict=True)):
             if index in refused:
@@ -196,7 +226,7 @@ class _Part:
                 refused[index] = "ValueError: Missing synth_id or messages_json in input row."
                 continue
             try:
-                read[index] = self._renderer.read(text)
+                read[index] = self.renderer.read(text)
             except templates.BadRow as bad:
                 refused[index] = str(bad)
         for rules in self._rules_of_batches(batch, columns, read):
@@ -215,14 +245,14 @@ class _Part:
         keys = [0] * len(batch)
         for index, conversation in read.items():
             keys[index] = conversation.keys
-            if conversation.shape.unknown_keys and self._task.refuses_unknown_keys:
+            if conversation.shape.unknown_keys and self.task.refuses_unknown_keys:
                 yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
         doubted = strict.suspects(batch.column(MESSAGES), keys)
         yield strict.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
             yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
 
-    def _refused(self, rows: _Sorted, first_row: int) -> bytes:
+    def _refused(self, rows: Sorted, first_row: int) -> bytes:
         """Return the refused rows of a batch as a part keeps them, and count them."""
         refused = [
             BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
@@ -234,7 +264,7 @@ class _Part:
         return quarantine.packed(refused)
 
 
-def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
+def _up_to_cap(rows: Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
     """Return the documents up to the one that reaches a cap; the rows after it leave `rows`."""
     places = np.array([place for split in SPLITS for place in rows.places[split]], dtype=np.int64)
     lengths = np.concatenate([made[split].lengths for split in SPLITS])
@@ -256,21 +286,24 @@ def _name(synth_id: object) -> str | None:
     return None if synth_id is None else str(synth_id)
 
 
-def _assembled(rows: _Sorted, split: str, task: Task) -> Documents:
+Assemble = Callable[[Sequence[Any], str], Documents]
+"""Takes conversations and an engine, and returns their documents."""
+
+
+def _assembled(rows: Sorted, split: str, assemble: Assemble, engine: str) -> Documents:
     """Return the documents of a split. Rows that cannot be encoded become refused."""
     conversations, places = rows.conversations[split], rows.places[split]
-    vocabulary, engine = task.vocabulary, task.engine
     try:
-        return documents.assemble(conversations, vocabulary, engine)
+        return assemble(conversations, engine)
     except ValueError:
         # The error does not name the conversation, so each is tried.
         for at in reversed(range(len(places))):
             try:
-                documents.assemble(conversations[at : at + 1], vocabulary, engine)
+                assemble(conversations[at : at + 1], engine)
             except ValueError as error:
                 rows.refused[places[at]] = f"{type(error).__name__}: {error}"
                 del conversations[at], places[at]
-        return documents.assemble(conversations, vocabulary, engine)
+        return assemble(conversations, engine)
 
 
 def _trace_rows(
@@ -308,7 +341,7 @@ def _trace_rows(
         ],
         schema=trace.schema(),
     )
-    return rows.take(pa.array(np.argsort(kept)))
+    return rows.take(pa.array(np.argsort(kept, kind="stable")))
 
 
 def _offsets(documents: Mapping[str, Documents]) -> pa.ListArray:
@@ -330,23 +363,23 @@ class Sample:
     The sample is the same for any number of workers.
 
     shard: the Harmony shard.
-    vocabulary: the vocabulary file.
-    engine: one of `engine.ENGINES`; without gigatoken there is nothing to compare.
+    encoder: of the build; without gigatoken there is nothing to compare.
+    assemble: makes documents of conversations.
 
     `rows` counts those that the seed chose. The first row of the part is not among them
     for its place alone, so that the count does not depend on the size of parts.
     """
 
-    def __init__(self, shard: Path, vocabulary: Path, engine: str) -> None:
+    def __init__(self, shard: Path, encoder: Encoder, assemble: Assemble) -> None:
         self.rows = 0
         self._is_first = True
-        self._shard, self._vocabulary = shard, vocabulary
-        self._is_needed = encoder(O200K, vocabulary, engine).why_tiktoken_alone is None
+        self._shard, self._assemble = shard, assemble
+        self._is_needed = encoder.why_reference_alone is None
 
     def check(
         self,
         made: Mapping[str, Documents],
-        conversations: Mapping[str, Sequence[Conversation]],
+        conversations: Mapping[str, Sequence[Any]],
         places: Mapping[str, Sequence[int]],
         ids: Sequence[object],
         before: int,
@@ -374,7 +407,7 @@ class Sample:
             for number, place in enumerate(rows):
                 if place in chosen:
                     one = conversations[split][number : number + 1]
-                    expected = documents.assemble(one, self._vocabulary, TIKTOKEN).tokens
+                    expected = self._assemble(one, TIKTOKEN).tokens
                     begin = int(ends[number]) - int(made[split].lengths[number])
                     where = f"{self._shard}:{before + place + 1}: synth_id {ids[place]!r}"
                     compare.check_equal(where, made[split].tokens[begin : ends[number]], expected)

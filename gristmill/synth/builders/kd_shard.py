@@ -10,10 +10,10 @@ Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#shard-layo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.run.parts import PartStore, run_parts
@@ -23,7 +23,8 @@ from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
 from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.config import REFUSE, KDConfig
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import O200K, read_verified
+from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.tokenizer_file import TokenizerFile, file_of_pinned
 
 _PART_ROWS: Final = 4096
 
@@ -58,8 +59,30 @@ def build_kd_shard(
     the error has the number of these rows, and row, synth_id and rule of the first of them,
     and another build with the same parts and a greater bound makes no part again.
     """
+    return build_shard(harmony_shard, out, config, parts, progress=progress)
+
+
+def build_shard(
+    harmony_shard: Path,
+    out: Path,
+    config: KDConfig,
+    parts: PartStore | None = None,
+    *,
+    tokenizer: TokenizerFile | None = None,
+    make: Callable[[kd_part.Task, Path], dict[str, Any]] = kd_part.make_part,
+    task_of: Callable[[kd_part.Task], kd_part.Task] = lambda task: task,
+    joined: Callable[[Joiner], object] = lambda joiner: None,
+    progress: Progress = SILENT,
+) -> KDSummary:
+    """As `build_kd_shard`, for rows that are rendered in another way.
+
+    tokenizer: of the texts; default None: the vocabulary of the config.
+    make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
+    joined: takes what has joined all parts.
+    """
     number = shard_number(harmony_shard)
-    read_verified(O200K, config.vocabulary)  # before anything is written
+    # Before anything is written.
+    (tokenizer or file_of_pinned(O200K, config.vocabulary)).read()
     out.mkdir(parents=True)
     joiner = Joiner(out, number, config)
     with joiner.open:
@@ -69,16 +92,18 @@ def build_kd_shard(
         # Parts of the engine that a user has turned off are not used again.
         prefix = "rows" if config.engine == AUTO else f"{config.engine}_rows"
         named = (
-            (f"{prefix}_{index:06d}", task) for index, task in enumerate(joiner.capped(iter(tasks)))
+            (f"{prefix}_{index:06d}", task_of(task))
+            for index, task in enumerate(joiner.capped(iter(tasks)))
         )
         # The rest of a cap is known only after all parts before.
         workers = 1 if config.capped else config.workers
-        finished = run_parts(kd_part.make_part, named, parts, workers, scratch=out)
+        finished = run_parts(make, named, parts, workers, scratch=out)
         with closing(finished):
             for (_, path, summary), task in zip(finished, tasks, strict=False):
                 joiner.add(path, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
         joiner.check(harmony_shard)
+    joined(joiner)
     return joiner.summary()
 
 

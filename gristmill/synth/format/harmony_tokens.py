@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gristmill.vocabularies.pinned import HARMONY_NAMES
+
 ENDOFTEXT: Final = 199999
 """EOD: the last token of every document."""
 RETURN: Final = 200002
@@ -36,18 +38,7 @@ ROLE_WORDS: Final = {"system": 17360, "developer": 77944, "user": 1428, "assista
 CHANNEL_WORDS: Final = {"analysis": 35644, "final": 17196}
 """Each word of a header is one ordinary token. The key is the word, the value its id."""
 
-NAMES: Final = {
-    199998: "<|startoftext|>",
-    ENDOFTEXT: "<|endoftext|>",
-    RETURN: "<|return|>",
-    CONSTRAIN: "<|constrain|>",
-    CHANNEL: "<|channel|>",
-    START: "<|start|>",
-    END: "<|end|>",
-    MESSAGE: "<|message|>",
-    CALL: "<|call|>",
-    200018: "<|endofprompt|>",
-}
+NAMES: Final = HARMONY_NAMES
 """Every other id from 200000 to 201087 is `<|reserved_N|>`."""
 
 TEXT: Final = re.compile(

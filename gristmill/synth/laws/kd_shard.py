@@ -10,6 +10,7 @@ Source: `docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,7 +26,7 @@ from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, tr
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.laws.hash_bounds import HashBounds
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
-from gristmill.synth.laws.values import Values
+from gristmill.synth.laws.values import SYNTH, Form, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,15 @@ def law(subject: Subject) -> Iterator[Violation]:
     subject.leaves("manifest.json", "synth/kd_manifest")
     fraction = subject.config.get("valid_fraction")
     return kd_laws(subject.folder, subject.partition, fraction, has_traces=not missing)
+
+
+def chat_law(subject: Subject) -> Iterator[Violation]:
+    """Find what breaks the laws of a shard of conversations, by whichever template."""
+    missing = subject.missing({"trace": "trace, split by synth_id"})
+    render = json.loads(str(subject.config.get("render") or "{}"))
+    eod, ids = (subject.config.get(name, getattr(SYNTH, name)) for name in ("eod", "ids"))
+    form = Form(render.get("template") == "harmony", False, int(str(eod)), int(str(ids)))
+    return kd_laws(subject.folder, None, None, has_traces=not missing, form=form)
 
 
 def notes(record: Record) -> Iterator[Violation]:
@@ -78,12 +88,14 @@ def kd_laws(
     partition: str | None = None,
     valid_fraction: float | None = None,
     has_traces: bool = True,
+    form: Form = SYNTH,
 ) -> Iterator[Violation]:
     """Yield the violations of Megatron datasets.
 
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
     has_traces: False where another program wrote no trace: its laws are left out. Default True.
+    form: of the datasets; default: that of SYNTH.
 
     Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     """
@@ -92,25 +104,27 @@ def kd_laws(
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
     with current_progress().stage("laws", "files", len(numbers)) as stage:
         for number in numbers:
-            yield from _shard_laws(root, number, valid_fraction, has_traces)
+            yield from _shard_laws(root, number, valid_fraction, has_traces, form)
             stage.advance(1)
 
 
 def _shard_laws(
-    root: Path, number: str, valid_fraction: float | None, has_traces: bool
+    root: Path, number: str, valid_fraction: float | None, has_traces: bool, form: Form
 ) -> Iterator[Violation]:
     splits: dict[str, Values | None] = {}
     for split in SPLITS:
-        splits[split] = yield from _split(root, split, number)
+        splits[split] = yield from _split(root, split, number, form)
     # The trace reads all documents, so their values are checked meanwhile.
-    broken = list(check(root, number, splits, valid_fraction)) if has_traces else []
+    broken = list(check(root, number, splits, valid_fraction, form)) if has_traces else []
     for values in splits.values():
         if values is not None:
             yield from values.violations()
     yield from broken
 
 
-def _split(root: Path, split: str, number: str) -> Generator[Violation, None, Values | None]:
+def _split(
+    root: Path, split: str, number: str, form: Form
+) -> Generator[Violation, None, Values | None]:
     """Yield what is wrong with the files of a split; return it, None if it cannot be read."""
     prefix = root / split / f"shard_{number}_tokens"
     where = f"{split}/{prefix.name}"
@@ -125,7 +139,7 @@ def _split(root: Path, split: str, number: str) -> Generator[Violation, None, Va
         return None
     broken = list(_aligned(where, three))
     yield from broken
-    return Values(where, three, checked=not broken)
+    return Values(where, three, checked=not broken, form=form)
 
 
 def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:
@@ -137,7 +151,11 @@ def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:
 
 
 def check(
-    root: Path, number: str, tokens: Mapping[str, Values | None], valid_fraction: float | None
+    root: Path,
+    number: str,
+    tokens: Mapping[str, Values | None],
+    valid_fraction: float | None,
+    form: Form = SYNTH,
 ) -> Iterator[Violation]:
     """Yield the violations between a trace and the tokens of its shard.
 
@@ -146,6 +164,7 @@ def check(
     tokens: of each split, None where it has no documents; their values are checked as
         they are read.
     valid_fraction: which the split must obey; None if that is not tested.
+    form: of the datasets; default: that of SYNTH.
     """
     where = trace.path(number)
     if not (root / where).exists():
@@ -153,7 +172,8 @@ def check(
         return
     counts, bounds, sample = dict.fromkeys(tokens, 0), HashBounds(), HashSample()
     try:
-        broken = next(_rows(root / where, where, tokens, counts, bounds, sample), None)
+        found = _rows(root / where, where, tokens, counts, bounds, sample, form.is_harmony)
+        broken = next(found, None)
     except (BadInput, UnicodeDecodeError) as error:
         broken = Violation("trace", where, str(error))
     if broken is not None:
@@ -163,6 +183,8 @@ def check(
     if counts != documents:
         rule = f"has {counts} documents, the datasets have {documents}"
         yield Violation("trace", where, rule)
+    if not form.is_by_hash:
+        return
     if not bounds.divide():
         rule = "no value of the synth_id hash divides train from valid"
         yield Violation("disjoint splits", where, rule)
@@ -179,6 +201,7 @@ def _rows(
     counts: dict[str, int],
     bounds: HashBounds,
     sample: HashSample,
+    is_harmony: bool,
 ) -> Iterator[Violation]:
     """Yield what is wrong with single rows; count the documents of each split, and their ids."""
     with trace.opened(file) as opened:
@@ -192,14 +215,16 @@ def _rows(
                 return
             for split, datasets in tokens.items():
                 rows = batch.filter(splits == split)
-                if wrong := _documents(rows, counts[split], datasets):
+                if wrong := _documents(rows, counts[split], datasets, is_harmony):
                     yield Violation("trace", f"{where}: {split}", wrong)
                     return
                 counts[split] += len(rows)
                 sample.add(split, bounds.add(split, rows.column("synth_id").to_pylist()))
 
 
-def _documents(rows: pa.RecordBatch, first: int, tokens: Values | None) -> str | None:
+def _documents(
+    rows: pa.RecordBatch, first: int, tokens: Values | None, is_harmony: bool
+) -> str | None:
     """Return what is wrong with documents `first`, first + 1, ..; None if nothing is."""
     if not len(rows):
         return None
@@ -215,11 +240,14 @@ def _documents(rows: pa.RecordBatch, first: int, tokens: Values | None) -> str |
     bounds, offsets = column.offsets.to_numpy(), column.values.to_numpy()
     edges = tokens.tokens.bounds(first, last)
     starts, begin = edges[:-1], int(edges[0])
-    messages = np.flatnonzero(tokens.ids(first, edges) == harmony_tokens.START)
+    ids = tokens.ids(first, edges)
     absolute = offsets[bounds[0] : bounds[-1]] + np.repeat(starts - begin, np.diff(bounds))
     is_end = np.zeros(len(absolute), dtype=np.bool_)
     is_end[bounds[1:] - bounds[0] - 1] = True
-    if not np.array_equal(messages, absolute[~is_end]):
+    if not is_harmony:
+        if not np.isin(starts - begin, absolute).all() or (np.diff(absolute) <= 0).any():
+            return f"runs of documents {first} to {last - 1} do not follow each other"
+    elif not np.array_equal(np.flatnonzero(ids == harmony_tokens.START), absolute[~is_end]):
         return f"messages of documents {first} to {last - 1} do not begin where <|start|> is"
     if not np.array_equal(absolute[is_end], edges[1:] - 1 - begin):
         return f"documents {first} to {last - 1} do not end where their EOD is"

@@ -6,7 +6,7 @@ Source: `docs/formats/synth.md#value-laws`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,22 +56,47 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     return follows, closing
 
 
+class Form(NamedTuple):
+    """What the datasets of a shard are.
+
+    is_harmony: whether documents have Harmony's control tokens, and messages as runs.
+    is_by_hash: whether the id of a conversation decides its split.
+    eod, ids: of the tokenizer: the id that ends a document, and the number of ids.
+    """
+
+    is_harmony: bool = True
+    is_by_hash: bool = True
+    eod: int = harmony_tokens.ENDOFTEXT
+    ids: int = harmony_tokens.PADDED_VOCABULARY
+
+
+SYNTH: Final = Form()
+
+
 class Values:
     """The documents of a split, whose values are checked as they are read.
 
     where: name of the tokens dataset, for the violations.
     three: "tokens", "lossmask" and "span".
     checked: False where they are not aligned: then the tokens are read alone.
+    form: of the datasets; default: that of SYNTH.
 
     Another law that needs the tokens takes them from here, so that a shard is read
     once.
     """
 
-    def __init__(self, where: str, three: Mapping[str, Indexed], checked: bool = True) -> None:
+    def __init__(
+        self,
+        where: str,
+        three: Mapping[str, Indexed],
+        checked: bool = True,
+        form: Form = SYNTH,
+    ) -> None:
         self.tokens = three["tokens"]
         self._where, self._three = where, three
         self._next = 0 if checked else len(self.tokens)
-        self._tables = _tables()
+        self._tables = _tables() if form.is_harmony else None
+        self._form = form
         self._few = Few(where, "{more:,} more documents")
 
     def __len__(self) -> int:
@@ -101,7 +126,7 @@ class Values:
     def _check(self, first: int, edges: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]) -> None:
         begin, stop = int(edges[0]), int(edges[-1])
         mask, span = (self._three[name].load(begin, stop) for name in ("lossmask", "span"))
-        broken = _broken(ids, mask, span, edges[1:] - 1 - begin, *self._tables)
+        broken = _broken(ids, mask, span, edges[1:] - 1 - begin, self._form, self._tables)
         for law, places in broken.items():
             if not len(places):
                 continue
@@ -135,23 +160,26 @@ def _broken(
     mask: npt.NDArray[np.uint8],
     span: npt.NDArray[np.uint8],
     ends: npt.NDArray[np.int64],
-    follows: npt.NDArray[np.bool_],
-    closing: npt.NDArray[np.bool_],
+    form: Form,
+    tables: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None,
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return for each law the places where it is broken, in whole documents.
 
     ids, mask, span: of all tokens [T].
     ends: places of the last tokens of the documents [D].
+    form: of the datasets.
+    tables: as `_tables` returns them; None where control tokens may be in any order.
     """
-    outside = np.flatnonzero((ids < 0) | (ids >= harmony_tokens.PADDED_VOCABULARY))
+    outside = np.flatnonzero((ids < 0) | (ids >= form.ids))
     broken = {
         "tokens in the vocabulary": outside,
-        "EOD at the end": ends[ids[ends] != harmony_tokens.ENDOFTEXT],
+        "EOD at the end": ends[ids[ends] != form.eod],
         "mask is span not 0": np.flatnonzero((span > harmony_tokens.FINAL) | (mask != (span != 0))),
         # A label is one place before its token: the last two are the EOD and none.
         "EOD masked": np.concatenate([ends[mask[ends] != 0], (ends - 1)[mask[ends - 1] != 0]]),
     }
-    if not len(outside):
+    if tables is not None and not len(outside):
+        follows, closing = tables
         places = np.flatnonzero(ids >= harmony_tokens.BODY_LIMIT)
         codes = ids[places] - harmony_tokens.BODY_LIMIT
         # The first document follows no other: it must begin as if it did.

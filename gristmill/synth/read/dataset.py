@@ -30,7 +30,7 @@ from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
 from gristmill.synth.read.index_cache import folder_of
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
-from gristmill.synth.read.tokenizer import contradiction
+from gristmill.synth.read.tokenizer import HARMONY, contradiction
 
 __all__ = ["StaleDataset", "SynthKDDataset"]
 
@@ -80,8 +80,10 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             indexed_dataset = self._held(path, indexed_dataset, config)
             files = indexed_dataset.files
             self._data_digest = files.data_digest
+            self._own = files.tokenizer
             sidecars = {name: _sidecar(path, files, name, config) for name in ("lossmask", "span")}
         else:
+            self._own = HARMONY
             sidecars = {name: _open_remote(path, name, config) for name in ("lossmask", "span")}
             _compare_remote(path, indexed_dataset, sidecars)
             lengths = np.ascontiguousarray(indexed_dataset.sequence_lengths)
@@ -151,7 +153,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
 
         Megatron knows by now what it takes for padding, and has built nothing yet.
         """
-        if rule := contradiction(self.config.tokenizer, self._pad_token_id):  # type: ignore[has-type]
+        if rule := contradiction(self.config.tokenizer, self._pad_token_id, self._own):  # type: ignore[has-type]
             raise Misaligned(str(self.dataset_path), rule)
         self.unique_identifiers["data_digest"] = self._data_digest
         self.unique_description = json.dumps(

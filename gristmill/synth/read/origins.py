@@ -169,6 +169,34 @@ def of_document(request: Request) -> Iterator[contract.Trace]:
     return document_origins(request.path, *shard_and_split(request), request.number)
 
 
+def of_chat_document(request: Request) -> Iterator[contract.Trace]:
+    """Trace the document of conversations of one's own to its row and the row of the drop."""
+    _, split = shard_and_split(request)
+    return chat_document_origins(request.path, split, request.number)
+
+
+def chat_document_origins(folder: Path, split: str, document: int) -> Iterator[contract.Trace]:
+    """Trace a document of conversations of one's own; as `document_origins`."""
+    made = source(folder)
+    number = str(made.record.partition).rpartition("__")[2]
+    found = trace(folder, number, split, document)
+    yield found
+    yield from notes(_chat_row(made, found.row))
+
+
+def _chat_row(made: Source, row: int) -> Iterator[Origin]:
+    talks = made.made_from("chat/conversations")
+    (path,) = talks.folder.glob("shard_*.parquet")
+    with parquet.opened(path, []) as file:
+        group, inside = _group_of(path, file, row - 1)
+        values = one_row(path, file, group, inside, ["file", "row"])
+    place = f"drops/chat/{str(talks.record.partition).rpartition('__')[0]}/{values['file']}"
+    items = [item for item in talks.raw_inputs() if item.path == place]
+    if not items:
+        raise NotTraced(f"{talks.title} was made from no {values['file']}: build it again")
+    yield Origin({**talks.raw_facts(items[0]), "raw_row": values["row"]})
+
+
 def of_manifest(request: Request) -> Iterator[contract.Trace]:
     """Yield what a manifest was made from."""
     return inputs_of(request.path, "manifest", request.sample)

@@ -1,4 +1,4 @@
-"""The files of one shard and split in one generation, as Megatron's datasets read them.
+"""The files of one shard and split as Megatron's datasets read them.
 
 `dataset.py` samples from them. This module imports torch and Megatron-Core.
 
@@ -7,88 +7,15 @@ Source: `docs/formats/synth.md#alignment-check`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from megatron.core.datasets.indexed_dataset import IndexedDataset
 
-from gristmill import provenance
-from gristmill.contract import BadInput
-from gristmill.provenance import RECORD, SHARED_RECORDS
-from gristmill.reading.folder import HeldFile
-from gristmill.reading.opening import Opening
-from gristmill.reading.reader import Reader
-from gristmill.reading.verify_level import Verify
 from gristmill.synth.format import aligned
 from gristmill.synth.format.megatron_files import Index, MappedValues, UnmappedValues
+from gristmill.synth.read.shard_files import Misaligned, ShardFiles
 
-
-class Misaligned(BadInput, RuntimeError):
-    """The files of a shard are damaged, do not belong together, or are not those of the record."""
-
-    def __reduce__(self) -> tuple[type[Misaligned], tuple[str, str, int | None]]:
-        return Misaligned, (self.file, self.rule, self.row)
-
-
-class ShardFiles(Reader[Mapping[str, HeldFile]]):
-    """The six files of a shard and split: `.bin` and `.idx` of tokens, loss mask and span.
-
-    prefix: of the tokens dataset, which ends in `_tokens`.
-    verify: how much is compared with the shard's record.
-
-    data_digest: what `aligned.digest` gives.
-
-    Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
-    """
-
-    def __init__(self, prefix: Path, verify: Verify) -> None:
-        self.prefix = prefix
-        self.data_digest = ""
-        try:
-            self.start(verify)
-        except BadInput as error:
-            raise Misaligned(error.file, error.rule, error.row) from error
-
-    def open_files(self, opening: Opening) -> Mapping[str, HeldFile]:
-        """Hold the files; at the first opening also compare the three datasets."""
-        number = re.fullmatch(r"shard_(\d+)_tokens", self.prefix.name)
-        record = f"{SHARED_RECORDS}/{number[1]}.json" if number else RECORD
-        root = opening.folder(self.prefix.parent.parent, record)
-        inside = Path(self.prefix.parent.name) / self.prefix.name
-        if opening.first:
-            self._compare(root.inside / inside)
-        files = {}
-        for name in aligned.DTYPES:
-            place = aligned.sibling(inside, name)
-            for kind in ("bin", "idx"):
-                files[f"{name}.{kind}"] = root.keep(f"{place}.{kind}")
-        return files
-
-    def _compare(self, tokens: Path) -> None:
-        if _is_empty(tokens):
-            raise Misaligned(
-                self.prefix,
-                f"the shard has no documents in {tokens.parent.name}, and so no files there: leave "
-                "this prefix out, or build with another valid_fraction",
-            )
-        try:
-            self.data_digest = aligned.digest(tokens)
-        except RuntimeError as error:
-            raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
-
-
-def _is_empty(tokens: Path) -> bool:
-    """Whether the record of a shard says that it has no files in a split, and it has none."""
-    number = re.fullmatch(r"shard_(\d+)_tokens", tokens.name)
-    if number is None or tokens.with_name(f"{tokens.name}.idx").exists():
-        return False
-    path = provenance.record_path(tokens.parent.parent, number[1], shared=True)
-    if not path.exists():
-        return False
-    files = provenance.read_record(path).outputs
-    return not any(file.path.startswith(f"{tokens.parent.name}/") for file in files)
+__all__ = ["HeldIndexedDataset", "Misaligned", "ShardFiles"]
 
 
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]

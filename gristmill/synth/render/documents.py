@@ -91,12 +91,12 @@ def assemble(
     counts = np.fromiter(map(len, own_texts), dtype=np.int32, count=len(own_texts))
     return Documents(
         tokens=_tokens(conversations, bodies),
-        span=_label_span(span, lengths),
+        span=label_span(span, lengths),
         lengths=lengths,
         runs=runs,
         run_counts=run_counts,
         texts=counts,
-        by_tiktoken=_each_of(counts, by_tiktoken),
+        by_tiktoken=each_of(counts, by_tiktoken),
     )
 
 
@@ -111,7 +111,7 @@ def _runs(
     return runs, run_counts
 
 
-def _each_of(counts: encode.Tokens, places: Collection[int]) -> encode.Tokens:
+def each_of(counts: encode.Tokens, places: Collection[int]) -> encode.Tokens:
     """How many of some places of texts belong to each document.
 
     counts: int32 [D], number of texts of each document.
@@ -135,7 +135,7 @@ def _tokens(conversations: Sequence[Conversation], bodies: Sequence[memoryview])
     return np.frombuffer(b"".join(buffers), dtype=np.int32)
 
 
-def _label_span(span: npt.NDArray[np.uint8], lengths: encode.Tokens) -> npt.NDArray[np.uint8]:
+def label_span(span: npt.NDArray[np.uint8], lengths: encode.Tokens) -> npt.NDArray[np.uint8]:
     """Shift the span of each document by one, so that position t describes the token t + 1.
 
     The last position of a document has no label. Its span is 0, not the first span

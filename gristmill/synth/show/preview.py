@@ -184,8 +184,10 @@ def of_shard(published: Published) -> dict[str, str]:
     """Markdown documents that show counts, lengths and some conversations of a published shard."""
     record = published.record
     root = published.folder.parents[len(PurePosixPath(record.artifact).parts) - 1]
-    vocabulary = root / "tokenizer" / O200K.relative
-    number = str(record.partition)
+    vocabulary, own = root / "tokenizer" / O200K.relative, record.tokenizer
+    if own is not None and own.name != O200K.name:
+        vocabulary = root / own.path
+    number = str(record.partition).rpartition("__")[2]
     return {
         "picture": picture(record.counts),
         "preview": preview(published.folder, number, vocabulary, record.counts),

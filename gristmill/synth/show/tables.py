@@ -18,7 +18,6 @@ from gristmill.synth.builders.harmony_shard import shard_name, shards
 from gristmill.synth.format import harmony_tokens, trace
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.show import preview, terminal, tokens
-from gristmill.vocabularies import encode
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -43,7 +42,9 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
         found = sorted(folder.glob("*/shard_*_tokens.idx"))
         for path in found:
             if path.parent.name in _SPLITS:
-                yield _documents(folder, files, path.name[6:-11], path.parent.name)
+                number = path.name[6:-11]
+                shared = "" if asset.startswith("chat/") else number
+                yield _documents(folder, files, number, path.parent.name, shared)
 
 
 def _harmony(folder: Path, files: Files, number: str) -> Stored:
@@ -62,7 +63,7 @@ def _harmony(folder: Path, files: Files, number: str) -> Stored:
     )
 
 
-def _documents(folder: Path, files: Files, number: str, split: str) -> Stored:
+def _documents(folder: Path, files: Files, number: str, split: str, partition: str) -> Stored:
     def lines(row: Record, whole: bool) -> tuple[str, list[tokens.Line]]:
         vocabulary = terminal.vocabulary_of(folder)
         return tokens.conversation(folder, number, split, row.number, vocabulary, whole)
@@ -72,7 +73,7 @@ def _documents(folder: Path, files: Files, number: str, split: str) -> Stored:
         lambda: _Documents(folder, files, number, split).columns(),
         _SEARCHABLE,
         slow=("text",),
-        partition=number,
+        partition=partition,
         sample=lambda row: (str(row.number), {"shard": number, "split": split}),
         pictures=lambda row: [Picture("tokens", preview.svg([lines(row, False)]))],
         tokens=lambda row: _shown(lines(row, True)[1]),
@@ -141,12 +142,10 @@ class _Documents:
             )
             raise BadInput(self._data.index, rule)
         assert self._decode is not None
-        octets = self._decode().decode_bytes
+        text_of = self._decode().text
         texts = []
         for begin, end in pairwise(bounds.tolist()):
-            ids = np.asarray(self._data.values[begin:end])
-            bodies = ids[(ids >= 0) & (ids < harmony_tokens.BODY_LIMIT)]
-            texts.append(octets(bodies.tolist()).decode("utf-8", "replace"))
+            texts.append(text_of(self._data.values[begin:end].tolist()))
         return texts
 
     def _traced(self, first: int, stop: int) -> Mapping[str, list[Any]]:
@@ -165,10 +164,10 @@ class _Documents:
         return {name: found[name].to_list() for name in _TRACED}
 
 
-def _decoder(folder: Path) -> Callable[[], Any] | None:
-    """Gives the encoding when it is needed; None where its vocabulary is not to be had."""
+def _decoder(folder: Path) -> Callable[[], tokens.Words] | None:
+    """Gives the words when it is needed; None where its vocabulary is not to be had."""
     try:
         path = terminal.vocabulary_of(folder)
     except GristmillError:
         return None
-    return lambda: encode.encoding(path)
+    return lambda: tokens.words_of(path)

@@ -17,6 +17,7 @@ import numpy as np
 from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.printable import printable
+from gristmill.provenance import RECORD, read_record
 from gristmill.synth.builders.harmony_shard import OPTIONAL, REQUIRED, open_shard, shard_name
 from gristmill.synth.format import harmony_tokens, indexed, parquet
 from gristmill.synth.read.origins import shard_and_split
@@ -150,7 +151,11 @@ def show_document(request: Request) -> Iterator[Text]:
 
 
 def vocabulary_of(path: Path) -> Path:
-    """The vocabulary in the data root above an artifact. Raises what `find` raises."""
+    """The vocabulary of an artifact, in the data root above it. Raises what `find` raises."""
     above = path.absolute().parents
     root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
+    record = path / RECORD
+    own = read_record(record).tokenizer if record.is_file() else None
+    if own is not None and own.name != O200K.name:
+        return root / own.path
     return find(O200K, root)

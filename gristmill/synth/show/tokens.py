@@ -8,28 +8,57 @@ Source: `docs/formats/synth.md#label-alignment`.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from gristmill.contract import BadInput
 from gristmill.printable import printable
 from gristmill.synth.format import aligned, harmony_tokens, indexed
 from gristmill.synth.read.trace import trace
 from gristmill.vocabularies import encode
-
-if TYPE_CHECKING:
-    import tiktoken
+from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer import open_tokenizer
+from gristmill.vocabularies.tokenizer_file import FACTS
 
 _HEAD, _TAIL = 30, 6
 _PROMPT_HEAD, _PROMPT_TAIL = 12, 4
 _SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_BELOW: Final = {
-    "tokens": harmony_tokens.PADDED_VOCABULARY,
-    "lossmask": 2,
-    "span": len(harmony_tokens.SPANS),
-}
+
+
+class Words(NamedTuple):
+    """What the ids of a tokenizer are written as.
+
+    bytes_of: of an ordinary token. name_of: of a control token, None for an ordinary one.
+    eod: id of the end. size: number of ids.
+    """
+
+    bytes_of: Callable[[int], bytes]
+    name_of: Callable[[int], str | None]
+    eod: int
+    size: int
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of the ordinary tokens."""
+        bodies = [token for token in tokens if token >= 0 and self.name_of(token) is None]
+        return b"".join(map(self.bytes_of, bodies)).decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=4)
+def words_of(vocabulary: Path) -> Words:
+    """What ids are written as. vocabulary: the file of o200k_harmony, or of another tokenizer."""
+    if vocabulary.with_name(FACTS).is_file() or vocabulary.parent.name == GPT2.name:
+        own = open_tokenizer(vocabulary.parent)
+        names = {token: text for text, token in own.special.items()}
+        return Words(own.token_bytes.__getitem__, names.get, own.eod, own.size)
+    one = encode.encoding(vocabulary).decode_single_token_bytes
+    return Words(one, _harmony_name, harmony_tokens.ENDOFTEXT, harmony_tokens.PADDED_VOCABULARY)
+
+
+def _harmony_name(token: int) -> str | None:
+    return harmony_tokens.name(token) if token >= harmony_tokens.BODY_LIMIT else None
 
 
 @dataclass(frozen=True)
@@ -87,7 +116,8 @@ def conversation(
     """
     origin = trace(root, number, split, document)
     prefix = root / split / f"shard_{number}_tokens"
-    tokens, mask, span = _values(prefix, document, origin.offsets[-1] + 1)
+    size = words_of(vocabulary).size
+    tokens, mask, span = _values(prefix, document, origin.offsets[-1] + 1, size)
     bounds = [*origin.message_bounds(), (len(tokens) - 1, len(tokens))]
     about = " · ".join(x for x in (origin.language, origin.exercise) if x)
     title = (
@@ -97,15 +127,17 @@ def conversation(
     return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
 
 
-def _values(prefix: Path, document: int, length: int) -> list[list[int]]:
+def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:
     """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
 
-    length: as the trace says. No other entry of the three indexes is read: a shard of the full run
-    has millions. The trace and the two other indexes must agree on the place of this one.
+    length: as the trace says. size: number of ids. No other entry of the three indexes is read: a
+    shard of the full run has millions. The trace and the two other indexes must agree on the place
+    of this one.
     """
     found: list[list[int]] = []
     place: list[int] | None = None
-    for name, below in _BELOW.items():
+    limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}
+    for name, below in limits.items():
         data = indexed.opened(aligned.sibling(prefix, name))
         own = data.bounds(document, document + 1).tolist() if document < len(data) else [0, 0]
         place = own if place is None else place
@@ -135,7 +167,7 @@ def lines(
     whole: whether to keep long bodies whole.
     """
     mask, span = [0, *mask[:-1]], [0, *span[:-1]]
-    encoding = encode.encoding(vocabulary)
+    encoding = words_of(vocabulary)
     kinds = list(zip(mask, span, strict=True))
     messages = []
     for begin, end in bounds:
@@ -144,12 +176,12 @@ def lines(
                 written(tokens[first:stop], encoding),
                 span[first],
                 not mask[first],
-                tokens[first] >= harmony_tokens.BODY_LIMIT,
+                encoding.name_of(tokens[first]) is not None,
                 stop - first,
             )
             for first, stop in _groups(tokens, kinds, (begin, end), encoding)
         ]
-        label = _label(tokens[begin:end])
+        label = _label(tokens[begin:end], span[begin], encoding)
         messages.append(Line(label, shown if whole else _shortened(shown, span[begin])))
     return messages
 
@@ -158,7 +190,7 @@ def _groups(
     tokens: Sequence[int],
     kinds: Sequence[object],
     bounds: tuple[int, int],
-    encoding: tiktoken.Encoding,
+    encoding: Words,
 ) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each shown token: several tokens where they share a character.
 
@@ -173,14 +205,14 @@ def _groups(
         place = stop
 
 
-def _character_end(tokens: Sequence[int], encoding: tiktoken.Encoding) -> int:
+def _character_end(tokens: Sequence[int], encoding: Words) -> int:
     """How many of the first tokens are whole characters together; 1 where none are."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     for count, token in enumerate(tokens, 1):
-        if token >= harmony_tokens.BODY_LIMIT:
+        if encoding.name_of(token) is not None:
             return 1
         try:
-            decoder.decode(encoding.decode_single_token_bytes(token))
+            decoder.decode(encoding.bytes_of(token))
         except UnicodeDecodeError:
             return 1
         if not decoder.getstate()[0]:
@@ -188,7 +220,7 @@ def _character_end(tokens: Sequence[int], encoding: tiktoken.Encoding) -> int:
     return 1
 
 
-def written(tokens: Sequence[int], encoding: tiktoken.Encoding) -> str:
+def written(tokens: Sequence[int], encoding: Words) -> str:
     """Return the text of tokens on one line.
 
     tokens: one id, or several that have whole characters together.
@@ -197,9 +229,9 @@ def written(tokens: Sequence[int], encoding: tiktoken.Encoding) -> str:
     Spaces and line ends are visible. Bytes that are not UTF-8 are in hexadecimal, and characters
     that are not printable are named, as `‹U+200D›`.
     """
-    if tokens[0] >= harmony_tokens.BODY_LIMIT:
-        return harmony_tokens.name(tokens[0])
-    data = b"".join(map(encoding.decode_single_token_bytes, tokens))
+    if (name := encoding.name_of(tokens[0])) is not None:
+        return name
+    data = b"".join(map(encoding.bytes_of, tokens))
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -208,10 +240,16 @@ def written(tokens: Sequence[int], encoding: tiktoken.Encoding) -> str:
     return "".join(char if char.isprintable() else f"‹U+{ord(char):04X}›" for char in text)
 
 
-def _label(tokens: Sequence[int]) -> str:
-    """Return the role of a message, or the channel of an assistant message, from its header."""
-    if tokens[0] == harmony_tokens.ENDOFTEXT:
+def _label(tokens: Sequence[int], span: int, words: Words) -> str:
+    """Return the role of a message, or the channel of an assistant message, from its header.
+
+    A run of another template than Harmony is named by its span.
+    """
+    if tokens[0] == words.eod:
         return "end"
+    is_harmony = words.eod == harmony_tokens.ENDOFTEXT and tokens[0] == harmony_tokens.START
+    if not is_harmony or harmony_tokens.MESSAGE not in tokens:
+        return harmony_tokens.SPANS[span]
     roles = {word: role for role, word in harmony_tokens.ROLE_WORDS.items()}
     channels = {word: channel for channel, word in harmony_tokens.CHANNEL_WORDS.items()}
     if harmony_tokens.CHANNEL in tokens:

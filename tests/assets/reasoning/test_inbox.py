@@ -22,7 +22,7 @@ from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import built
 from tests.sensors.run_requests import partitions_of
 
-(INBOX,) = FAMILY.inboxes
+INBOX, *_ = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
 
 

@@ -40,7 +40,7 @@ from tests.assets.reasoning.test_assets import (
     raw_manifest,
 )
 
-(INBOX,) = FAMILY.inboxes
+INBOX, *_ = FAMILY.inboxes
 pytestmark = pytest.mark.sampled(0.5)
 KEY, BOOKS, OTHER = "my_math__heldout", "books__train", "gsm8k__dev"
 OWN = """schema = 1

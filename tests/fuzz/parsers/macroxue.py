@@ -6,8 +6,10 @@ import contextlib
 import gzip
 import sqlite3
 
+import numpy as np
+
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import HUNDRED_THOUSAND, TEN_THOUSAND, Parser, file, folder, split
 
 _RAW = "gristmill.macroxue.raw"
 _FORMAT = "gristmill.macroxue.format"
@@ -38,7 +40,8 @@ def meta(data: bytes) -> None:
 
 def gzip_file(data: bytes) -> None:
     """A zipped meta file: gzip members of any form."""
-    from gristmill.macroxue.raw.gzip_files import RawDigest, read_meta
+    from gristmill.macroxue.raw.gzip_files import read_meta
+    from gristmill.macroxue.raw.run_facts import RawDigest
 
     digest = RawDigest()
     read_meta(file("x.meta.json.gz", data), digest)
@@ -110,6 +113,41 @@ def pool_file(data: bytes) -> None:
     read_pool_file(file("pool.toml", data))
 
 
+def view_file(data: bytes) -> None:
+    """The file of a training view."""
+    from gristmill.macroxue.raw.view_file import read_view_file
+
+    read_view_file(file("view.toml", data))
+
+
+def view_description(data: bytes) -> None:
+    """view.json of a training view."""
+    from gristmill.macroxue.format.view_files import read_description
+
+    view = read_description(file("view/view.json", data).parent)
+    assert view.source_run(9) in ((9, 0), (1, 1))
+
+
+def annotations(data: bytes) -> None:
+    """A folder of annotations: its rows, a further file of them, and the manifest."""
+    from gristmill.macroxue.format.annotations import MANIFEST, ROWS, unannotated
+    from gristmill.macroxue.format.metadata_db import Run, write_metadata
+    from gristmill.macroxue.raw.annotations import Annotations
+
+    rows, more, manifest = split(data, 3)
+    with folder("annotations") as drop:
+        write_metadata(drop / "metadata.db", [Run(0, 7, 2, 80, 16)], {})
+        (drop / MANIFEST).write_bytes(manifest)
+        (drop / "annotations-000000.npy").write_bytes(rows)
+        stem = ("value", "student")[len(manifest) % 2]
+        (drop / f"annotations-{stem}-000000.npy").write_bytes(more)
+        found = Annotations(drop)
+        for stem, maps in found.maps.items():
+            assert len(found.take(stem, np.arange(found.rows))) == found.rows
+            assert len(unannotated(maps[0].dtype, 3)) == 3
+        assert ROWS in found.maps
+
+
 def valuation_types(data: bytes) -> None:
     """valuation_types.json of any program."""
     from gristmill.macroxue.format.valuation_types import (
@@ -152,6 +190,25 @@ def npy_rows(data: bytes) -> None:
         except GristmillError:
             continue
         rows.tobytes()
+
+
+def steps_drop(data: bytes) -> None:
+    """A drop of steps of any program: its steps.toml and its steps.npy."""
+    from gristmill.macroxue.raw.names import Names
+    from gristmill.macroxue.raw.read_steps import read_steps
+    from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
+
+    text, rows = split(data, 2)
+    with folder("steps") as drop:
+        (drop / "steps.toml").write_bytes(text)
+        (drop / "steps.npy").write_bytes(rows)
+        proposal(drop)
+        steps, names = find_steps(drop), Names()
+        assert steps is not None
+        for run in runs_of(steps):
+            read: list[int] = []
+            facts = read_steps(run, 0, names, lambda rows, read=read: read.append(len(rows)))
+            assert sum(read) == facts.rows
 
 
 def metadata_db(data: bytes) -> None:
@@ -236,6 +293,21 @@ PARSERS = (
         ),
     ),
     Parser(
+        "macroxue_view_file",
+        view_file,
+        (f"{_RAW}.view_file", f"{_RAW}.pool_file"),
+        words=(b"pack", b"pool", b"annotations", b"[macroxue.training_view]", b"num_bins", b"inf"),
+    ),
+    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.view_files",), words=_JSON),
+    Parser(
+        "macroxue_annotations",
+        annotations,
+        (f"{_RAW}.annotations", f"{_FORMAT}.annotations"),
+        ("gristmill.untrusted.npy_header",),
+        inputs=TEN_THOUSAND,
+        words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
+    ),
+    Parser(
         "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=_JSON
     ),
     Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.jsonl",), words=_JSON),
@@ -258,6 +330,13 @@ PARSERS = (
             b"|V",
             b"'fortran_order':",
         ),
+    ),
+    Parser(
+        "macroxue_steps",
+        steps_drop,
+        (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
+        inputs=HUNDRED_THOUSAND,
+        words=(b"[fields]", b"\x93NUMPY\x01\x00", b"'descr':", b"(16,)", b"<u8", b"\xff\xfe"),
     ),
     Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.metadata_db",), most_bytes=20_000),
     Parser(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
 
 _FORMS = "gristmill.reasoning.raw.forms"
+_CHAT = "gristmill.reasoning.raw.chat"
 _LOOK = "gristmill.look"
 _ENDINGS = ("jsonl", "json", "csv", "tsv")
 
@@ -35,6 +38,52 @@ def corpus_file(data: bytes) -> None:
             assert made + found.grouped == found.raw_rows
 
 
+def token_recipe(data: bytes) -> None:
+    """The recipe of a token dataset."""
+    from gristmill.reasoning.raw.recipes import read_recipe
+
+    recipe = read_recipe(file("mine.toml", data))
+    assert recipe["corpora"] and recipe["tokenizer"]
+
+
+def tokenizer_file(data: bytes) -> None:
+    """tokenizer.toml of a person, beside ranks of three tokens."""
+    from gristmill.vocabularies.declared import FILE, read_declared
+
+    with folder("tokenizers") as place:
+        file("tokenizers/mine/mine.tiktoken", b"YQ== 0\nYg== 1\nYWI= 2\n")
+        file(f"tokenizers/mine/{FILE}", data)
+        declared = read_declared(place / "mine")
+        assert declared.tokenizer(place / "mine" / declared.file).form == declared.form
+
+
+def chat_recipe(data: bytes) -> None:
+    """A recipe of conversations, its template, and rows: what they become breaks no law."""
+    from gristmill.families import Subject
+    from gristmill.reasoning.builders.chat.conversations import normalize_conversations
+    from gristmill.reasoning.config import ChatConfig
+    from gristmill.reasoning.laws.conversations import conversation_laws
+    from gristmill.reasoning.raw.chat import drops
+    from gristmill.synth.raw.render import read_render
+
+    recipe, template, rows = split(data, 3)
+    with folder("chats") as place:
+        drop = place / "mine"
+        file("chats/mine/corpus.toml", recipe)
+        file("chats/mine/t.jinja", template)
+        file("chats/mine/train_sft.jsonl", rows)
+        chat = drops.chat_of(drop)
+        files = {
+            name: [drop / each for each in names]
+            for name, names in drops.account(drop).taken.items()
+        }
+        assert json.loads(read_render(drop).recorded)
+        config = ChatConfig(bad_rows=10**6, recipe=chat.table)
+        found = normalize_conversations(drop, files, place / "out", "mine__00", config)
+        assert list(conversation_laws(Subject(place / "out", has_record=False))) == []
+        assert found.raw_rows == found.rows + found.rejected or chat.tree is not None
+
+
 def look(data: bytes) -> None:
     """Two files that nobody described; a recipe that is proposed is one that the drop takes.
 
@@ -63,6 +112,18 @@ _TOML = (
     *(b"steps = {", b"headerless", b"files = {", b"leave", b"{{", b"}}", b"\xff\xfe"),
 )
 _ROWS = (b'{"', b'":', b"null", b'"question":', b'"answer":', b"[{", b"<think>", b"####", b"\n")
+_MESSAGES = (
+    *(
+        b'"messages":',
+        b'"role":',
+        b'"content":',
+        b'"from":',
+        b'"value":',
+        b'"user"',
+        b'"assistant"',
+    ),
+    *(b"</think>", b"[render]\n", b"template = ", b"tree = {", b"turns = {", b"roles = {"),
+)
 
 PARSERS = (
     Parser(
@@ -75,6 +136,26 @@ PARSERS = (
         covers=("gristmill.reasoning.format.corpora",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS),
+    ),
+    Parser(
+        "reasoning_token_recipe",
+        token_recipe,
+        ("gristmill.reasoning.raw.recipes",),
+        words=(b"corpora = [", b"tokenizer = ", b"seq_len = ", b"outputs = [", b'"gsm8k"', b"inf"),
+    ),
+    Parser(
+        "tokenizer_file",
+        tokenizer_file,
+        ("gristmill.vocabularies.declared",),
+        words=(b"form = ", b"file = ", b"sha256 = ", b"eod = ", b"[special]\n", b'"tiktoken"'),
+    ),
+    Parser(
+        "chat_recipe",
+        chat_recipe,
+        tuple(f"{_CHAT}.{name}" for name in ("drops", "messages", "recipe", "trees")),
+        covers=("gristmill.synth.raw.render",),
+        inputs=TEN_THOUSAND,
+        words=(*_TOML, *_ROWS, *_MESSAGES),
     ),
     Parser(
         "look",

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from gristmill.laws import MOST
-from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.report import Finder, fresh, run_facts
+from gristmill.macroxue.laws.report import Finder
 from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.moves import DIRECTIONS
 from tests.macroxue.games import play, step_rows, write_pack
@@ -42,20 +40,3 @@ def test_further_violations_of_rows_and_runs_are_counted_by_law(tmp_path: Path) 
     ]
     assert list(finder.run("score", MOST, "x")) == []
     assert [(v.law, v.found) for v in finder.rest()] == [("low", "2 more"), ("score", "1 more")]
-
-
-@pytest.mark.parametrize(
-    ("tiles", "new"),
-    [([1, 1], True), ([1, 2], True), ([2, 3], False), ([1], False), ([1] * 3, False)],
-)
-def test_a_new_game_has_two_tiles_of_rank_1_or_2(tiles: list[int], new: bool) -> None:
-    assert fresh(np.array(tiles + [0] * (16 - len(tiles)), np.uint8)) == new
-
-
-def test_facts_of_runs_leave_out_a_run_without_rows(tmp_path: Path) -> None:
-    runs = [Run(0, 1, 2, 0, 2), Run(1, 1, 0, 0, 2), Run(2, 1, 3, 0, 2)]
-    steps = step_rows(GAMES[:1])[:5]
-    steps["run_id"], steps["step_index"] = [0, 0, 2, 2, 2], [0, 1, 0, 1, 3]
-    stream = StepStream(write_pack(tmp_path / "p", [], steps=steps, runs=runs))
-    facts = run_facts(stream.batch(0, 5), np.array([1, 2, 4, 8, 16]))
-    assert list(facts) == [(0, slice(0, 2), 3, True), (2, slice(2, 5), 28, False)]

@@ -11,6 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.raw import drops, gzip_files
+from gristmill.macroxue.raw.run_facts import RawDigest
 from tests.macroxue.lines import step, write_run
 
 
@@ -20,11 +21,11 @@ def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path: Path)
     run.steps.rename(tmp_path / "away.gz")
     run.steps.symlink_to(tmp_path / "away.gz")
     with pytest.raises(BadInput, match="is a link"):
-        list(gzip_files.gunzip(run.steps, gzip_files.RawDigest(), 100, run.folder, run.links))
+        list(gzip_files.gunzip(run.steps, RawDigest(), 100, run.folder, run.links))
     run.meta.unlink()
     run.meta.symlink_to("/dev/zero")
     with pytest.raises(BadInput, match="is a link"):
-        gzip_files.read_meta(run.meta, gzip_files.RawDigest(), run.folder, run.links)
+        gzip_files.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
 def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path: Path) -> None:
@@ -32,15 +33,15 @@ def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path: Path) 
     path.write_bytes(gzip.compress(bytes(64 << 20)))
     size = 0
     with pytest.raises(BadInput, match=r"unpacks to more than 200 times its size"):
-        for text in gzip_files.gunzip(path, gzip_files.RawDigest(), 1 << 19):
+        for text in gzip_files.gunzip(path, RawDigest(), 1 << 19):
             size += len(text)
     assert size == 16 << 20
     path.write_bytes(gzip.compress(bytes(16 << 20)))
     assert len(unzipped(path)[0]) == 16 << 20
 
 
-def unzipped(path: Path, most: int = 1 << 18) -> tuple[bytes, gzip_files.RawDigest]:
-    digest = gzip_files.RawDigest()
+def unzipped(path: Path, most: int = 1 << 18) -> tuple[bytes, RawDigest]:
+    digest = RawDigest()
     pieces = list(gzip_files.gunzip(path, digest, most))
     assert all(0 < len(piece) <= most for piece in pieces)
     return b"".join(pieces), digest
@@ -110,13 +111,13 @@ def test_meta_size_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "x.meta.json.gz"
     path.write_bytes(gzip.compress(b" " * (2 << 20)))
     with pytest.raises(BadInput, match="more than 1048576 bytes"):
-        gzip_files.read_meta(path, gzip_files.RawDigest())
+        gzip_files.read_meta(path, RawDigest())
 
 
 def test_a_meta_object_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.meta.json"
     path.write_bytes(b" " * (1 << 20))
-    assert len(gzip_files.read_meta(path, gzip_files.RawDigest())) == 1 << 20
+    assert len(gzip_files.read_meta(path, RawDigest())) == 1 << 20
     path.write_bytes(b" " * ((1 << 20) + 1))
     with pytest.raises(BadInput, match="more than 1048576 bytes"):
-        gzip_files.read_meta(path, gzip_files.RawDigest())
+        gzip_files.read_meta(path, RawDigest())

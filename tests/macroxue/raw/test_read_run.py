@@ -16,9 +16,9 @@ from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.raw import read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.fast_scanner import scan
-from gristmill.macroxue.raw.gzip_files import RawDigest
 from gristmill.macroxue.raw.names import Names
 from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of
+from gristmill.macroxue.raw.run_facts import RawDigest
 from tests.macroxue.lines import step, write_run
 from tests.paths import CHECKOUT
 

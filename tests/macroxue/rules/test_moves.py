@@ -147,3 +147,12 @@ def test_real_games_earn_their_score_and_follow_from_board_to_board() -> None:
         assert int(reward.sum()) == meta["score"]
         # The next board is the one after the move with one new tile on it.
         assert ((boards[1:] != after[:-1]).sum(axis=1) == 1).all()
+
+
+def test_a_new_tile_is_one_of_rank_1_or_2_in_one_empty_cell() -> None:
+    after = np.zeros((5, 16), np.uint8)
+    after[:, 0] = 3
+    boards = after.copy()
+    boards[0, 5], boards[1, 5], boards[2, 5], boards[3, [5, 6]], boards[4, 0] = 1, 2, 3, 1, 1
+    assert moves.has_new_tile(after, boards).tolist() == [True, True, False, False, False]
+    assert not moves.has_new_tile(after, after).any()

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+import yaml
+
 TOKEN = "hf_test"
 LARGE = 1_000
 """Bytes from which a file is stored apart."""
@@ -112,13 +114,43 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(
                 200, {"id": found[1], "sha": repository.commits[-1][0], "siblings": []}
             )
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)/(.+)", path):
-            files = self._files(found[1], found[2])
-            inside = [each for each in sorted(files) if each.startswith(f"{found[3]}/")]
-            return self._answer(200, [files[each].listed(each) for each in inside])
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)(/.*)?", path):
+            return self._list(found[1], found[2], (found[3] or "").strip("/"))
         if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
-            return self._send(200, self._files(found[1], found[2])[found[3]].data, {})
+            return self._resolve(*found.groups())
         return self._answer(404, {})
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _list(self, name: str, revision: str, folder: str) -> None:
+        files, folders = self._files(name, revision), set()
+        is_deep = "recursive=true" in self.path.lower()
+        above = f"{folder}/" if folder else ""
+        listed = []
+        for path in sorted(each for each in files if each.startswith(above)):
+            first, slash, _ = path[len(above) :].partition("/")
+            if is_deep or not slash:
+                listed.append(files[path].listed(path))
+            elif first not in folders:
+                folders.add(first)
+                listed.append({"type": "directory", "path": above + first, "oid": "0" * 40})
+        if listed:
+            return self._answer(200, listed)
+        return self._answer(404, {}, {"X-Error-Code": "EntryNotFound"})
+
+    def _resolve(self, name: str, revision: str, path: str) -> None:
+        files = self._files(name, revision)
+        if path not in files:
+            return self._answer(404, {}, {"X-Error-Code": "EntryNotFound"})
+        data = files[path].data
+        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes"}
+        headers["X-Repo-Commit"] = self._commit_of(name, revision)
+        if found := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
+            first, last = int(found[1]), int(found[2] or len(data) - 1)
+            headers["Content-Range"] = f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}"
+            return self._send(206, data[first : last + 1], headers)
+        return self._send(200, data, headers)
 
     def do_PUT(self) -> None:
         data = self._body()
@@ -135,6 +167,10 @@ class _Handler(BaseHTTPRequestHandler):
         body, path = self._body(), unquote(self.path.partition("?")[0])
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._answer(401, {"error": "no token"})
+        if path == "/api/validate-yaml":
+            kept = yaml.safe_load(json.loads(body)["content"].split("---\n")[1])
+            errors = [] if isinstance(kept, dict) else [{"message": "its head has no keys"}]
+            return self._answer(200, {"errors": errors, "warnings": []})
         if path == "/api/repos/create":
             return self._create(json.loads(body))
         if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/preupload/[^/]+", path):
@@ -177,9 +213,14 @@ class _Handler(BaseHTTPRequestHandler):
         upload = {"href": f"{self.server.address}/upload/{asked['oid']}"}
         return {**asked, "actions": {"upload": upload}}
 
-    def _files(self, name: str, revision: str) -> dict[str, Stored]:
+    def _commit_of(self, name: str, revision: str) -> str:
         commits = self.server.repositories[name].commits
-        return next(files for commit, _, files in commits if revision == commit)
+        return commits[-1][0] if revision == "main" else revision
+
+    def _files(self, name: str, revision: str) -> dict[str, Stored]:
+        wanted = self._commit_of(name, revision)
+        commits = self.server.repositories[name].commits
+        return next(files for commit, _, files in commits if commit == wanted)
 
     def _commit(self, name: str, lines: list[dict[str, Any]]) -> None:
         repository = self.server.repositories[name]
@@ -220,7 +261,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from gristmill.mirror import push
 from tests.mirror.hub.server import TOKEN, Hub
 from tests.mirror.hub.test_push import URL, hub, repository
-from tests.mirror.roots import built, files
+from tests.mirror.roots import built, in_repository
 from tests.paths import CHECKOUT
 
 __all__ = ["hub"]
@@ -68,14 +68,14 @@ def test_a_push_that_is_killed(hub: Hub, tmp_path: Path, moment: str, number: in
     built(tmp_path, "family/b", seed=3)
     _killed(hub, tmp_path, moment, number)
     is_committed = moment == "after_commit"
-    assert repository(hub).files == (files(tmp_path) if is_committed else before)
+    assert repository(hub).files == (in_repository(tmp_path) if is_committed else before)
     assert len(repository(hub).titles) == 1 + is_committed
     if moment.endswith("upload"):
         assert len(hub.uploads) == sent + number - moment.startswith("before")
     done = push(tmp_path, URL)
     assert [each.error for each in done] == [None, None]
     assert [each.created for each in done] == [not is_committed] * 2
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
     assert len(repository(hub).titles) == 2
     # Nothing that the hub had received was sent again.
     assert len(hub.uploads) == len(hub.objects)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from gristmill import provenance
 from gristmill.cli import main
+from gristmill.exports.table import Split, required
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
 from gristmill.mirror.hub.push import Committed
 from gristmill.provenance.find_artifacts import artifacts
 from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
-from tests.mirror.roots import built, files
+from tests.mirror.roots import built, in_repository
 
 # The library's own call of its HTTP client.
 pytestmark = [
@@ -50,10 +54,10 @@ def test_a_repository_becomes_a_copy_of_the_data_root(hub: Hub, tmp_path: Path) 
     done = push(root, URL)
     assert [each.error for each in done] == [None, None] and all(each.created for each in done)
     assert repository(hub).private
-    assert repository(hub).files == files(root)
+    assert repository(hub).files == in_repository(root)
     assert repository(hub).titles == ["Publish family/a, family/b"]
     assert hub.uploads
-    assert sum(each.sent_bytes for each in done) == sum(map(len, files(root).values()))
+    assert sum(each.sent_bytes for each in done) == sum(map(len, in_repository(root).values()))
     copy = tmp_path / "copy"
     for path, data in repository(hub).files.items():
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +91,7 @@ def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub: Hub, tmp_path: P
     built(tmp_path, seed=2)
     (done,) = push(tmp_path, URL)
     assert done.error is None and done.created
-    assert repository(hub).files == {**files(tmp_path), "README.md": b"mine"}
+    assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"mine"}
     assert repository(hub).titles == [
         "Publish family/tiny",
         "by hand",
@@ -104,14 +108,14 @@ def test_what_was_nested_in_the_version_before_goes_with_it(hub: Hub, tmp_path: 
     repository(hub).add("by hand", {**repository(hub).commits[-1][2], name: Stored(b"mine", False)})
     built(tmp_path, "family/outer", seed=4)
     push(tmp_path, URL, ["family/outer"])
-    assert repository(hub).files == {**files(tmp_path), name: b"mine"}
+    assert repository(hub).files == {**in_repository(tmp_path), name: b"mine"}
     # A nested artifact that is built again comes with the same push, or with the next one.
     built(tmp_path, "family/outer/in/inner", seed=5, outer="family/outer")
     push(tmp_path, URL)
     built(tmp_path, "family/outer", seed=6)
     built(tmp_path, "family/outer/in/inner", seed=7, outer="family/outer")
     assert not any(each.error for each in push(tmp_path, URL))
-    assert repository(hub).files == {**files(tmp_path), name: b"mine"}
+    assert repository(hub).files == {**in_repository(tmp_path), name: b"mine"}
     assert repository(hub).titles[-1] == "Publish family/outer, family/outer/in/inner"
 
 
@@ -131,7 +135,7 @@ def test_what_is_nested_and_was_not_pushed_again_goes(hub: Hub, tmp_path: Path) 
     (tmp_path / "family/outer/trace.jsonl").unlink()
     built(tmp_path, "family/outer", seed=3)
     push(tmp_path, URL, artifacts=[next(artifacts(tmp_path / "family/outer"))])
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
 
 
 def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
     hub.before_commit = other
     (done,) = push(tmp_path, URL)
     assert done.error is None
-    assert repository(hub).files == {**files(tmp_path), "README.md": b"second"}
+    assert repository(hub).files == {**in_repository(tmp_path), "README.md": b"second"}
     assert len(hub.uploads) == len(set(hub.objects))
 
 
@@ -172,7 +176,7 @@ def test_a_lost_answer_is_found_by_the_next_push(hub: Hub, tmp_path: Path) -> No
     hub.after_commit = cut
     with pytest.raises(HubError, match=URL):
         push(tmp_path, URL)
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
     hub.after_commit = lambda _: None
     assert not push(tmp_path, URL)[0].created
 
@@ -193,7 +197,7 @@ def test_before_the_commit_nothing_is_seen_and_later_nothing_is_sent_twice(
     hub.before_commit = lambda _: None
     (done,) = push(tmp_path, URL)
     assert done.created and len(hub.uploads) == sent
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["metadata.db", "train/steps.npy", "trace.jsonl"])
@@ -240,7 +244,7 @@ def test_files_that_the_hub_lost_are_sent_again(hub: Hub, tmp_path: Path) -> Non
     del left["family/tiny/trace.jsonl"]
     repository(hub).add("by hand", left)
     (done,) = push(tmp_path, URL)
-    assert done.created and repository(hub).files == files(tmp_path)
+    assert done.created and repository(hub).files == in_repository(tmp_path)
 
 
 def test_partitions_of_a_shared_folder_stand_side_by_side(hub: Hub, tmp_path: Path) -> None:
@@ -249,10 +253,51 @@ def test_partitions_of_a_shared_folder_stand_side_by_side(hub: Hub, tmp_path: Pa
     done = push(tmp_path, URL, ["family/shared@00"])
     assert [each.title for each in done] == ["family/shared [00]"]
     push(tmp_path, URL)
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
     built(tmp_path, "family/shared", seed=3, partition="00", shared=True)
     push(tmp_path, URL, ["family/shared@00"])
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
+
+
+def numbers(*batches: int) -> Callable[[str, Path], list[Split]]:
+    """The rows of any artifact: so many in each batch."""
+    schema = required({"a": pa.int64()})
+    rows = [pa.RecordBatch.from_pydict({"a": range(each)}, schema) for each in batches]
+    return lambda *_: [Split("train", lambda: schema, lambda: iter(rows))]
+
+
+def test_rows_in_arrays_are_pushed_as_parquet_where_it_is_asked_for(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
+    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(3, 2))
+    built(tmp_path, seed=1)
+    (done,) = push(tmp_path, URL)
+    assert str(done).endswith("load_dataset does not open it: push it with --parquet")
+    assert "README.md" not in repository(hub).files
+    (done,) = push(tmp_path, URL, parquet=True)
+    assert done.created
+    files = [f"parquet/family/tiny/train-{number:05d}-of-00002.parquet" for number in range(2)]
+    head = yaml.safe_load(repository(hub).files["README.md"].split(b"---\n")[1])
+    (config,) = head["configs"]
+    assert config["config_name"] == "family.tiny"
+    assert config["data_files"] == [{"split": "train", "path": files}]
+    tables = [pq.read_table(pa.BufferReader(repository(hub).files[path])) for path in files]
+    assert [table["a"].to_pylist() for table in tables] == [[0, 1, 2], [0, 1]]
+    # What was pushed so is not sent again, and after a rebuild comes again, without being asked.
+    assert not push(tmp_path, URL)[0].created and not push(tmp_path, URL, parquet=True)[0].created
+    monkeypatch.setattr("gristmill.mirror.hub.push.splits_of", numbers(4))
+    built(tmp_path, seed=2)
+    push(tmp_path, URL)
+    name = "parquet/family/tiny/train-00000-of-00001.parquet"
+    found = repository(hub).files
+    assert found.keys() == in_repository(tmp_path).keys() | {"README.md", name}
+    assert name in found["README.md"].decode() and "00002" not in found["README.md"].decode()
+
+
+def test_a_mirror_takes_no_parquet(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match="--parquet is for dataset repositories"):
+        push(tmp_path, str(tmp_path / "mirror"), parquet=True)
 
 
 def test_many_artifacts_are_several_commits(
@@ -264,7 +309,7 @@ def test_many_artifacts_are_several_commits(
     done = push(tmp_path, URL)
     assert [each.created for each in done] == [True] * 3
     assert repository(hub).titles == ["Publish family/0, family/1", "Publish family/2"]
-    assert repository(hub).files == files(tmp_path)
+    assert repository(hub).files == in_repository(tmp_path)
     commits = [each.commit for each in done if isinstance(each, Committed)]
     assert commits == [repository(hub).commits[1][0]] * 2 + [repository(hub).commits[2][0]]
 

@@ -17,7 +17,7 @@ from gristmill.reasoning.format.align import AlignRow, rows
 from gristmill.reasoning.format.audits import Audit
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import PartStore
-from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, MissingVocabulary
 from tests.reasoning.indexed_splits import real_records, write_split
@@ -59,7 +59,7 @@ def test_a_row_has_the_steps_in_characters_and_tokens(tmp_path: Path, vocabulary
     _, found = _align(tmp_path, jsonl, vocabulary)
     index = (tmp_path / "tokenized/gsm8k/test/index.jsonl").read_text().splitlines()
     assert len(found) == len(index) == 6
-    decode = encoder(GPT2, vocabulary).reference
+    decode = tiktoken_encoding(GPT2, vocabulary)
     for record, row, line in zip(records, found, map(json.loads, index), strict=True):
         for name in ("example_id", "sequence_index", "shard_path"):
             assert getattr(row, name) == line[name]

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, NothingToBuild, counts_of
+from gristmill.families import kind_of_asset
 from gristmill.reasoning.builders.normalize import normalize
-from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.config import CorpusConfig, NormalizeConfig
 from gristmill.reasoning.format.origins import mapped
 from tests.paths import REAL_DATA
 from tests.reasoning.drops import built, packed, text_of, write
@@ -257,6 +258,19 @@ def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: in
     assert "no row of the file is good: correct the file, or take it out" in text
     assert "bad_rows" not in text
     assert count == 1 or "30 records are refused (30 shape)" in text
+
+
+def test_rows_whose_thought_has_no_end_are_kept_and_counted(tmp_path: Path) -> None:
+    table = {"name": "mine", "files": {"train": "*"}, "question": "q", "answer": "a"}
+    texts = ["<think>t</think>", "<think>cut", "no mark", "", None, "<think></think>"]
+    write(tmp_path / "mine", "train.jsonl", [{"q": "q", "a": "a", "g": text} for text in texts])
+    config = CorpusConfig(corpus=json.dumps(table | {"schema": 1, "cot": {"think": "g"}}))
+    made = normalize(tmp_path / "mine", tmp_path / "out", config, split="train")
+    assert (made.records, made.with_cot) == (6, 1)
+    assert made.without_cot_by == {"think:g": 2}
+    kind = kind_of_asset("reasoning/normalized")
+    assert kind is not None
+    assert kind.set_aside_of(counts_of(made)) == {"kept without cot": {"think:g": 2}}
 
 
 def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: Any) -> str:

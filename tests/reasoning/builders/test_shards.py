@@ -369,7 +369,7 @@ def test_a_twin_holds_the_same_tensor(tmp_path: Path, small: TokenizeConfig, jso
 class WrongEncoder:
     """gigatoken that is wrong about one text."""
 
-    why_tiktoken_alone = None
+    why_reference_alone = None
 
     def __init__(self, right: Encoder, wrong: str) -> None:
         self._right, self._wrong = right, wrong
@@ -394,7 +394,7 @@ def test_engines_that_differ_on_a_sampled_text_stop_the_build(
     wrong = text_of(numbered(60)[record])
     right = encoder(GPT2, small.vocabulary, TIKTOKEN)
     engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
-    monkeypatch.setattr(shard_part, "encoder", lambda *args: engines[args[2]])
+    monkeypatch.setattr(shard_part, "encoder_of", lambda *args: engines[args[1]])
     monkeypatch.setattr(compare, "sampled", lambda *_: np.array(sample, dtype=np.int64))
     if record and not sample:
         assert tokenize(jsonl, tmp_path / "out", small).compared_texts == 0

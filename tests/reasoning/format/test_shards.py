@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import shards
-from gristmill.reasoning.format.shards import CONTRACT, Meta
+from gristmill.reasoning.format.shards import CONTRACT, OTHERS, Meta
 
 META = Meta(
     dataset="gsm8k",
@@ -36,7 +36,8 @@ META = Meta(
 
 
 def as_dict(meta: Meta) -> dict[str, Any]:
-    return {**asdict(meta), "source_files": list(meta.source_files)}
+    values = {**asdict(meta), "source_files": list(meta.source_files)}
+    return {name: values[name] for name in values if meta.tokenizer or name not in OTHERS}
 
 
 def write_manifest(root: Path, metas: list[Meta]) -> bytes:

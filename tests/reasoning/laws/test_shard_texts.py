@@ -13,12 +13,15 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.laws import shard_texts
 from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.vocabularies import compare
+from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer_file import file_of_pinned
 from tests.reasoning.normalized_files import numbered, write
 from tests.reasoning.small_shards import SmallShards
 
 
 def found(shards: SmallShards, sampled: bool = False) -> list[str]:
-    args = (shards.tokenized, "gsm8k__train", shards.normalized, shards.config.vocabulary)
+    tokenizer = file_of_pinned(GPT2, shards.config.vocabulary)
+    args = (shards.tokenized, "gsm8k__train", shards.normalized, tokenizer)
     return [f"{each.where}: {each.found}" for each in text_laws(*args, sampled=sampled)]
 
 

@@ -279,7 +279,7 @@ def test_steps_of_built_shards_are_the_texts_of_the_alignment(
     root = aligned_root(tmp_path / "data", vocabulary, worked(12), **changes)
     steps = root / names.ALIGNMENT
     found: dict[tuple[int, int], bytes] = {}
-    decode = encoder(GPT2, vocabulary).reference.decode_single_token_bytes
+    decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__
     for batch in ShardReader(root / names.TOKENIZED, steps=steps).batches(5):
         for place in zip(*np.nonzero(batch["step_id"]), strict=True):
             key = int(batch["example"][place]), int(batch["step_id"][place])

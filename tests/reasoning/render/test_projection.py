@@ -108,7 +108,7 @@ def test_ranges_are_those_of_a_slow_projection(
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     first = sum(counts[:place])
-    decode = encoder(GPT2, vocabulary).reference.decode_single_token_bytes
+    decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__
     pieces = [decode(int(token)) for token in ids[first : first + counts[place]]]
     found = made.tokens(np.array([place]), np.array([start]), np.array([end])).tolist()[0]
     assert tuple(found) == _slow(text, start, end, pieces)
@@ -142,7 +142,7 @@ def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary: P
     records = real_records("gsm8k")
     texts = [rendered(record) for record in records]
     ids, counts = _encoded([each.text for each in texts], vocabulary)
-    decode = encoder(GPT2, vocabulary).reference.decode_single_token_bytes
+    decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__
     drifted, first = 0, 0
     for text, count in zip(texts, counts, strict=True):
         pieces = [decode(int(token)) for token in ids[first : first + count]]

@@ -11,7 +11,7 @@ from commands.drop import drop as command
 from gristmill.contract import BadInput
 from gristmill.inbox import READY as READY_STATE
 from gristmill.inbox import REFUSED
-from gristmill.synth.builders.drop_in_use import drop_inputs
+from gristmill.synth.builders.drop_in_use import drop_inputs, root_above
 from gristmill.synth.builders.source import RAW, READY, Source
 from gristmill.synth.samples import write_drop
 from resources import Lake
@@ -49,3 +49,8 @@ def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them
     files = [lake.inbox(RAW) / "a/x", lake.inbox(RAW) / "a/y"]
     with pytest.raises(BadInput, match=r"a/y: has the bytes of drops/synth/a/x: its records would"):
         drop_inputs(lake, Source(RAW, files[0].parent), files, "00")
+
+
+def test_a_folder_near_the_root_of_the_disk_is_looked_at_like_any_other() -> None:
+    assert root_above(Path("/data/drops/synth/mine")) == Path("/data")
+    assert root_above(Path("/mine")) == Path("/")

@@ -16,7 +16,7 @@ from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.synth.builders import kd_part, kd_shard
-from gristmill.synth.builders.kd_part import _Sorted, _up_to_cap
+from gristmill.synth.builders.kd_part import Sorted, _up_to_cap
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws.kd_shard import kd_laws
@@ -63,7 +63,7 @@ def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(
 ) -> None:
     """Rows 0, 2, 3 and 5 have 10, 30, 40 and 60 tokens; 1, 4 and 6 are refused."""
     places = {"train": [0, 3], "valid": [2, 5]}
-    rows = _Sorted(list("abcdefg"), {1: "bad", 4: "bad", 6: "bad"})
+    rows = Sorted(list("abcdefg"), {1: "bad", 4: "bad", 6: "bad"})
     of_rows: dict[str, list[Any]] = {name: [*numbers] for name, numbers in places.items()}
     rows.places, rows.conversations = places, of_rows
     made = _up_to_cap(rows, {name: _documents(numbers) for name, numbers in places.items()}, tokens)
@@ -77,7 +77,7 @@ def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(
 
 
 def test_a_batch_without_documents_keeps_its_refused_rows() -> None:
-    rows = _Sorted(["a"], {0: "bad"})
+    rows = Sorted(["a"], {0: "bad"})
     made = _up_to_cap(rows, {split: _documents([]) for split in kd_part.SPLITS}, 5)
     assert rows.refused == {0: "bad"}
     assert all(not len(documents.lengths) for documents in made.values())

@@ -235,13 +235,13 @@ def test_a_cap_on_rows_is_reached_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[int] = []
-    plain = kd_part._Part._batch
+    plain = kd_part.Part._batch
 
     def counted(part: Any, batch: pa.RecordBatch, first_row: int) -> Any:
         made.append(len(batch))
         return plain(part, batch, first_row)
 
-    monkeypatch.setattr(kd_part._Part, "_batch", counted)
+    monkeypatch.setattr(kd_part.Part, "_batch", counted)
     summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
     assert len(made) == batches
     assert sum(made) == summary.rows == caps.get("max_rows", 1)

@@ -42,7 +42,7 @@ _MOST_NAMES: Final = 100
 _MOST_GLOB: Final = 500
 _TEXT, _TEXTS, _TABLE = "a text", "a list of texts", "a table"
 _WHOLE, _COUNT = "a whole number", "a whole number from 1"
-_KEYS: Final[Mapping[str, str]] = {
+KEYS_OF_ALL: Final[dict[str, str]] = {
     "schema": "1",
     "name": _TEXT,
     "notes": _TEXT,
@@ -50,12 +50,15 @@ _KEYS: Final[Mapping[str, str]] = {
     "source": _TABLE,
     "files": _TABLE,
     "leave": _TEXTS,
-    "extras": _TEXTS,
     "id": _TEXT,
     "split": _TABLE,
     "sample": _TABLE,
     "keep": "a list of tables",
     "dedup": _TEXTS,
+}
+"""Keys of recipes of all kinds, and what their values must be."""
+_KEYS: Final[dict[str, str]] = {
+    "extras": _TEXTS,
     "evidence": _TEXTS,
     "steps": _TABLE,
     "headerless": _TABLE,
@@ -98,12 +101,7 @@ def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> C
 
     Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule.
     """
-    raw = read_toml(path, root=path.parent, links=links, limits=_LIMITS)
-    try:
-        json.dumps(raw, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        rule = "has a value that is no text, number, truth value, list or table: write it as a text"
-        raise BadInput(path, rule) from error
+    raw = read_recipe(path, links)
     try:
         return checked(raw, name)
     except ValueError as error:
@@ -118,13 +116,25 @@ def checked(raw: Mapping[str, Any], name: str) -> Corpus:
     return corpus
 
 
-def _check(raw: Mapping[str, Any], name: str) -> None:
-    extras = raw.get("extras", [])
-    values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
-    forms = raw.get("form")
-    _known(raw, (*_KEYS, *(() if forms else (*_INLINE, *values))), "", _EXTRA)
-    _check_extras(extras, bool(forms))
-    for key, what in _KEYS.items():
+def read_recipe(path: Path, links: LinkRule = REFUSE_LINKS) -> dict[str, Any]:
+    """The table of a `corpus.toml`, whatever it says. Errors as `read_corpus_file`."""
+    raw = read_toml(path, root=path.parent, links=links, limits=_LIMITS)
+    try:
+        json.dumps(raw, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        rule = "has a value that is no text, number, truth value, list or table: write it as a text"
+        raise BadInput(path, rule) from error
+    return raw
+
+
+def check_common(raw: Mapping[str, Any], name: str, kinds: Mapping[str, str]) -> None:
+    """Check what recipes of all kinds have: name, splits, licence, and the rules for rows.
+
+    raw: the file. name: of the drop. kinds: what the value of a key must be, as "a text".
+
+    Raises ValueError with key, value and rule.
+    """
+    for key, what in kinds.items():
         if key in raw and not _is(raw[key], what):
             example = f", as {key} = {_EXAMPLES[key]}" if key in _EXAMPLES else ""
             raise ValueError(f"{key} = {shown(raw[key])}: must be {what}{example}")
@@ -139,9 +149,21 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     if NAME.fullmatch(name) is None:
         raise ValueError(f"name = {shown(name)}: has lower-case letters, digits and single _ alone")
     for key, keys in _TABLES.items():
-        _check_table(raw, key, keys)
-    _check_names(raw, extras)
+        check_table(raw, key, keys)
+    _check_names(raw, raw.get("extras", []))
     _check_rules(raw)
+
+
+def _check(raw: Mapping[str, Any], name: str) -> None:
+    extras = raw.get("extras", [])
+    values = (TEXTS, *ROLES, *(extras if _is_texts(extras) else ()))
+    forms = raw.get("form")
+    if raw.get("kind") == "chat":
+        raise ValueError('kind = "chat" is read from drops/chat/: move the folder there')
+    keys = (*KEYS_OF_ALL, *_KEYS, *(() if forms else (*_INLINE, *values)))
+    check_known(raw, keys, "", _EXTRA)
+    _check_extras(extras, bool(forms))
+    check_common(raw, name, KEYS_OF_ALL | _KEYS)
     for place, form in enumerate(forms if forms else [raw], 1):
         _check_form(form, values, f"form {place}: " if forms else "", bool(forms))
     for extra in extras:
@@ -155,7 +177,7 @@ def _check_extras(extras: object, has_forms: bool) -> None:
     for extra in extras if isinstance(extras, list) else ():
         if extra in (*KEYS, STEPS, TEXTS, *FORM_KEYS):
             raise ValueError(f"extras: {shown(extra)} has a meaning of its own: name it otherwise")
-        if extra in _KEYS and not has_forms:
+        if extra in KEYS_OF_ALL | _KEYS and not has_forms:
             rule = "is a key of the file, too: put question, answer and the extras below [[form]]"
             raise ValueError(f"extras: {shown(extra)} {rule}")
 
@@ -202,7 +224,7 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
     if not isinstance(form, dict) or len(values) > _MOST_NAMES:
         raise ValueError(f"{where}must be a table")
     if is_listed:
-        _known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where, _EXTRA)
+        check_known(form, (*FORM_KEYS, *(each for each in values if each != TEXTS)), where, _EXTRA)
     elif TEXTS in form and any(role in form for role in ROLES):
         raise ValueError("texts is the whole text of a record: leave question, answer and cot out")
     if not isinstance(form.get("parts", {}), dict):
@@ -211,7 +233,7 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
         if key in form and not _is_texts(form[key]):
             raise ValueError(f"{where}{key}: must be {_TEXTS}")
     for key in ("parse", "group"):
-        _check_table(form, key, _TABLES[key])
+        check_table(form, key, _TABLES[key])
     if (python := form.get("python")) is not None:
         if not _is(python, _TEXT):
             raise ValueError(f"{where}python = {shown(python)}: must be the name of a transform")
@@ -221,13 +243,17 @@ def _check_form(form: object, values: Collection[str], where: str, is_listed: bo
         raise ValueError(f"{where}cot is missing: a group has it as the column of its steps")
 
 
-def _check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> None:
+def check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> None:
+    """Raise ValueError where a table of a recipe has an unknown key, or another value.
+
+    raw: that may have the table. keys: what each value must be, as in `check_common`.
+    """
     table = raw.get(key)
     if table is None:
         return
     if not isinstance(table, dict):
         raise ValueError(f"{key}: must be {_TABLE}")
-    _known(table, keys, f"{key}: ")
+    check_known(table, keys, f"{key}: ")
     for name, what in keys.items():
         if name in table and not _is(table[name], what):
             said = _SAID.get(what, what)
@@ -236,7 +262,13 @@ def _check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> N
         raise ValueError(f"{key}: lacks {missing[0]}")
 
 
-def _known(table: Mapping[str, Any], keys: Collection[str], where: str, more: str = "") -> None:
+def check_known(
+    table: Mapping[str, Any], keys: Collection[str], where: str, more: str = ""
+) -> None:
+    """Raise ValueError for a key of a table that is none of `keys`.
+
+    where: begins the error. more: ends it, with {} for the key.
+    """
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys)

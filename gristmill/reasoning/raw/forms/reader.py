@@ -93,10 +93,7 @@ class _Values:
             read_of(value, names)
         if "template" in (value or ()) and len(names.columns) > 1:
             return ()
-        # Of a path its first column is there, too.
-        paths = {name for name in names.columns if "." in name}
-        first = {name.partition(".")[0] for name in paths}
-        return tuple(sorted(paths | (names.columns - first)))
+        return named_columns(names)
 
     def _get(self, name: str) -> Get | None:
         value = self._form.values.get(name)
@@ -199,6 +196,14 @@ def _plain(value: Any) -> str:
     return text(value)
 
 
+def named_columns(names: Names) -> tuple[str, ...]:
+    """The columns and paths that values name, sorted."""
+    # Of a path its first column is there, too.
+    paths = {name for name in names.columns if "." in name}
+    first = {name.partition(".")[0] for name in paths}
+    return tuple(sorted(paths | (names.columns - first)))
+
+
 def columns_of(corpus: Corpus) -> frozenset[str]:
     """The columns that a form or a rule of a corpus reads, or looks for."""
     from gristmill.reasoning.raw.forms.rules import Rules
@@ -215,18 +220,26 @@ class UnknownKeys:
     is_refused: whether a row with one is Unfit; default False: they are counted.
 
     counts: rows by key, of at most 1,000 keys.
+    columns: keys that rows have: all that are read, and 1,000 others.
     """
 
     def __init__(self, corpus: Corpus, is_refused: bool = False) -> None:
         self._known, self._is_refused = columns_of(corpus), is_refused
         self._seen: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.counts: Counter[str] = Counter()
+        self.columns: set[str] = set()
+
+    def see(self, row: Row) -> None:
+        """Note the keys of a row, whatever becomes of it."""
+        known, columns = self._known, self.columns
+        columns.update(name for name in row if name in known or len(columns) < _MOST_KEYS)
 
     def check(self, row: Row) -> None:
         """Count the keys of a row. Raises Unfit where they are refused."""
         names = tuple(row)
         if (unknown := self._seen.get(names)) is None:
             unknown = tuple(name for name in names if name not in self._known)
+            self.see(row)
             if len(self._seen) < _MOST_KEYS:
                 self._seen[names] = unknown
         if not unknown:

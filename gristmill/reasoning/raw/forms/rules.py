@@ -21,6 +21,11 @@ from gristmill.settings.fields import did_you_mean
 SEED: Final = 1337
 _SHOWN: Final = 40
 _TESTS: Final = ("in", "not_in", "equals", "chars", "at_least", "at_most", "present")
+_MEANT: Final = {
+    **dict.fromkeys(("min", "minimum", "least", "gte", "ge"), "at_least"),
+    **dict.fromkeys(("max", "maximum", "most", "lte", "le"), "at_most"),
+}
+"""Names that people write for tests that do not look like them."""
 _EMPTY: Final[Row] = {}
 
 
@@ -40,7 +45,7 @@ class Drawn(NamedTuple):
 class Rules:
     """The rules of a corpus for one split.
 
-    split: whose records stay where rows are divided; None to know the columns alone.
+    split: whose records stay where rows are divided; None: those of all splits.
     last: of the records that the cap keeps; None (default) keeps all, to find it out.
 
     columns: that the rules read of a row.
@@ -88,10 +93,9 @@ class Rules:
         if self.is_empty:
             return
         key = self._key(record, row)
-        if self._split is not None:
-            of = key if self._by is None else text(self._by(row, record))
-            if (split := self._split_of(of)) != self._wanted:
-                raise Unfit(f"split:{split}", f"belongs to the split {split}")
+        is_divided = self._split is not None and self._wanted is not None
+        if is_divided and (split := self.split_of(record, row)) != self._wanted:
+            raise Unfit(f"split:{split}", f"belongs to the split {split}")
         for (name, value), seen in zip(self._dedup, self._seen, strict=True):
             said = text(value(row, record)).encode("utf-8", "surrogatepass")
             digest = int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
@@ -129,7 +133,9 @@ class Rules:
             return found
         return "\0".join((record.question, record.answer, record.cot or ""))
 
-    def _split_of(self, key: str) -> str:
+    def split_of(self, record: Record, row: Row) -> str:
+        """The split that the rule gives a record; train where there is no rule."""
+        key = self._key(record, row) if self._by is None else text(self._by(row, record))
         rule = self._split or {}
         place, begin = drawn(key, rule.get("seed", SEED), "split"), 0.0
         for name in ("validation", "test"):
@@ -150,7 +156,7 @@ class _Keep:
         for key, value in tests.items():
             if key not in _TESTS:
                 known = ", ".join(_TESTS)
-                hint = did_you_mean(key, _TESTS)
+                hint = did_you_mean(_MEANT.get(key, key), _TESTS)
                 raise ValueError(f"keep: unknown key {key!r}{hint}; known: column, {known}")
             if problem := _problem(key, value):
                 raise ValueError(f"keep: `{key}` must be {problem}")

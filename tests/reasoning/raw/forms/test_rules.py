@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -52,6 +53,16 @@ def test_rows_are_kept_by_their_columns() -> None:
         *(None, "keep:q", "keep:q", "keep:q")
     ]
     assert left({"keep": [{"column": "q", "equals": True}]}, {"q": True}) == [None]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("min", ": did you mean at_least?"), ("most", ": did you mean at_most?"), ("zzz", "")],
+)
+def test_a_test_by_another_name_is_named(key: str, hint: str) -> None:
+    rule = re.escape(f"keep: unknown key {key!r}{hint}; known: column, in,")
+    with pytest.raises(ValueError, match=rule):
+        left({"keep": [{"column": "q", key: 1}]})
 
 
 def test_the_first_of_equal_questions_stays() -> None:

@@ -1,0 +1,139 @@
+"""The loader of all families against what it replaces, in turns in one run.
+
+Run from the checkout: python -m bench.loader [--rows N]. Exit status 1 where a required ratio is
+missed: rows of 2048 in batches of 256 at least 1.5 times as fast as `DataLoader(shuffle=True)`;
+sequences shuffled over all shards at least 0.9 times as fast as `ShardReader.batches` with a seed,
+which shuffles in a shard; a plan of 8 sources at most 600 ns a sample; a plan of 10^12 samples and
+its first batch less than 50 MB; 1,000 mixtures in mid-run at most 5 ms each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch.utils.data import DataLoader
+
+from bench.macroxue_pools import write_pack
+from bench.reasoning_reader import write_shards
+from gristmill.contract import Trace
+from gristmill.loading import Identity, Loader, Mixture, Plan
+from gristmill.loading.bijection import Numbers
+from gristmill.macroxue import StepDataset
+from gristmill.reasoning import ShardReader
+
+ROUNDS = 5
+SHARDS = 16
+PLANNED = 1 << 20
+
+
+class Numbered:
+    """Samples by number; `read` is given, as that of a reader whose files have no record."""
+
+    def __init__(self, name: str, length: int, read: Callable[[Numbers], dict[str, Any]]) -> None:
+        self.identity = Identity("bench", (name,))
+        self.cuts, self.read = np.array([0, length]), read
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """Nothing."""
+        return iter(())
+
+
+def numbers_only(numbers: Numbers) -> dict[str, Any]:
+    """A column without files."""
+    return {"value": numbers}
+
+
+def seconds(work: Callable[[], Iterable[object]]) -> float:
+    """CPU seconds to go through what it gives."""
+    start = time.process_time()
+    for _ in work():
+        pass
+    return time.process_time() - start
+
+
+def compare(
+    name: str,
+    ours: Callable[[], Iterable[object]],
+    theirs: Callable[[], Iterable[object]],
+    least: float,
+) -> bool:
+    """Measure both in turns; print the median ratio of the rounds."""
+    seconds(ours), seconds(theirs)
+    ratios = [seconds(theirs) / seconds(ours) for _ in range(ROUNDS)]
+    return asked(f"{name}: times as fast", statistics.median(ratios), least, at_least=True)
+
+
+def asked(name: str, found: float, limit: float, *, at_least: bool = False) -> bool:
+    """Print a number, and whether it keeps its limit."""
+    good = found >= limit if at_least else found <= limit
+    print(f"{name} {found:.3g} (required {limit:g}) {'ok' if good else 'MISSED'}")
+    return good
+
+
+def rows(root: Path, count: int) -> bool:
+    """Batches of 256 rows of a pack."""
+    data = StepDataset(write_pack(root / "pack", count))
+    plan = Plan(Numbered("pack", len(data), data.batch), seed=1)
+    steps = data.as_torch()
+    return compare(
+        "2048 rows",
+        lambda: Loader(plan, 256),
+        lambda: DataLoader(steps, batch_size=256, shuffle=True),
+        1.5,
+    )
+
+
+def sequences(root: Path) -> bool:
+    """Batches of 64 sequences, over all shards and in one shard after the other."""
+    root.mkdir()
+    write_shards(root, SHARDS)
+    former, plan = ShardReader(root, seed=1), Plan(ShardReader(root).source(), seed=1)
+
+    def epoch() -> Iterable[object]:
+        former.start_epoch(0)
+        return former.batches(64)
+
+    return compare("sequences", lambda: Loader(plan, 64, form="numpy"), epoch, 0.9)
+
+
+def plans() -> list[bool]:
+    """What a plan takes without reading."""
+    eight = tuple(Numbered(f"s{n}", 10**9, numbers_only) for n in range(8))
+    plan, places = Plan(Mixture(eight, (10**9,) * 8), seed=1), np.arange(PLANNED)
+    one = seconds(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
+    good = [asked("plan of 8 sources: ns a sample", one / PLANNED * 1e9, 600)]
+    mixtures = [Mixture(eight, tuple(range(n, n + 8))) for n in range(1, 1001)]
+    many = seconds(lambda: (plan.changed(10**6, each).at(places[:256]) for each in mixtures))
+    good.append(asked("another mixture and its first batch: ms", many, 5))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    long = Plan(Numbered("long", 10**12, numbers_only), seed=1)
+    next(iter(Loader(long, 256, form="numpy")))
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return [*good, asked("plan of 10^12 samples and its first batch: MB", more, 50)]
+
+
+def main() -> None:
+    """All of it; see the module's head."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=300_000, help="rows of the pack")
+    count = parser.parse_args().rows
+    warnings.simplefilter("ignore")  # torch warns about itself
+    good = plans()
+    with tempfile.TemporaryDirectory() as scratch:
+        good += [rows(Path(scratch), count), sequences(Path(scratch) / "shards")]
+    if not all(good):
+        sys.exit("missed a required ratio")
+
+
+if __name__ == "__main__":
+    main()

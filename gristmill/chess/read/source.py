@@ -1,0 +1,85 @@
+"""The samples of game datasets as a source of the loader.
+
+Source: `docs/formats/loading.md#sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+
+from gristmill.chess.config import CacheConfig
+from gristmill.chess.read.collate import Sample, columns_of
+from gristmill.chess.read.months import OpenMonth
+from gristmill.chess.read.origins import sample_origins
+from gristmill.contract import Trace
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Columns, identity_of
+from gristmill.reading.generation import Generation
+
+_ASSET: Final = "chess/game_dataset"
+
+
+class Samples(Protocol):
+    """What this module needs of a GameSpliceDataset."""
+
+    dataset_dirs: list[Path]
+    split: str
+    horizon: int
+    config: CacheConfig
+
+    @property
+    def held(self) -> list[OpenMonth]:
+        """The open months."""
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """Of months and caches."""
+
+    def __getitem__(self, index: int) -> Sample:
+        """One sample."""
+
+    def vocabulary(self) -> dict[str, int]:
+        """The number of each move."""
+
+
+class SpliceSource:
+    """Samples by number over the months in the order of the reader, one shard a month.
+
+    A cache decides no number, so its version is no part of the identity; its four settings are.
+    """
+
+    def __init__(self, data: Samples) -> None:
+        self._data = data
+        months = [each for each in data.generations if each.folder in data.dataset_dirs]
+        settings = {"cache": data.config.contract()}
+        self.identity = identity_of(_ASSET, months, data.split, settings)
+        ends = np.cumsum([len(month.arrays.indices) for month in data.held])
+        self.cuts: Numbers = np.append(0, ends).astype(np.int64)
+
+    @cached_property
+    def words(self) -> str:
+        """The digest of the vocabulary, which hangs on the months: others mean other moves."""
+        return sha256("\n".join(self._data.vocabulary()).encode()).hexdigest()
+
+    def read(self, numbers: Numbers) -> Columns:
+        """Context, target, their masks, phase, winner and side to move, as `collate`.
+
+        Contexts are as wide as the longest of the batch, targets as wide as the horizon.
+        """
+        samples = [self._data[number] for number in numbers.tolist()]
+        return columns_of(samples, self._data.vocabulary(), self._data.horizon)
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The game of a sample, its bytes in the PGN and in the drop."""
+        month = int(np.searchsorted(self.cuts, number, "right")) - 1
+        inside = number - int(self.cuts[month])
+        arrays = self._data.held[month].arrays
+        offset, index = int(arrays.offsets[inside]), int(arrays.indices[inside])
+        folder = self._data.dataset_dirs[month]
+        return sample_origins(folder, self._data.split, inside, offset, index)

@@ -1,0 +1,5 @@
+"""Artifacts as other programs read them: rows in Parquet, the card of a repository, token files.
+
+What an artifact has is declared in its family (`Catalog.splits`). The commands are `card` and
+`project`. Source: `docs/consumers.md`.
+"""

@@ -1,0 +1,176 @@
+"""The rows of an artifact as other programs read them: its splits, their columns, their batches.
+
+A family yields them from `read/exported.py`. Files of lines have the columns of all their lines;
+what is no table of columns comes as JSON in a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Column
+
+Batches = Iterator[pa.RecordBatch]
+JSON: Final = pa.field("json", pa.string(), metadata={b"json": b"1"})
+"""A column whose values are any JSON; its field has this mark."""
+_LINES: Final = 1 << 14
+_MOST_LINE: Final = 64 << 20
+_WORDS: Final = pa.list_(pa.string())
+_DECLARED: Final = {
+    "string": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "array of string": _WORDS,
+    "array of [int, int]": pa.list_(pa.list_(pa.int64())),
+}
+SPLITS: Final = {"valid": "validation", "val": "validation"}
+"""Names of splits that the hub writes otherwise."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows of an artifact.
+
+    name: of the split, as the hub has it.
+    schema: gives the columns; one marked as `JSON` holds JSON as a text.
+    batches: yields the rows, each batch at most some 32 MB, in memory for its own time alone.
+    table: which of several tables of the artifact, as a corpus; "" for the only one.
+    file: path in the folder of JSON Lines or Parquet that hold these rows; "" where none does.
+    partition: whose rows they are, of several that share the folder.
+    licence: as the hub writes it, in lower case; "" where it is unknown.
+    """
+
+    name: str
+    schema: Callable[[], pa.Schema]
+    batches: Callable[[], Batches]
+    table: str = ""
+    file: str = ""
+    partition: str = ""
+    licence: str = ""
+
+
+def required(columns: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Columns without nulls; what lists and structs hold is not null either."""
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
+
+
+def list_of(kind: pa.DataType, size: int = -1) -> pa.DataType:
+    """Lists of numbers that are not null. size: of all of them, -1 where they differ (default)."""
+    return pa.list_(pa.field("item", kind, nullable=False), size)
+
+
+def grouped(splits: Iterable[Split]) -> dict[tuple[str, str], list[Split]]:
+    """Splits by table and name, as several partitions have parts of one."""
+    groups: dict[tuple[str, str], list[Split]] = {}
+    for each in splits:
+        groups.setdefault((each.table, each.name), []).append(each)
+    return groups
+
+
+def columns_of(splits: Iterable[Split]) -> pa.Schema:
+    """The columns of a table: those of all its splits.
+
+    Raises GristmillError where two splits have one column with two types.
+    """
+    try:
+        found = pa.unify_schemas([each.schema() for each in splits])
+    except pa.ArrowTypeError as error:
+        raise GristmillError(f"a column has another type in another split: {error}") from error
+    return pa.schema([each.with_type(_known(each.type)) for each in found])
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with all columns of their table. schema: of the table, as `columns_of` returns it."""
+    if batch.schema.equals(schema):
+        return batch
+    named = dict(zip(batch.schema.names, batch.columns, strict=True))
+    none = pa.nulls(len(batch))
+    columns = [named.get(item.name, none).cast(item.type) for item in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _known(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
+def lines(path: Path, columns: Iterable[Column], **said: Any) -> Split:
+    """The rows of a file of JSON Lines.
+
+    path: of the file. columns: those of its asset. said: other fields of `Split`.
+    """
+    declared = {each.name: each.type.removesuffix(" or null") for each in columns}
+
+    @cache
+    def schema() -> pa.Schema:
+        return _schema(path, declared)
+
+    def batches() -> Batches:
+        names = {item.name: bool(item.metadata) for item in schema()}
+        rows = iter(_rows(path))
+        while taken := list(islice(rows, _LINES)):
+            held = {
+                name: [_column(row.get(name), is_json) for _, row in taken]
+                for name, is_json in names.items()
+            }
+            yield pa.RecordBatch.from_pydict(held, schema())
+
+    return Split(schema=schema, batches=batches, **said)
+
+
+def _column(value: Any, is_json: bool) -> Any:
+    return orjson.dumps(value).decode() if is_json and value is not None else value
+
+
+def _schema(path: Path, declared: Mapping[str, str]) -> pa.Schema:
+    """The columns of all lines; those that no table of columns declares have the type they show."""
+    found: dict[str, pa.DataType | None] = {}
+    for number, row in _rows(path):
+        if not row.keys() <= found.keys():
+            for name in [each for each in row if each not in found]:
+                kind = declared.get(name)
+                found[name] = None if kind is None else _DECLARED.get(kind, JSON.type)
+        for name, kind in found.items():
+            value = row.get(name)
+            if kind is None and value is not None:
+                found[name] = _type(value)
+            elif name not in declared and value is not None and _type(value) != kind:
+                rule = f"{name} is {type(value).__name__}, and {kind} in a line before it"
+                raise BadInput(path, f"{rule}: a column has one type", number)
+    order = [name for name in declared if name in found]
+    order += [name for name in found if name not in declared]
+    return pa.schema(
+        [
+            JSON.with_name(name)
+            if declared.get(name) is not None and declared[name] not in _DECLARED
+            else pa.field(name, found[name] or pa.null())
+            for name in order
+        ]
+    )
+
+
+def _type(value: Any) -> pa.DataType:
+    if isinstance(value, list):
+        return _WORDS
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    return kinds.get(type(value), pa.string())
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), start=1):
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise BadInput(path, f"is no JSON ({error}): build it again", number) from error
+            if not isinstance(row, dict):
+                raise BadInput(path, "is no object of JSON: build it again", number)
+            yield number, row

@@ -1,0 +1,47 @@
+"""One loader for all families: it resumes anywhere, mixes without copying, and replays any step.
+
+A public name is imported when it is first used; torch only where it is needed. User's page:
+`docs/training.md`; the order to the byte: `docs/formats/loading.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.loading.loader import BatchSampler, Loader
+    from gristmill.loading.mix_file import read_mix
+    from gristmill.loading.mixtures import Mixture, mixture
+    from gristmill.loading.plan import Plan
+    from gristmill.loading.source import Identity, Source
+    from gristmill.loading.state import OtherData
+    from gristmill.loading.views import Grouped, Picked
+
+__all__ = [
+    "BatchSampler",
+    "Grouped",
+    "Identity",
+    "Loader",
+    "Mixture",
+    "OtherData",
+    "Picked",
+    "Plan",
+    "Source",
+    "mixture",
+    "read_mix",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "loader": ("BatchSampler", "Loader"),
+        "mix_file": ("read_mix",),
+        "mixtures": ("Mixture", "mixture"),
+        "plan": ("Plan",),
+        "source": ("Identity", "Source"),
+        "state": ("OtherData",),
+        "views": ("Grouped", "Picked"),
+    },
+)

@@ -1,0 +1,120 @@
+"""A keyed permutation of 0..n-1 that needs no memory, with its inverse.
+
+Version 1 of the order: the numbers that these functions give never change. They use integers of
+64 bits alone, so that they are the same with every NumPy and on every machine.
+
+Source: `docs/formats/loading.md#order`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from math import isqrt
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+_HALF: Final = np.uint64(32)
+_FEW: Final = 1024
+"""Up to this length the halves are so small that they need more rounds."""
+_TABLE: Final = 1 << 16
+"""Up to this length all numbers are kept, half a megabyte at most."""
+MOST: Final = 1 << 62
+"""Lengths are less than this."""
+
+
+def key(*parts: Any) -> int:
+    """64 bits that name these values: of blake2b over their JSON, little endian.
+
+    Seeds are never added: two orders could share a sum.
+    """
+    digest = hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def mixed(words: Words) -> Words:
+    """The last steps of splitmix64, which turn counters into random bits; uint64 to uint64."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))
+
+
+class Bijection:
+    """A permutation of 0..length-1: a Feistel network over a rectangle that is hardly larger.
+
+    length: at least 0, less than 2^62.
+    seed: uint64, of `key`.
+
+    A value outside the length is permuted again until it is inside, which about 2 / sqrt(length)
+    of them need.
+    """
+
+    def __init__(self, length: int, seed: int) -> None:
+        if not 0 <= length < MOST:
+            raise ValueError(f"{length} samples: from 0 to 2^62 - 1 can be ordered")
+        self.length = length
+        self._rows = isqrt(length - 1) + 1 if length > 1 else 1
+        self._columns = max(-(-length // self._rows), 1)
+        rounds = np.arange(1, (8 if length > _FEW else 32) + 1, dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            self._keys = mixed(np.uint64(seed) + _GOLDEN * rounds)
+        self._table: Numbers | None = None
+
+    def __call__(self, places: Numbers) -> Numbers:
+        """The numbers int64 [N] at places int64 [N] of the permutation."""
+        if self.length > _TABLE:
+            return self._walked(places, back=False)
+        if self._table is None:
+            self._table = self._walked(np.arange(self.length), back=False)
+        return self._table[places]
+
+    def places(self, numbers: Numbers) -> Numbers:
+        """The places int64 [N] of numbers int64 [N]: the inverse."""
+        return self._walked(numbers, back=True)
+
+    def _walked(self, values: Numbers, back: bool) -> Numbers:
+        once = self._back if back else self._forth
+        with np.errstate(over="ignore"):
+            found = once(np.asarray(values, np.int64).astype(np.uint64))
+            while len(outside := np.flatnonzero(found >= np.uint64(self.length))):
+                found[outside] = once(found[outside])
+        return found.astype(np.int64)
+
+    def _forth(self, values: Words) -> Words:
+        rows, columns = np.uint64(self._rows), np.uint64(self._columns)
+        left, right = values // columns, values % columns
+        for number, each in enumerate(self._keys):
+            if number % 2:
+                right = right + _below(left + each, columns)
+                right = np.where(right >= columns, right - columns, right)
+            else:
+                left = left + _below(right + each, rows)
+                left = np.where(left >= rows, left - rows, left)
+        return left * columns + right
+
+    def _back(self, values: Words) -> Words:
+        rows, columns = np.uint64(self._rows), np.uint64(self._columns)
+        left, right = values // columns, values % columns
+        for number in range(len(self._keys) - 1, -1, -1):
+            each = self._keys[number]
+            if number % 2:
+                right = right + (columns - _below(left + each, columns))
+                right = np.where(right >= columns, right - columns, right)
+            else:
+                left = left + (rows - _below(right + each, rows))
+                left = np.where(left >= rows, left - rows, left)
+        return left * columns + right
+
+
+def _below(words: Words, end: np.uint64) -> Words:
+    """Random numbers below `end`, at most 2^31, by the upper half of the mixed bits."""
+    found: Words = ((mixed(words) >> _HALF) * end) >> _HALF
+    return found

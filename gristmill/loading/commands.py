@@ -1,0 +1,161 @@
+"""The commands of training: what a mix gives, and which samples were in a step.
+
+See also `docs/training.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gristmill.printable import printable
+
+if TYPE_CHECKING:
+    from gristmill.loading.loader import Loader
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_data_root = click.option(
+    "--data-root",
+    envvar="GRISTMILL_DATA",
+    default="data",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where artifacts live.",
+)
+_mix = click.option("--mix", "mix_file", type=_FILE, required=True, help="The mix file of the run.")
+_step = click.option("--step", type=click.IntRange(0), required=True, help="The step, from 0.")
+
+
+def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: int = 1) -> Loader:
+    """The loader of a state."""
+    from gristmill.loading.loader import Loader
+    from gristmill.loading.mix_file import read_mix, read_state
+
+    found = read_state(state)
+    made = Loader(
+        read_mix(mix_file, data_root),
+        int(found["batches"][-1][2]),
+        rank=rank,
+        world=world,
+        uneven=True,
+        form="numpy",
+    )
+    made.load_state_dict(found)
+    return made
+
+
+def _say(lines: Iterator[str]) -> None:
+    for line in lines:
+        click.echo(printable(line))
+
+
+@click.command()
+@click.argument("file", type=_FILE)
+@_data_root
+def mix(file: Path, data_root: Path) -> None:
+    """Say how many samples, tokens and epochs each source of a mix file gives.
+
+    The same data by two paths is refused. Nothing is written.
+    """
+    from gristmill.loading.mix_file import read_mix
+    from gristmill.loading.mixtures import Mixture
+
+    plan = read_mix(file, data_root)
+    facts = Mixture(plan.sources, plan.segments[-1][1]).facts()
+    for each in facts:
+        tokens = "" if each["tokens"] is None else f", {each['tokens']:,} tokens"
+        line = f"{each['source']}: {each['samples']:,} samples{tokens}, {each['epochs']:.2f} epochs"
+        click.echo(printable(f"{line}, {each['share']:.2%} of the run"))
+    click.echo(f"{plan.length:,} samples in the run")
+
+
+@click.command()
+@click.argument("state", type=_FILE)
+@_mix
+@_step
+@click.option("--rank", type=click.IntRange(0), default=0, help="Only the samples of this rank.")
+@click.option("--world", type=click.IntRange(1), default=1, help="The number of ranks; default 1.")
+@_data_root
+def batch(state: Path, mix_file: Path, step: int, rank: int, world: int, data_root: Path) -> None:
+    """Say which samples were in a step of a run, and where each came from.
+
+    STATE is a file with the state of the loader, at any later or earlier step. For each sample its
+    source, its number, and the way to the raw file and its bytes.
+    """
+    loader = _loader(state, mix_file, data_root, rank, world)
+    for source, number in _numbers(loader, step):
+        artifact = loader.plan.sources[source]
+        click.echo(printable(f"{artifact.identity.artifact}: sample {number}"))
+        for trace in artifact.origin(number):
+            _say(f"  {name}: {value}" for name, value in trace.facts().items())
+
+
+@click.command()
+@click.argument("state", type=_FILE)
+@_mix
+@_step
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@_data_root
+def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -> None:
+    """Write the arrays of a step of a run to a file of NumPy (.npz), as they were."""
+    import numpy as np
+
+    found = _loader(state, mix_file, data_root)
+    _numbers(found, step)
+    with out.open("xb") as file:
+        np.savez(file, **found[step])
+    click.echo(printable(f"{out}: step {step}"))
+
+
+@click.command()
+@click.argument("state", type=_FILE)
+@click.argument("source")
+@click.argument("number", type=click.IntRange(0))
+@_mix
+@_data_root
+def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path) -> None:
+    """Say which steps up to STATE gave sample NUMBER of SOURCE; samples count from 0.
+
+    SOURCE is named as `gristmill batch` prints it.
+    """
+    from gristmill.loading.steps import step_of
+
+    loader = _loader(state, mix_file, data_root)
+    names = [each.identity.artifact for each in loader.plan.sources]
+    if source not in names:
+        raise click.UsageError(f"{printable(source)} is no source: it is {', '.join(names)}")
+    try:
+        positions = loader.plan.seen(names.index(source), number, loader.position)
+    except IndexError as error:
+        raise click.UsageError(f"{printable(source)}: {error}") from error
+    for position in positions:
+        click.echo(f"step {step_of(loader.changes, position)}, position {position}")
+    if not positions:
+        click.echo(f"no step of the first {loader.step:,} gave it")
+
+
+@click.command()
+@click.argument("state", type=_FILE)
+def consumed(state: Path) -> None:
+    """Say how many samples of each source a run had given at STATE, and how many epochs.
+
+    It needs the state alone.
+    """
+    from gristmill.loading.mix_file import read_state
+    from gristmill.loading.state import consumed as counts
+
+    for each in counts(read_state(state)):
+        epochs = each.drawn / max(each.samples, 1)
+        click.echo(printable(f"{each.artifact}: {each.drawn:,} samples, {epochs:.2f} epochs"))
+
+
+def _numbers(loader: Loader, step: int) -> list[tuple[int, int]]:
+    """The samples of a step. Raises UsageError for a step outside the run."""
+    try:
+        return loader.numbers(step)
+    except IndexError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,130 @@
+"""What the loader needs of a family: samples by number, what names them, and where they came from.
+
+Source: `docs/formats/loading.md#identity`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import GristmillError, Trace
+from gristmill.loading.bijection import Numbers
+from gristmill.reading.generation import Generation
+
+Columns = dict[str, npt.NDArray[Any]]
+
+MOST_VERSIONS: Final = 16
+"""A source of more artifacts names them by one digest."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What decides which sample a number is.
+
+    asset: key of the asset, as `chess/game_dataset`.
+    versions: data version of each artifact or partition, in the order of the numbers; of more than
+        16 the sha256 of the list.
+    split: as the reader names it; None without splits.
+    numbering: further facts of JSON by which numbers were given, such as the digest of a selection.
+    artifact: path for a person. It is no part of the key: a copy elsewhere has the same order.
+    """
+
+    asset: str
+    versions: tuple[str, ...]
+    split: str | None = None
+    numbering: Mapping[str, Any] = field(default_factory=dict)
+    artifact: str = ""
+
+    @property
+    def text(self) -> str:
+        """The JSON text that keys the order."""
+        return json.dumps(self.facts(), sort_keys=True)
+
+    def facts(self) -> dict[str, Any]:
+        """The parts of the key, as a state has them."""
+        return {
+            "asset": self.asset,
+            "versions": list(self.versions),
+            "split": self.split,
+            "numbering": dict(self.numbering),
+        }
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Samples by number, from 0. It can be pickled: a worker opens its files again.
+
+    cuts: int64 [S + 1]: the first number of each shard, and the length.
+
+    One whose samples have tokens also has `lengths()`, int [N]; one whose ids are of a vocabulary
+    of its own has `words`, a text that names it, and the length of rows that have one length:
+    a mixture has sources of the same words.
+    """
+
+    @property
+    def identity(self) -> Identity:
+        """What decides which sample a number is."""
+
+    @property
+    def cuts(self) -> Numbers:
+        """The first number of each shard, and the length."""
+
+    def read(self, numbers: Numbers) -> Columns:
+        """Columns [N, ...] of samples [N] by name, in the order asked."""
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """Where a sample came from, down to the raw file."""
+
+
+def identity_of(
+    asset: str,
+    generations: Sequence[Generation],
+    split: str | None = None,
+    numbering: Mapping[str, Any] | None = None,
+) -> Identity:
+    """The identity of what a reader has open.
+
+    asset: key of the asset. generations: of the artifacts, in the order of the numbers.
+    split, numbering: as `Identity`; default none.
+
+    Raises GristmillError for files without a record: nothing would tell another version from them.
+    """
+    for each in generations:
+        if each.data_version is None:
+            raise GristmillError(
+                f"{each.folder}: has no provenance record, so no state could name its version:"
+                " build it with Gristmill, or read it by its reader without the loader"
+            )
+    versions = tuple(str(each.data_version) for each in generations)
+    if len(versions) > MOST_VERSIONS:
+        listed = json.dumps(versions).encode()
+        versions = (f"sha256 of {len(versions)}: {hashlib.sha256(listed).hexdigest()}",)
+    folders = ", ".join(dict.fromkeys(short(each.folder) for each in generations))
+    return Identity(asset, versions, split, numbering or {}, folders)
+
+
+def only(folders: Sequence[Path]) -> Path:
+    """The one folder. Raises GristmillError for several."""
+    if len(folders) != 1:
+        raise GristmillError(
+            f"{folders[1]}: a source of this asset has one folder: give each a source of its own"
+        )
+    return folders[0]
+
+
+def digest_of(numbers: npt.NDArray[Any]) -> str:
+    """The sha256 of chosen numbers as int64, which names a selection in `Identity.numbering`."""
+    return hashlib.sha256(np.ascontiguousarray(numbers, "<i8").view(np.uint8).data).hexdigest()
+
+
+def short(folder: Path) -> str:
+    """The last three names of a folder, as of `chess/dataset/elite_2024-01_game`."""
+    return "/".join(folder.absolute().parts[-3:])

@@ -1,0 +1,213 @@
+"""The state of a loader: an object of JSON, the same on every rank, and what a resume refuses.
+
+Source: `docs/formats/loading.md#state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from gristmill.contract import GristmillError
+from gristmill.loading.order import VERSION as ORDER
+from gristmill.loading.plan import Plan, Segment
+from gristmill.loading.source import Identity, Source
+from gristmill.loading.steps import Change, step_after
+
+FORMAT: Final = "gristmill.loader"
+VERSION: Final = 1
+
+
+class OtherData(GristmillError):
+    """A state was written for other data, or for another order, than the loader has."""
+
+
+def state_of(plan: Plan, changes: Sequence[Change], position: int) -> dict[str, Any]:
+    """The state after the step that ends at a position."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "order": ORDER,
+        "position": position,
+        "step": step_after(changes, position),
+        "seed": plan.seed,
+        "window": plan.window,
+        "batches": [list(change) for change in changes],
+        "segments": [[first, list(quotas)] for first, quotas in plan.segments],
+        "sources": [
+            {**s.identity.facts(), "samples": _length(s), "artifact": s.identity.artifact}
+            for s in plan.sources
+        ],
+        "gristmill": _version(),
+    }
+
+
+@cache
+def _version() -> str:
+    """Of Gristmill, read once: it takes a millisecond."""
+    return metadata.version("gristmill")
+
+
+def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, list[Change], int]:
+    """The plan, the changes of the batch size, and the position of a state.
+
+    plan: of the loader that resumes; changed: "refuse", or "continue" with other data: the sources
+    of `plan` go on from the position as new ones.
+
+    Raises OtherData, and GristmillError for what is no state.
+    """
+    changes, segments, position = _parsed(state)
+    for name in ("seed", "window"):
+        if (its := state[name]) != (mine := getattr(plan, name)):
+            raise OtherData(
+                f"the state's {name} is {its!r}, here it is {mine!r}: give the loader the state's"
+            )
+    written: list[Mapping[str, Any]] = state["sources"]
+    if changed == "continue":
+        return _continued(plan, written, segments, position), changes, position
+    sources = [_same(plan.sources, each, number) for number, each in enumerate(written)]
+    texts = [source.identity.text for source in sources]
+    for source in plan.sources:
+        if source.identity.text not in texts:
+            raise OtherData(
+                f"{source.identity.artifact}: the state has no such source: leave it out, and add"
+                " it when the state is loaded: loader.mix(mixture)"
+            )
+    mine = _by_text(plan.sources, plan.segments[-1][1])
+    if mine not in [_by_text(sources, quotas) for _, quotas in segments]:
+        raise OtherData(
+            f"the state's quotas are {list(segments[-1][1])}, here they are"
+            f" {list(plan.segments[-1][1])}: give the state's mixture; another one begins when the"
+            " state is loaded: loader.mix(mixture)"
+        )
+    if (tuple(sources), tuple(segments)) != (plan.sources, plan.segments):
+        plan = Plan.of(sources, segments, plan.seed, plan.window)
+    return plan, changes, position
+
+
+class Consumed(NamedTuple):
+    """What a run has taken of a source: its samples, and how many it gave, again ones included."""
+
+    artifact: str
+    samples: int
+    drawn: int
+
+
+def consumed(state: Mapping[str, Any]) -> list[Consumed]:
+    """What a run had taken of each source at a state; no file of a source is needed.
+
+    Raises OtherData and GristmillError as `resumed`.
+    """
+    _, segments, position = _parsed(state)
+    gone = [_Gone(each) for each in state["sources"]]
+    drawn = Plan.of(gone, segments, state["seed"], state["window"]).drawn(position)
+    return [
+        Consumed(each.identity.artifact, _length(each), count)
+        for each, count in zip(gone, drawn, strict=True)
+    ]
+
+
+def _parsed(state: Mapping[str, Any]) -> tuple[list[Change], list[Segment], int]:
+    """The changes of the batch size, the segments and the position of a state."""
+    kind = (state.get("format"), state.get("version"), state.get("order"))
+    if kind != (FORMAT, VERSION, ORDER):
+        raise OtherData(
+            f"the state is {kind[0]!r} of version {kind[1]!r} and order {kind[2]!r}; this is"
+            f" {FORMAT!r} of version {VERSION} and order {ORDER}: read it with the Gristmill"
+            f" {state.get('gristmill', 'version')} that wrote it"
+        )
+    try:
+        position = int(state["position"])
+        changes = [Change(*map(int, each)) for each in state["batches"]]
+        segments: list[Segment] = [
+            (int(first), tuple(map(int, quotas))) for first, quotas in state["segments"]
+        ]
+        for name in ("seed", "window", "sources"):
+            state[name]
+    except (KeyError, TypeError, ValueError) as error:
+        raise GristmillError(f"the state is damaged ({error!r}): take one of before") from error
+    if not changes or not segments or not 0 <= position <= segments[-1][0] + sum(segments[-1][1]):
+        raise OtherData(f"the state's position {position:,} is outside of its run")
+    return changes, segments, position
+
+
+def _same(sources: Sequence[Source], written: Mapping[str, Any], number: int) -> Source:
+    """The source that a state has at this place."""
+    name = written.get("artifact", f"source {number}")
+    gone = _Gone(written)
+    for source in sources:
+        if source.identity.text == gone.identity.text and _length(source) == _length(gone):
+            return source
+    if number >= len(sources):
+        raise OtherData(f"{name}: the state has this source, and the loader has not: add it")
+    source = sources[number]
+    here = {**source.identity.facts(), "samples": _length(source)}
+    part = next(part for part in here if written.get(part) != here[part])
+    raise OtherData(
+        f"{name}: the state was written for {part} {_short(written.get(part))}, here it is"
+        f" {_short(here[part])}: copy that version (gristmill pull), or begin a new segment:"
+        ' loader.load_state_dict(state, changed="continue")'
+    )
+
+
+def _length(source: Source) -> int:
+    """How many samples a source has."""
+    return int(source.cuts[-1])
+
+
+def _by_text(sources: Sequence[Source], quotas: Sequence[int]) -> dict[str, int]:
+    """The quota of each source that has one."""
+    named = zip((source.identity.text for source in sources), quotas, strict=False)
+    return {text: quota for text, quota in named if quota}
+
+
+def _continued(
+    plan: Plan, written: Sequence[Mapping[str, Any]], segments: list[Segment], position: int
+) -> Plan:
+    """The sources of `plan` from the position on; those that the state has go on at their draws."""
+    known = {source.identity.text: source for source in plan.sources}
+    sources: list[Source] = [_Gone.found(known, each) for each in written]
+    texts = [source.identity.text for source in sources]
+    sources += [source for text, source in known.items() if text not in texts]
+    (_, quotas) = plan.segments[-1]
+    wanted = dict(zip((s.identity.text for s in plan.sources), quotas, strict=True))
+    last = (position, tuple(wanted.get(source.identity.text, 0) for source in sources))
+    kept = [segment for segment in segments if segment[0] < position]
+    return Plan.of(sources, [*kept, last], plan.seed, plan.window)
+
+
+class _Gone:
+    """A source that a state names and nobody has any more; it only keeps its place."""
+
+    def __init__(self, written: Mapping[str, Any]) -> None:
+        self.identity = Identity(
+            str(written.get("asset")),
+            tuple(map(str, written.get("versions", ()))),
+            written.get("split"),
+            written.get("numbering") or {},
+            str(written.get("artifact", "")),
+        )
+        self.cuts = np.array([0, int(written.get("samples", 0))], np.int64)
+
+    @staticmethod
+    def found(known: Mapping[str, Source], written: Mapping[str, Any]) -> Source:
+        """The known source of this identity, else one that is gone."""
+        gone = _Gone(written)
+        return known.get(gone.identity.text, gone)
+
+    def read(self, numbers: Any) -> Any:
+        """Refuse: its files are not here."""
+        raise OtherData(f"{self.identity.artifact}: is not here: give the loader that version")
+
+    def origin(self, number: int) -> Any:
+        """Refuse: its files are not here."""
+        raise OtherData(f"{self.identity.artifact}: is not here: give the loader that version")
+
+
+def _short(found: Any) -> str:
+    text = ", ".join(map(str, found)) if isinstance(found, list) else repr(found)
+    return text if len(text) < 80 else f"{text[:77]}..."

@@ -1,0 +1,115 @@
+"""The recipe that a look proposes for conversations. See also `proposal.py`: for other rows.
+
+Source: `docs/formats/reasoning.md#a-look`, `docs/formats/chat.md#recipes`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gristmill.look.proposal import Part, Proposal, toml
+from gristmill.look.roles import CHAT, TREE
+from gristmill.look.splits import literal
+from gristmill.reasoning.raw.chat.messages import Messages
+from gristmill.reasoning.raw.chat.recipe import SPLITS, Chat, chat_of_table
+from gristmill.reasoning.raw.chat.trees import Trees
+from gristmill.reasoning.raw.flatten import Unfit
+
+INBOX: Final = "chat"
+_IDS: Final = ("message_id", "id")
+_UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
+_PARENTS: Final = ("parent_id", "parent")
+_MOST_LEFT: Final = 100
+
+
+def chat_proposal(
+    name: str,
+    parts: Sequence[Part],
+    files: Mapping[str, Sequence[str]],
+    licence: tuple[str, str],
+    left: Sequence[str] = (),
+) -> Proposal | None:
+    """The recipe for the parts of a folder, None where not all of them are conversations.
+
+    Arguments as of `proposal.proposal`.
+    """
+    values = [_values(part) for part in parts]
+    if not values or any(each is None or each != values[0] for each in values):
+        return None
+    head: dict[str, Any] = {"schema": 1, "kind": "chat", "name": name}
+    notes = ['# The template is Harmony: [render] template = "chatml" or a file of your own.']
+    if licence[0]:
+        head["licence"] = {"id": licence[0]}
+        notes.append(f"# The licence is what {licence[1]} says: read its terms.")
+    known = {split: list(globs) for split, globs in files.items() if split in SPLITS}
+    others = [glob for split, globs in files.items() if split not in SPLITS for glob in globs]
+    if known:
+        head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
+    if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
+        head["leave"] = leave
+    if "messages" in (values[0] or {}) and (unique := _unique(parts)):
+        head["id"] = unique
+    table = {**head, **(values[0] or {})}
+    made = _tried(table, notes, parts)
+    if any("uses tools" in rule for rule in made.refused):
+        made = _tried({**table, "tools": "drop"}, notes, parts)
+    return made if made.good else None
+
+
+def _unique(parts: Sequence[Part]) -> str | None:
+    """The column of ids that every row has and no two rows share, of those that were looked at."""
+    rows = [row for part in parts for row in part.sample]
+    for name in _UNIQUE:
+        found = [row.get(name) for row in rows]
+        is_there = all(type(each) in (str, int) and each != "" for each in found)
+        if is_there and 1 < len(rows) == len({str(each) for each in found}):
+            return name
+    return None
+
+
+def _values(part: Part) -> dict[str, Any] | None:
+    """What says where the messages of rows are; None for rows that are no conversations."""
+    guess, columns = part.guess, part.columns.by_name
+    if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
+        return {"messages": guess.messages}
+    if guess.form != TREE:
+        return None
+    found = {
+        "id": next((each for each in _IDS if each in columns), None),
+        "parent": next((each for each in _PARENTS if each in columns), None),
+        "best": "rank" if "rank" in columns else None,
+    }
+    tree = {key: value for key, value in found.items() if value is not None}
+    return {"tree": tree} if {"id", "parent"} <= {*tree} else None
+
+
+def _tried(table: Mapping[str, Any], notes: Sequence[str], parts: Sequence[Part]) -> Proposal:
+    """The recipe, and what it reads of the rows that were looked at."""
+    lines = [*notes, *(f"{key} = {toml(value)}" for key, value in table.items())]
+    made = Proposal("\n".join(lines) + "\n", inbox=INBOX)
+    rows = [row for part in parts for row in part.sample]
+    try:
+        made.text.encode()  # a column's name may hold what no file can
+        chat = chat_of_table(tomllib.loads(made.text))
+        made.rows, made.good, made.refused = _read(chat, rows)
+    except ValueError as error:
+        made.refused[str(error)] += 1
+    return made
+
+
+def _read(chat: Chat, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, Counter[str]]:
+    reader, refused, good = Messages(chat), Counter[str](), 0
+    trees = None if chat.tree is None else Trees(chat)
+    for place, row in enumerate(rows, 1):
+        try:
+            if trees is None:
+                _ = reader.read(row).json
+            else:
+                trees.add(row, (0, place))
+            good += 1
+        except Unfit as unfit:
+            refused[unfit.rule] += 1
+    return len(rows), good, refused

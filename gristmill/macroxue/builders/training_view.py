@@ -1,0 +1,450 @@
+"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens.
+
+Files that are as they are in the source become hard links without permission to write; rows are
+copied where games are split or turned. See also `view_sources.py`: gaps and values;
+`laws/training_view.py`: the laws of a view.
+
+Source: `docs/formats/macroxue.md#training-view`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.macroxue.builders.pool_sidefiles import PACKS_KEY
+from gristmill.macroxue.builders.values import SETTINGS
+from gristmill.macroxue.builders.view_annotations import AnnotationWriter
+from gristmill.macroxue.builders.view_sources import BATCH_ROWS, JoinedValues, Judged, judged
+from gristmill.macroxue.config import Layout, ViewConfig
+from gristmill.macroxue.format.metadata_db import (
+    Gap,
+    Run,
+    add_gaps,
+    content_with_gaps_sha256,
+    read_session,
+    write_metadata,
+)
+from gristmill.macroxue.format.rows import (
+    PACKED46,
+    STEP_FORMATS,
+    VALUE_COLUMNS,
+    VALUE_FORMAT,
+    Rows,
+    copied,
+    to_layout,
+)
+from gristmill.macroxue.format.shards import ShardWriter
+from gristmill.macroxue.format.valuation_types import read_valuation_types, write_valuation_types
+from gristmill.macroxue.format.view_files import (
+    DESCRIPTION,
+    SIDES,
+    TOKENIZER,
+    TRAIN,
+    VALIDATION,
+    Description,
+    tokenizer,
+    write_description,
+)
+from gristmill.macroxue.raw.annotations import Annotations
+from gristmill.macroxue.read.query import queried
+from gristmill.macroxue.read.splits import RunIds, held_by_hash, refuse_sharing
+from gristmill.macroxue.read.step_stream import Batch, StepStream
+from gristmill.macroxue.rules.ev_bins import BinRules, Fit
+from gristmill.macroxue.rules.symmetries import turned
+from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+NAMES: Final = "valuation_types.json"
+DATABASE: Final = "metadata.db"
+READ_ONLY: Final = 0o444
+COUNTED: Final = ("rows", "legal_branches", "failure_branches", "zero_disadvantage")
+"""What tokenizer.json counts of each kind."""
+_NO_LINK: Final = {errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}
+
+
+@dataclass(frozen=True)
+class ViewSummary(Summary):
+    """Counts of a view.
+
+    runs, rows: of all sides, with images.
+    runs_by_side, rows_by_side: the same by folder; "all" without a split.
+    runs_left_out: runs that neither query gives.
+    gaps_by_reason: runs of the view with missing steps, without images.
+    games_without_images: training games that have a tile whose rank cannot be found, or an image
+        whose board_eval does not fit int32.
+    linked: files that are hard links.
+    rows_without_value: training rows whose chosen move has no expected value; the trainer's
+        tokenizer refuses them. Not counted without a tokenizer.
+    annotated_rows: rows that the student annotated.
+    """
+
+    runs: int
+    rows: int
+    runs_by_side: Mapping[str, int]
+    rows_by_side: Mapping[str, int]
+    runs_left_out: int
+    gaps_by_reason: Mapping[str, int]
+    games_without_images: int
+    linked: int
+    rows_without_value: int
+    annotated_rows: int
+
+
+@dataclass
+class _Side:
+    """One folder of a view while it is written.
+
+    folder: of it. images: runs that each of its games has. runs: those of the source, by id.
+    table: the runs of the side. notes: of its files.
+    """
+
+    name: str
+    folder: Path
+    images: int
+    runs: Mapping[int, Run]
+    steps: ShardWriter | None = None
+    values: ShardWriter | None = None
+    annotations: AnnotationWriter | None = None
+    table: list[Run] = field(default_factory=list)
+    notes: dict[str, FileNote] = field(default_factory=dict)
+
+
+def training_view(
+    source: Path,
+    values: Sequence[Path],
+    out: Path,
+    config: ViewConfig,
+    *,
+    annotations: Path | None = None,
+    links: LinkRule = REFUSE_LINKS,
+    known: Mapping[str, FileNote] | None = None,
+    progress: Progress = SILENT,
+) -> ViewSummary:
+    """Make a training view of a pack or pool.
+
+    source: its folder.
+    values: value sidecar of the pack, or of each member of the pool in the order of its rows.
+    out: folder to make; it must not exist.
+    config: split, gaps, symmetries and bins.
+    annotations: folder that the trainer's annotator wrote; default: none.
+    links: what happens to links in it; default: they are refused.
+    known: notes with sha256 and bytes of files that become links, by path of the source; default:
+        they are hashed when the view is published.
+    progress: gets the stages "gaps" and "view" in rows; default silent.
+
+    Returns the counts. Memory grows with the longest run and with the number of different
+    differences of branch values, not with the rows. Raises BadInput for a source or values that
+    StepStream or JoinedValues refuse, for gaps with gaps="refuse", and for annotations of other
+    games; GristmillError for a side without games, and for values that do not fill the bins;
+    ValueError for a query that gives another side's games, sqlite3.DatabaseError for one that is no
+    SELECT.
+    """
+    stream, source, out = StepStream(Path(source)), Path(source), Path(out)
+    names = read_valuation_types(source / NAMES)
+    joined = JoinedValues(values, stream)
+    notes = None if annotations is None else Annotations(annotations, links)
+    sides = _sides(stream, out, config)
+    found = judged(stream, progress)
+    used = {run for side in sides for run in side.runs}
+    found = replace(found, gaps={run: gap for run, gap in found.gaps.items() if run in used})
+    if found.gaps and config.gaps == "refuse":
+        raise _gap(source, next(iter(found.gaps.values())), len(found.gaps))
+    view = _View(stream, joined, notes, names, config, sides, found)
+    for side in sides:
+        side.folder.mkdir(parents=True)
+    links_made = view.link(known or {}) if view.is_whole else []
+    with ExitStack() as stack, progress.stage("view", unit="rows", total=stream.rows) as stage:
+        view.open(stack)
+        for batch in stream.batches(whole_runs=True, most=BATCH_ROWS) if view.reads else ():
+            view.add(batch)
+            stage.advance(len(batch.rows))
+    view.finish()
+    described = Description(
+        tuple(side.name for side in sides),
+        config.images,
+        tuple(links_made),
+        annotations.name if annotations else "",
+    )
+    write_description(out, described)
+    return view.summary({DESCRIPTION: FileNote()}, len(links_made))
+
+
+def _gap(source: Path, gap: Gap, count: int) -> BadInput:
+    said = "does not follow from the row before" if gap.reason == "board" else "is not the last one"
+    return BadInput(
+        source,
+        f"run {gap.run_id} has missing steps, as have {count - 1} other runs: step {gap.step_index}"
+        f' {said}: build with gaps = "mark", or leave these runs out by queries',
+    )
+
+
+def _sides(stream: StepStream, out: Path, config: ViewConfig) -> list[_Side]:
+    """The folders of a view. Raises GristmillError for one without rows."""
+    runs = {run.id: run for run in stream.runs}
+    if max(runs) * config.images >= 1 << 32:
+        raise GristmillError(
+            f"{stream.folder}: has run {max(runs)}: images have no run_id of 32 bits"
+        )
+    if config.train_query:
+        train, held = (
+            _asked(stream, runs, name, getattr(config, name))
+            for name in ("train_query", "validation_query")
+        )
+        try:
+            refuse_sharing(stream.runs, train, held)
+        except ValueError as error:
+            raise GristmillError(f"{stream.folder}: {error}") from error
+    elif config.validation_share:
+        held = held_by_hash(stream.runs, config.validation_share, config.split_seed)
+        train = np.setdiff1d(np.array(list(runs), np.uint32), held)
+    else:
+        return [_Side("", out, config.images, runs)]
+    sides = []
+    for name, ids in zip(SIDES, (train, held), strict=True):
+        own = {run: runs[run] for run in ids.tolist()}
+        if not sum(run.steps for run in own.values()):
+            raise GristmillError(
+                f"{stream.folder}: no step is in {name}/: choose another validation_share or"
+                " split_seed, or other queries"
+            )
+        sides.append(_Side(name, out / name, config.images if name == TRAIN else 1, own))
+    return sides
+
+
+def _asked(stream: StepStream, runs: Mapping[int, Run], name: str, sql: str) -> RunIds:
+    """The runs of a query of the config. Raises GristmillError, naming it, where it gives none."""
+    path = stream.folder / DATABASE
+    try:
+        return queried(path.read_bytes(), path, runs, sql)
+    except (sqlite3.Error, ValueError, OverflowError) as error:
+        raise GristmillError(f"{path}: {name} = {sql!r}: {error}") from error
+
+
+class _View:
+    """A view while it is written; `add` takes all batches of the source in order.
+
+    is_whole: whether the steps are those of the source, file by file.
+    reads: whether any row must be read.
+    """
+
+    def __init__(
+        self,
+        stream: StepStream,
+        joined: JoinedValues,
+        annotations: Annotations | None,
+        names: Sequence[str],
+        config: ViewConfig,
+        sides: Sequence[_Side],
+        found: Judged,
+    ) -> None:
+        self._stream, self._joined, self._annotations = stream, joined, annotations
+        self._names, self._config, self._sides = names, config, sides
+        self._gaps, self._imageless = found.gaps, found.imageless
+        self._images = config.images
+        self.is_whole = sides[0].name == "" and self._images == 1
+        links_values = self.is_whole and not self._gaps and len(joined.files) == 1
+        self._linked_values = joined.files[0] if links_values else []
+        self.reads = bool(not links_values or config.num_bins or annotations)
+        rules = BinRules(config.search_failure_cutoff, config.zero_tolerance)
+        self._fit = Fit(names, rules) if config.num_bins else None
+        self._layout: Layout = "packed46" if stream.files[0].dtype == PACKED46 else "aligned48"
+
+    def link(self, known: Mapping[str, FileNote]) -> list[str]:
+        """Make hard links of the files that stay as they are; returns their names."""
+        (side,) = self._sides
+        rows = [file.rows for file in self._stream.files]
+        for files in ([file.path for file in self._stream.files], self._linked_values):
+            for path, count in zip(files, rows, strict=False):
+                link_read_only(path, side.folder / path.name)
+                side.notes[path.name] = known.get(str(path), FileNote(rows=count))
+        return sorted(side.notes)
+
+    def open(self, stack: ExitStack) -> None:
+        """Open what is written row by row; `stack` closes it."""
+        single = [file.path.name for file in self._stream.files] == ["steps.npy"]
+        whole = 0 if single else [file.rows for file in self._stream.files]
+        for side in self._sides:
+            cuts: int | Sequence[int] = whole if self.is_whole else self._config.shard_rows
+            if not self.is_whole:
+                writer = ShardWriter(side.folder, STEP_FORMATS[self._layout], cuts)
+                side.steps = stack.enter_context(writer)
+            if not self._linked_values:
+                writer = ShardWriter(side.folder, VALUE_FORMAT, cuts, "values")
+                side.values = stack.enter_context(writer)
+            side.table = [
+                replace(run, id=run.id * self._images + symmetry)
+                for run in side.runs.values()
+                for symmetry in range(self._images_of(side, run.id))
+            ]
+            if self._annotations is not None:
+                shards = _shard_sizes(cuts, sum(run.steps for run in side.table))
+                side.annotations = AnnotationWriter(side.folder, self._annotations, shards)
+
+    def _images_of(self, side: _Side, run_id: int) -> int:
+        return 1 if run_id in self._imageless else side.images
+
+    def add(self, batch: Batch) -> None:
+        """Write the rows of whole runs to their sides."""
+        values = None if self._linked_values else self._joined.of(batch)
+        if values is not None and self._gaps:
+            marked = self._rows_of(batch, self._gaps)
+            for name in VALUE_COLUMNS:
+                values[name][marked] = np.nan
+        for side in self._sides:
+            if self.is_whole:
+                self._put(side, batch.rows, batch.rows, values)
+                continue
+            own = self._rows_of(batch, side.runs)
+            if not own.any() or values is None:
+                continue
+            rows, valued = copied(batch.rows, own), values[own]
+            if side.images == 1:
+                self._put(side, rows, rows, valued)
+                continue
+            cuts = np.flatnonzero(np.diff(rows["run_id"])) + 1
+            for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+                self._put_images(side, rows[start:stop], valued[start:stop])
+
+    def _rows_of(self, batch: Batch, runs: Container[int]) -> npt.NDArray[np.bool_]:
+        """Whether each row of a batch is of some runs, by their ids: bool [N]."""
+        own = self._stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
+        return np.repeat([run.id in runs for run in own], batch.counts)
+
+    def _put_images(self, side: _Side, rows: Rows, values: Rows) -> None:
+        """Write a game, and its images if it has any."""
+        known = true_ranks(rows, np.zeros(1, np.int64))
+        for symmetry in range(self._images_of(side, int(rows["run_id"][0]))):
+            self._put(side, rows, turned(rows, symmetry, known.ranks), values, symmetry)
+
+    def _put(
+        self, side: _Side, origin: Rows, rows: Rows, values: Rows | None, symmetry: int = 0
+    ) -> None:
+        """Write rows [N], the images of `origin` under a symmetry, and their values."""
+        if self._fit is not None and side.name != VALIDATION:
+            self._fit.add(rows)
+        if side.annotations is not None:
+            side.annotations.add(origin, side.runs, symmetry, self._images)
+        ids = origin["run_id"] * self._images + symmetry
+        if side.steps is not None:
+            side.steps.write(self._numbered(to_layout(rows, self._layout), ids))
+        if side.values is not None and values is not None:
+            side.values.write(self._numbered(values, ids))
+
+    def _numbered(self, rows: Rows, ids: npt.NDArray[np.uint32]) -> Rows:
+        """Rows [N] with the run ids of the view."""
+        if self._images > 1:
+            rows = copied(rows)
+            rows["run_id"] = ids
+        return rows
+
+    def finish(self) -> None:
+        """Write the tables of each side. Raises GristmillError for values that fill no bins."""
+        session = read_session(self._stream.folder / DATABASE)
+        if not self.is_whole:
+            session.pop(PACKS_KEY, None)  # it counts the runs of the source
+        fitted = self._fitted()
+        for side in self._sides:
+            path, notes = side.folder / DATABASE, side.notes
+            write_metadata(path, side.table, session)
+            add_gaps(path, self._gaps_of(side))
+            digest = content_with_gaps_sha256(path)
+            notes[DATABASE] = FileNote(rows=len(side.table), content_sha256=digest)
+            write_valuation_types(side.folder / NAMES, self._names)
+            notes[NAMES] = FileNote(rows=len(self._names))
+            rows = sum(run.steps for run in side.table)
+            settings = {**self._joined.settings, "rows": rows, "runs": len(side.table)}
+            (side.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
+            if fitted is not None:
+                (side.folder / TOKENIZER).write_bytes(fitted)
+            for writer in filter(None, (side.steps, side.values)):
+                notes.update({name: FileNote(rows=count) for name, count in writer.written})
+            if side.annotations is not None:
+                side.annotations.finish()
+                notes.update(side.annotations.notes)
+
+    def _gaps_of(self, side: _Side) -> Iterator[Gap]:
+        for run in side.table:
+            if gap := self._gaps.get(run.id // self._images):
+                yield replace(gap, run_id=run.id)
+
+    def _fitted(self) -> bytes | None:
+        if self._fit is None:
+            return None
+        bins, edges, counts = self._config.num_bins, {}, {}
+        for kind, found in self._fit.kinds.items():
+            try:
+                edges[kind] = found.edges(bins)
+            except ValueError as error:
+                raise GristmillError(
+                    f"{self._stream.folder}: no tokenizer.json can be made, {kind} rows: {error}:"
+                    " choose fewer num_bins, or 0 for none"
+                ) from error
+            counts[kind] = {name: found.counts[name] for name in COUNTED}
+        return tokenizer(bins, self._config.search_failure_cutoff, edges, counts)
+
+    def summary(self, files: Mapping[str, FileNote], linked: int) -> ViewSummary:
+        """The counts. files: notes beside those of the sides. linked: number of links."""
+        named = {side.name or "all": side.table for side in self._sides}
+        rows = {name: sum(run.steps for run in table) for name, table in named.items()}
+        taken = {run for side in self._sides for run in side.runs}
+        written = [side.annotations for side in self._sides if side.annotations is not None]
+        turned_runs = [run for side in self._sides if side.images > 1 for run in side.runs]
+        kinds = self._fit.kinds.values() if self._fit is not None else ()
+        return ViewSummary(
+            files={
+                **files,
+                **{
+                    (f"{side.name}/{name}" if side.name else name): note
+                    for side in self._sides
+                    for name, note in side.notes.items()
+                },
+            },
+            runs=sum(map(len, named.values())),
+            rows=sum(rows.values()),
+            runs_by_side={name: len(table) for name, table in named.items()},
+            rows_by_side=rows,
+            runs_left_out=len(self._stream.runs) - len(taken),
+            gaps_by_reason=Counter(gap.reason for gap in self._gaps.values()),
+            games_without_images=len(self._imageless.intersection(turned_runs)),
+            linked=linked,
+            rows_without_value=sum(found.counts["unvalued"] for found in kinds),
+            annotated_rows=sum(writer.annotated for writer in written),
+        )
+
+
+def _shard_sizes(cuts: int | Sequence[int], rows: int) -> list[int]:
+    """The rows of each steps file that a ShardWriter of these cuts writes."""
+    if not isinstance(cuts, int):
+        return list(cuts)
+    size = cuts or rows
+    return [min(size, rows - at) for at in range(0, rows, size)]
+
+
+def link_read_only(source: Path, target: Path) -> None:
+    """Make `target` a hard link of a file that nobody may write to; a copy where none is possible.
+
+    A file system may have no hard links, or none to a file of another user.
+    """
+    try:
+        source.chmod(READ_ONLY)
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copy2(source, target)
+        target.chmod(READ_ONLY)

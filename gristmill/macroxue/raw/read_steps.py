@@ -1,0 +1,295 @@
+"""One run of steps that another program wrote as .npy, to rows of a pack.
+
+See also `step_files.py`: the runs of a drop; `read_run.py`: a run of logs.
+
+Source: `docs/formats/macroxue.md#rows-of-other-programs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.macroxue.format.rows import (
+    MOVES,
+    STEP_ROW_DTYPE,
+    Rows,
+    decode_boards,
+    pack_boards,
+)
+from gristmill.macroxue.raw.names import Names
+from gristmill.macroxue.raw.run_facts import RunFacts
+from gristmill.macroxue.raw.step_files import StepRun
+from gristmill.macroxue.raw.strict_parser import Meta
+from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, board_scores
+from gristmill.macroxue.rules.moves import MAX_RANK, Ranks, has_new_tile, move, move_towards
+
+MOST_STEPS = 1 << 22
+"""Steps of a run: all its rows are in memory at once."""
+
+_U32 = (1 << 32) - 1
+_NO_NAME = "none"
+_Bools = npt.NDArray[np.bool_]
+
+
+def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], None]) -> RunFacts:
+    """Read a run.
+
+    run: where its rows are.
+    run_id: number that its rows get.
+    names: valuation names so far; new ones are added.
+    sink: gets the rows as STEP_ROW_DTYPE.
+
+    Returns the facts. Raises BadInput, with file, row, run and step, where a rule is broken.
+    """
+    if run.listed is None and run.meta_name == "metadata.db":
+        rule = f"has no row for run {run.raw_run} of {run.steps_name}: add it, or remove the file"
+        raise BadInput(run.steps.folder / run.meta_name, rule)
+    raw = RawRun.read(run)
+    ranks = _boards(raw)
+    moves, several = _moves(raw, ranks)
+    kept = np.flatnonzero(moves <= 3)
+    after, reward, _ = move(ranks[kept], moves[kept])
+    rows = np.zeros(len(kept), STEP_ROW_DTYPE)
+    rows["run_id"], rows["step_index"] = run_id, raw.index[kept]
+    board, mask = pack_boards(ranks)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "board": board,
+        "tile_65536_mask": mask,
+        "board_eval": _evals(raw, ranks),
+        "move_dir": moves,
+        "max_rank": raw.numbers("max_rank", ranks.max(axis=1, initial=0)),
+        "seed": raw.seeds,
+    }
+    columns["branch_evs"], columns["ev_legal"] = _expected(raw)
+    for name, values in columns.items():
+        rows[name] = values[kept]
+    rows["valuation_type"] = _valuations(raw, kept, names)
+    listed = run.listed
+    reached = max(int(ranks.max(initial=0)), int(after.max(initial=0)))
+    meta = Meta(
+        seed=listed.seed if listed else raw.seed,
+        num_moves=listed.steps if listed else len(rows),
+        score=listed.max_score if listed else int(reward.sum()),
+        max_tile=listed.highest_tile if listed else 1 << reached if reached else 0,
+        max_rank=None,
+        depth=None,
+        seconds=None,
+    )
+    facts = RunFacts(meta, *run.digests)
+    facts.rows_with = {
+        "no_next_board": len(ranks) - len(kept),
+        "several_moves": int(several.sum()),
+        "no_mask": int((ranks.max(axis=1, initial=0) >= 15).sum()) if raw.cap == 15 else 0,
+    }
+    if len(rows):
+        facts.count(rows)
+        sink(rows)
+    return facts
+
+
+@dataclass
+class RawRun:
+    """The rows of a run by step_index, and where each of them is.
+
+    rows: [N]. index: int64 [N]. places: int64 [N, 2], number of the file, and row in it.
+    """
+
+    run: StepRun
+    rows: Rows
+    index: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+
+    @staticmethod
+    def read(run: StepRun) -> RawRun:
+        """The rows in order. Raises BadInput for a step that is there twice, and too many steps."""
+        places = run.places
+        raw = RawRun(run, np.empty(len(places), run.steps.dtype), np.arange(len(places)), places)
+        if len(places) > MOST_STEPS:
+            raise raw.error(0, f"the run has {len(places):,} steps, more than {MOST_STEPS:,}")
+        raw.rows = run.rows()
+        index = raw.numbers("step_index", np.arange(len(places)), np.uint32).astype(np.int64)
+        order = np.argsort(index, kind="stable")
+        raw = RawRun(run, raw.rows[order], index[order], places[order])
+        raw.refuse(np.append(False, raw.index[1:] == raw.index[:-1]), "the step is there twice")
+        return raw
+
+    def place(self, step_index: int) -> tuple[str, int, int, int]:
+        """The file of a step, its row there from 1, and its first byte and last byte + 1."""
+        number, row = self.places[int(np.searchsorted(self.index, step_index))].tolist()
+        file, size = self.run.steps.files[number], self.rows.itemsize
+        begin = file.offset + row * size
+        return file.name, row + 1, begin, begin + size
+
+    def error(self, at: int, rule: str) -> BadInput:
+        """The error of a row."""
+        number, row = self.places[at].tolist()
+        path = self.run.steps.folder / self.run.steps.files[number].name
+        return BadInput(path, f"run {self.run.raw_run} step {self.index[at]}: {rule}", row + 1)
+
+    def refuse(self, wrong: _Bools, rule: str) -> None:
+        """Raise BadInput for the first wrong row."""
+        if wrong.any():
+            raise self.error(int(wrong.argmax()), rule)
+
+    def has(self, field: str) -> bool:
+        """Whether the files have a field."""
+        return field in self.run.steps.fields
+
+    def column(self, field: str) -> npt.NDArray[Any]:
+        """The column of a field, as the files have it."""
+        return self.rows[self.run.steps.fields[field]]
+
+    def numbers(
+        self, field: str, default: npt.NDArray[Any], dtype: npt.DTypeLike = np.uint8
+    ) -> npt.NDArray[Any]:
+        """The column of a field as integers of a type; `default` where the files do not have it.
+
+        Raises BadInput for a number that does not fit.
+        """
+        if not self.has(field):
+            return default
+        values, limits = self.column(field), np.iinfo(np.dtype(dtype))
+        self.refuse((values < limits.min) | (values > limits.max), f"{field} does not fit {dtype}")
+        return values.astype(dtype)
+
+    @property
+    def cap(self) -> int:
+        """The highest rank that the column of boards can hold."""
+        is_packed = self.run.steps.dtype[self.run.steps.fields["board"]].shape == ()
+        return (16 if self.has("tile_65536_mask") else 15) if is_packed else MAX_RANK
+
+    @property
+    def seed(self) -> int:
+        """The seed of a run that metadata.db does not tell: that of its first row, else 0."""
+        return int(self.column("seed")[0]) if self.has("seed") and len(self.rows) else 0
+
+    @cached_property
+    def seeds(self) -> npt.NDArray[np.uint64]:
+        """The low 32 bits of the seed of each row."""
+        listed = self.run.listed.seed if self.run.listed else 0
+        seeds = self.column("seed") if self.has("seed") else np.full(len(self.rows), listed)
+        return seeds.astype(np.int64).view(np.uint64) & np.uint64(_U32)
+
+    @cached_property
+    def follows(self) -> _Bools:
+        """Whether the next row is the next step: bool [N]."""
+        return np.append(self.index[1:] == self.index[:-1] + 1, False)[: len(self.rows)]
+
+
+def _boards(raw: RawRun) -> Ranks:
+    """The ranks of the boards: uint8 [N, 16], those above `raw.cap` as the cap."""
+    board = raw.column("board")
+    if raw.cap == MAX_RANK:
+        raw.refuse(np.any((board < 0) | (board > MAX_RANK), axis=1), f"a rank is not 0..{MAX_RANK}")
+        return board.astype(np.uint8)
+    packed = board.astype(np.uint64)
+    mask = raw.numbers("tile_65536_mask", np.zeros(len(board), np.uint16), np.uint16)
+    ranks = decode_boards(packed, mask)
+    raw.refuse(pack_boards(ranks)[0] != packed, "tile_65536_mask marks a cell that is not 15")
+    return ranks
+
+
+def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
+    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit.
+
+    ranks: of the boards. Those at the cap that follow from the game are raised to the truth.
+
+    Raises BadInput for a move that is no direction, and a board that no move leads to.
+    """
+    given = _given(raw) if raw.has("move_dir") else None
+    fits = np.zeros((4, len(ranks)), np.bool_)
+    for direction in range(4):
+        after, _, changed = move_towards(ranks[:-1], direction)
+        is_next = has_new_tile(np.minimum(after, raw.cap), ranks[1:])
+        fits[direction, :-1] = changed & is_next & raw.follows[:-1]
+    chosen = fits.argmax(axis=0).astype(np.uint8) if given is None else given
+    # A merge of two tiles at the cap is not on the next board: the truth is followed from there.
+    merged = (move(ranks, chosen)[0].max(axis=1, initial=0) > raw.cap) & raw.follows
+    if merged.any():
+        _follow(raw, ranks, fits, given, int(merged.argmax()))
+    if given is not None:
+        return given, np.zeros(len(given), np.bool_)
+    raw.refuse(raw.follows & ~fits.any(axis=0), "no move leads to the board of the next step")
+    moves = np.where(raw.follows, fits.argmax(axis=0), 255).astype(np.uint8)
+    return moves, fits.sum(axis=0) > 1
+
+
+def _given(raw: RawRun) -> Ranks:
+    """The moves of the column, as numbers or as names of directions."""
+    column = raw.column("move_dir")
+    if column.dtype.kind in "iu":
+        raw.refuse((column < 0) | (column > 3), "the move is not 0 up, 1 down, 2 left or 3 right")
+        return column.astype(np.uint8)
+    moves = np.full(len(column), 255, np.uint8)
+    for direction, name in enumerate(MOVES):
+        # No text is made of a value: NumPy keeps characters that Python does not have.
+        moves[column == np.array(name, column.dtype.kind)] = direction
+    raw.refuse(moves > 3, f"the move is not {', '.join(MOVES)}")
+    return moves
+
+
+def _follow(raw: RawRun, ranks: Ranks, fits: _Bools, given: Ranks | None, first: int) -> None:
+    """Raise ranks at the cap to what the game makes of them, from a row on, as far as it follows.
+
+    fits: bool [4, N], the moves that lead to the next board; judged again with the true ranks.
+    """
+    for at in range(first, len(ranks) - 1):
+        made = None
+        fits[:, at] = False
+        for direction in range(4) if given is None else (int(given[at]),):
+            after, _, changed = move_towards(ranks[at : at + 1], direction)
+            capped = np.minimum(after, raw.cap)
+            if changed[0] and has_new_tile(capped, ranks[at + 1 : at + 2])[0]:
+                fits[direction, at] = True
+                made = after[0] if made is None else made
+        if made is None or not raw.follows[at]:
+            return
+        is_made = np.minimum(made, raw.cap) == ranks[at + 1]
+        ranks[at + 1] = np.where(is_made, made, ranks[at + 1])
+
+
+def _evals(raw: RawRun, ranks: Ranks) -> npt.NDArray[np.integer[Any]]:
+    """The board_eval of each row; a column of the files is compared where ranks are certain."""
+    scores = board_scores(ranks)
+    given = raw.numbers("board_eval", scores, np.int32)
+    is_certain = (ranks.max(axis=1, initial=0) < raw.cap) | (raw.cap == MAX_RANK)
+    raw.refuse(is_certain & (scores != given), "board_eval is not that of the board")
+    raw.refuse((given < INT32_MIN) | (given > INT32_MAX), "board_eval does not fit int32")
+    return given
+
+
+def _expected(raw: RawRun) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    """Expected values float32 [N, 4], and which of them there are as bits: uint8 [N]."""
+    count = len(raw.rows)
+    if not raw.has("branch_evs"):
+        return np.zeros((count, 4), np.float32), np.zeros(count, np.uint8)
+    with np.errstate(over="ignore"):
+        evs = raw.column("branch_evs").astype(np.float32)
+    numbers = (~np.isnan(evs) << np.arange(4)).sum(axis=1).astype(np.uint8)
+    legal = raw.numbers("ev_legal", numbers)
+    raw.refuse(legal > 15, "ev_legal has more than 4 bits")
+    raw.refuse((legal & ~numbers) != 0, "ev_legal has the bit of an expected value that is NaN")
+    is_legal = (legal[:, None] >> np.arange(4)) & 1 == 1
+    return np.where(is_legal, evs, np.float32(0)), legal
+
+
+def _valuations(raw: RawRun, kept: npt.NDArray[np.int64], names: Names) -> npt.NDArray[np.uint8]:
+    """The ids of the valuation names of the rows that are kept; new names are added."""
+    kinds = raw.run.steps.kinds
+    if kinds is None or not raw.has("valuation_type"):
+        kinds, ids = (_NO_NAME,), np.zeros(len(raw.rows), np.uint8)
+    else:
+        ids = raw.numbers("valuation_type", np.zeros(0))
+        raw.refuse(ids >= len(kinds), "valuation_types.json has no name for the valuation_type")
+    found, first, which = np.unique(ids[kept], return_index=True, return_inverse=True)
+    known = np.zeros(len(found), np.uint8)
+    for at in np.argsort(first).tolist():
+        known[at] = names.id_of(kinds[int(found[at])])
+    return known[which]

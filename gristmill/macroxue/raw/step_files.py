@@ -1,0 +1,376 @@
+"""Drops of steps that other programs wrote as .npy: their files, columns and runs.
+
+See also `read_steps.py`: one run to rows; `drops.py`: drops of logs.
+
+Source: `docs/formats/macroxue.md#steps-of-other-programs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.inbox.account import Account
+from gristmill.inbox.marks import is_mark
+from gristmill.inbox.sample_mark import left_out_of
+from gristmill.macroxue.format.metadata_db import Run, read_runs
+from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format.shards import rows_header
+from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.raw.run_facts import FileDigest, RawDigest
+from gristmill.settings.fields import did_you_mean, shown
+from gristmill.settings.tables import FILE
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file, open_file
+from gristmill.untrusted.toml import read_toml
+from gristmill.untrusted.walk import list_files
+
+INBOX: Final = "macroxue"
+
+STEPS: Final = "steps.toml"
+"""The file that says which columns the steps files of a drop have."""
+_DATABASE, _NAMES = "metadata.db", "valuation_types.json"
+_READ_BYTES, _ROW_BYTES, _NAMES_BYTES = 1 << 20, 1 << 16, 1 << 20
+
+# Names that a column is known by, and the kinds and shapes that it may have.
+_ONE: Final[tuple[tuple[int, ...], ...]] = ((),)
+_COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], str, tuple[tuple[int, ...], ...]]]] = {
+    "run_id": (("run_id",), "iu", _ONE),
+    "step_index": (("step_index", "step_idx"), "iu", _ONE),
+    "board": (("board", "exps"), "iu", ((), (16,))),
+    "board_eval": (("board_eval",), "iu", _ONE),
+    "tile_65536_mask": (("tile_65536_mask",), "iu", _ONE),
+    "move_dir": (("move_dir", "move"), "iuSU", _ONE),
+    "valuation_type": (("valuation_type",), "iu", _ONE),
+    "ev_legal": (("ev_legal",), "iu", _ONE),
+    "max_rank": (("max_rank",), "iu", _ONE),
+    "seed": (("seed",), "iu", _ONE),
+    "branch_evs": (("branch_evs",), "f", ((4,),)),
+}
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """One steps file: its name, the byte at which its rows begin, and their number."""
+
+    name: str
+    offset: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class StepDrop:
+    """A drop of steps; its runs are not known yet.
+
+    folder: the drop. links: what happens to links in it.
+    fields: the column of each field of a pack.
+    dtype: of a row, with all these columns.
+    files: steps files, by name.
+    kinds: names of valuation types by id; None without a file of them.
+    small: names of the other files that are read.
+    others: names of the files that are not read.
+    """
+
+    folder: Path
+    links: LinkRule
+    fields: Mapping[str, str]
+    dtype: np.dtype[Any]
+    files: tuple[StepFile, ...]
+    kinds: tuple[str, ...] | None
+    small: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the drop."""
+        return _shown(self.folder.resolve().name)
+
+    @property
+    def taken(self) -> list[str]:
+        """Names of the files that are read."""
+        return [*self.small, *(file.name for file in self.files)]
+
+    @property
+    def meta_name(self) -> str:
+        """The file that says most of a run."""
+        return _DATABASE if _DATABASE in self.small else STEPS
+
+    def opened(self, name: str) -> BinaryIO:
+        """Open a file of the drop."""
+        return open_file(self.folder / name, root=self.folder, links=self.links)
+
+    def account(self) -> Account:
+        """What becomes of each file."""
+        left = dict.fromkeys(self.others, f"no file of the steps that {STEPS} describes")
+        return Account({"": self.taken}, left | left_out_of(self.folder, self.taken))
+
+
+@dataclass(frozen=True, eq=False)
+class StepRun:
+    """A run in the steps files of a drop.
+
+    drop: name of the drop.
+    steps: what the drop holds.
+    raw_run: the run id in its files.
+    pieces: int64 [K, 3], where its rows are: number of the file, first row, rows.
+    listed: what metadata.db says of it; None where it says nothing.
+    digests: of the file `meta_name` and of the file of the first row.
+    """
+
+    drop: str
+    steps: StepDrop
+    raw_run: int
+    pieces: npt.NDArray[np.int64]
+    listed: Run | None
+    digests: tuple[FileDigest, FileDigest]
+
+    source: ClassVar = "steps of other programs"
+
+    @property
+    def meta_name(self) -> str:
+        """The file that says most of the run."""
+        return self.steps.meta_name
+
+    @property
+    def steps_name(self) -> str:
+        """The file of the first row."""
+        return self.steps.files[int(self.pieces[0, 0]) if len(self.pieces) else 0].name
+
+    @property
+    def steps_size(self) -> int:
+        """Bytes of the rows."""
+        return int(self.pieces[:, 2].sum()) * self.steps.dtype.itemsize
+
+    @property
+    def raw_place(self) -> dict[str, int]:
+        """What the trace says of the run besides its files."""
+        return {"raw_run": self.raw_run}
+
+    @property
+    def key(self) -> list[Any]:
+        """What tells the run from the other runs of its drop, and from one that was changed."""
+        return [self.drop, self.raw_run, self.steps_size]
+
+    def name_of(self, file: str) -> str:
+        """The name in the drop of a file that an error names."""
+        return Path(file).name
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """Of each row, in the order of files: number of the file, and row in it: int64 [N, 2]."""
+        number, start, count = self.pieces.T
+        before = np.cumsum(count) - count
+        rows = np.repeat(start - before, count) + np.arange(count.sum())
+        return np.stack([np.repeat(number, count), rows], axis=1)
+
+    def rows(self) -> Rows:
+        """The rows, in the order of files. Raises BadInput for a file that changes meanwhile."""
+        size, octets = self.steps.dtype.itemsize, []
+        for number in np.unique(self.pieces[:, 0]).tolist():
+            file = self.steps.files[number]
+            with self.steps.opened(file.name) as opened:
+                for _, start, count in self.pieces[self.pieces[:, 0] == number].tolist():
+                    opened.seek(file.offset + start * size)
+                    octets.append(opened.read(count * size))
+                    if len(octets[-1]) != count * size:
+                        raise _changed(self.steps, file)
+        return np.frombuffer(b"".join(octets), self.steps.dtype)
+
+
+def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
+    """The files and columns of a drop of steps, by names and headers; None for another drop.
+
+    folder: the drop. links: what happens to links in it; default: they are refused.
+
+    Raises BadInput for a steps.toml, a header or names of valuation types that break a rule, and
+    for a link, pipe, socket or device.
+    """
+    if not folder.is_dir() or not has_file(folder / STEPS, root=folder, links=links):
+        return None
+    sizes = _sizes(folder, links)
+    fields = _fields(folder / STEPS, read_toml(folder / STEPS, root=folder, links=links))
+    names = _step_names(folder, sizes)
+    if not names:
+        raise BadInput(folder, f"holds {STEPS}, and neither steps.npy nor steps-*.npy beside it")
+    small = tuple(name for name in (STEPS, _DATABASE, _NAMES) if name in sizes)
+    if sizes.get(_NAMES, 0) > _NAMES_BYTES:
+        raise BadInput(folder / _NAMES, f"has more than {_NAMES_BYTES} bytes")
+    kinds = read_valuation_types(folder / _NAMES) if _NAMES in small else None
+    files, dtypes = [], []
+    for name in names:
+        with open_file(folder / name, root=folder, links=links) as file:
+            dtype, offset, rows = rows_header(folder / name, file)
+        files.append(StepFile(name, offset, rows))
+        dtypes.append(dtype)
+        if dtype != dtypes[0]:
+            raise BadInput(folder / name, f"has other columns than {names[0]}: drop it by itself")
+    _check(folder, names[0], dtypes[0], fields)
+    others = tuple(sorted(sizes.keys() - {*small, *names}))
+    return StepDrop(folder, links, fields, dtypes[0], tuple(files), kinds, small, others)
+
+
+def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
+    """The text of a steps.toml for the steps files in a folder; empty where none has runs.
+
+    folder, links: as for `find_steps`.
+    """
+    try:
+        names = _step_names(folder, _sizes(folder, links))
+        if not names:
+            return ""
+        with open_file(folder / names[0], root=folder, links=links) as file:
+            columns = rows_header(folder / names[0], file)[0].names or ()
+    except (BadInput, OSError):
+        return ""
+    found = {
+        field: next((name for name in known if name in columns), None)
+        for field, (known, _, _) in _COLUMNS.items()
+    }
+    if not (found["run_id"] and found["board"]):
+        return ""
+    lines = [f'{field} = "{column}"' for field, column in found.items() if column]
+    return "\n".join(["schema = 1", 'kind = "steps"', "", "[fields]", *lines]) + "\n"
+
+
+def runs_of(drop: StepDrop) -> list[StepRun]:
+    """The runs of a drop of steps, by run id. All its files are read and hashed once.
+
+    Raises BadInput for a metadata.db that cannot be read, and a file that changes meanwhile.
+    """
+    digests = {}
+    ids, pieces = [np.empty(0, drop.dtype[drop.fields["run_id"]])], [np.empty((0, 3), np.int64)]
+    for number, file in enumerate(drop.files):
+        digest, row = RawDigest(), 0
+        for own in _chunks(drop, file, digest):
+            starts = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+            counts = np.diff(starts, append=len(own))
+            ids.append(own[starts])
+            pieces.append(np.stack([np.full(len(starts), number), row + starts, counts], axis=1))
+            row += len(own)
+        digests[file.name] = FileDigest(digest.size, digest.hex)
+    every, places = np.concatenate(ids), np.concatenate(pieces)
+    order = np.argsort(every, kind="stable")
+    known, starts = np.unique(every[order], return_index=True)
+    by_run = dict(zip(known.tolist(), np.split(places[order], starts[1:]), strict=False))
+    listed = {}
+    if _DATABASE in drop.small:
+        listed = {run.id: run for run in read_runs(drop.folder / _DATABASE)}
+    with drop.opened(drop.meta_name) as opened:
+        meta = RawDigest()
+        while octets := opened.read(_READ_BYTES):
+            meta.update(octets)
+    found = []
+    for run in sorted(by_run.keys() | listed.keys()):
+        own = by_run.get(run, places[:0])
+        first = drop.files[int(own[0, 0]) if len(own) else 0].name
+        both = (FileDigest(meta.size, meta.hex), digests[first])
+        found.append(StepRun(drop.name, drop, run, own, listed.get(run), both))
+    return found
+
+
+def _chunks(drop: StepDrop, file: StepFile, digest: RawDigest) -> Iterator[npt.NDArray[Any]]:
+    """Yield the run ids of a file, some rows at a time, and hash it."""
+    size, rows = drop.dtype.itemsize, 0
+    with drop.opened(file.name) as opened:
+        digest.update(opened.read(file.offset))
+        while octets := opened.read(max(_READ_BYTES // size, 1) * size):
+            digest.update(octets)
+            rows += len(octets) // size
+            if len(octets) % size or rows > file.rows:
+                raise _changed(drop, file)
+            yield np.frombuffer(octets, drop.dtype)[drop.fields["run_id"]]
+    if rows != file.rows:
+        raise _changed(drop, file)
+
+
+def _changed(drop: StepDrop, file: StepFile) -> BadInput:
+    return BadInput(drop.folder / file.name, "changed while it was read: build again once it stays")
+
+
+def _sizes(folder: Path, links: LinkRule) -> dict[str, int]:
+    """Bytes of each file by name, without marks, settings and hidden files."""
+    sizes = {}
+    for entry in list_files(folder, root=folder, links=links):
+        if entry.refusal is not None:
+            raise BadInput(folder / entry.name, entry.refusal)
+        name = _shown(entry.name)
+        is_hidden = any(part.startswith(".") for part in name.split("/"))
+        if not is_hidden and not is_mark(name) and name != FILE:
+            sizes[name] = entry.stat.st_size
+    return sizes
+
+
+def _shown(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _step_names(folder: Path, names: Collection[str]) -> list[str]:
+    """Names of the steps files, in their order. Raises BadInput where both forms are there."""
+    shards = sorted(
+        name
+        for name in names
+        if name.startswith("steps-") and name.endswith(".npy") and "/" not in name
+    )
+    if "steps.npy" in names and shards:
+        raise BadInput(
+            folder, f"holds both steps.npy and {shards[0]}: remove the one that is stale"
+        )
+    return ["steps.npy"] if "steps.npy" in names else shards
+
+
+def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
+    """The column of each field. Raises BadInput for another key, kind or field."""
+    for key, value in {"schema": 1, "kind": "steps"}.items():
+        if table.get(key) != value:
+            raise BadInput(path, f"needs {key} = {shown(value)}, not {shown(table.get(key))}")
+    fields = table.get("fields")
+    if other := sorted(table.keys() - {"schema", "kind", "fields"}):
+        raise BadInput(path, f"{other[0]}: unknown key; the keys are schema, kind, fields")
+    if not isinstance(fields, dict):
+        raise BadInput(path, "needs a table [fields], the column of each field of a pack")
+    for field, column in fields.items():
+        if field not in _COLUMNS:
+            known = ", ".join(_COLUMNS)
+            question = did_you_mean(field, _COLUMNS)
+            raise BadInput(path, f"[fields] {field}: unknown field{question}; they are {known}")
+        if not isinstance(column, str):
+            raise BadInput(path, f"[fields] {field} = {shown(column)}: name a column in quotes")
+    if missing := {"run_id", "board"} - fields.keys():
+        raise BadInput(path, f"[fields] needs {min(missing)}")
+    if "ev_legal" in fields and "branch_evs" not in fields:
+        raise BadInput(path, "[fields] ev_legal: it says nothing without branch_evs; leave it out")
+    return dict(fields)
+
+
+def _check(folder: Path, name: str, dtype: np.dtype[Any], fields: Mapping[str, str]) -> None:
+    """Raise BadInput where the columns of the steps files are none that the fields can have."""
+    columns = dtype.names or ()
+    if dtype.itemsize > _ROW_BYTES:
+        raise BadInput(folder / name, f"rows of {dtype.itemsize:,} bytes, more than {_ROW_BYTES:,}")
+    for field, column in fields.items():
+        where = f'[fields] {field} = "{column}"'
+        if column not in columns:
+            raise BadInput(
+                folder / STEPS, f"{where}: {name} has no such column; it has {', '.join(columns)}"
+            )
+        base, shape = dtype[column].subdtype or (dtype[column], ())
+        _, kinds, shapes = _COLUMNS[field]
+        is_packed = field == "board" and shape == ()
+        if base.kind not in kinds or shape not in shapes or (is_packed and base.itemsize != 8):
+            rule = f"{where}: {name} holds {dtype[column]} there"
+            needed = _NEEDED.get(field, "one integer a row")
+            raise BadInput(folder / STEPS, f"{rule}; the field needs {needed}")
+
+
+_NEEDED: Final = {
+    "board": "16 ranks a row, or 16 nibbles in an integer of 64 bits",
+    "move_dir": "one integer or name of a direction a row",
+    "branch_evs": "4 floating-point numbers a row",
+}

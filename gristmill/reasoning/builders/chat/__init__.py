@@ -1,0 +1,1 @@
+"""Builders of the conversations of a drop."""

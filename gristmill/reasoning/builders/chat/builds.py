@@ -1,0 +1,39 @@
+"""Conversations: what a shard is built from, how, and where it goes."""
+
+from __future__ import annotations
+
+from gristmill.asset import Wanted
+from gristmill.contract import NothingToBuild, Summary
+from gristmill.publish.build import Attempt, Build
+from gristmill.reasoning.builders.chat.conversations import normalize_conversations
+from gristmill.reasoning.config import ChatConfig, ConversationsConfig
+from gristmill.reasoning.raw.chat import drops
+
+
+def conversations_build(wanted: Wanted) -> Build:
+    """Returns the build of one shard of the conversations of a drop.
+
+    Raises NothingToBuild if the drop is not there, or its terms forbid training and no setting
+    allows it; BadInput if the drop or a setting is refused; ValueError for an unknown key.
+    """
+    root, key = wanted.root, wanted.partition
+    folder, chat, files, account = drops.files_of(root, key)
+    config = wanted.config(ConversationsConfig)
+    licence = chat.corpus.licence
+    if licence.training_allowed is False and not config.allow_terms:
+        raise NothingToBuild(
+            f"the terms of {folder.name} ({licence.id}, {licence.url}) forbid training: to build "
+            "it, set allow_terms = true in [chat.conversations]"
+        )
+    artifact, links = root.artifact(*drops.PLACE.split("/"), key), root.link_rule()
+    paths = list(dict.fromkeys(path for each in files.values() for path in each))
+    inputs = root.raw_inputs(artifact, paths, drops.RAW, key)
+    given = ChatConfig(**vars(config), recipe=chat.table)
+
+    def make(attempt: Attempt) -> Summary:
+        return normalize_conversations(
+            folder, files, attempt.out, key, given, links=links, progress=attempt.progress
+        )
+
+    space = sum(item.bytes or 0 for item in inputs)
+    return wanted.build(artifact, given, inputs, make, space=space, account=account)

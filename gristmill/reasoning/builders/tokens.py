@@ -1,0 +1,53 @@
+"""The builder of a dataset of any tokenizer: shards, metas and index of splits, and their manifest.
+
+See also `shards.py`, which packs them as those of GPT-2.
+Source: `docs/formats/reasoning.md#token-datasets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gristmill.contract import FileNote
+from gristmill.hashing import HashedFile
+from gristmill.reasoning.builders.shard_join import Form, TokenizeSummary
+from gristmill.reasoning.builders.shards import Split, pack
+from gristmill.reasoning.config import TokensConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.shards import manifest_entries
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
+from gristmill.vocabularies.tokenizer_file import TokenizerFile
+
+
+def dataset_form(config: TokensConfig, tokenizer: TokenizerFile, name: str) -> Form:
+    """How the shards of a dataset are stored. name: of the dataset."""
+    suffixes = tuple(f".{each}" for each in config.outputs)
+    return Form(tokenizer, suffixes, f"{names.TOKENS}/{name}")
+
+
+def tokenize_dataset(
+    splits: Sequence[Split],
+    out: Path,
+    config: TokensConfig,
+    form: Form,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+) -> TokenizeSummary:
+    """Write the shards, metas and index of each split, and `manifest.json` of all shards.
+
+    splits: with unequal names. out: folder to write, which must not exist.
+    form: as `dataset_form` returns it. parts, progress: as of `shards.tokenize`.
+
+    Raises BadInput with the line for a record that cannot be encoded, and where the tokenizer's
+    file is another one; EnginesDiffer as `compare.check_equal`.
+    """
+    form.tokenizer.read()  # before anything is written
+    summary, metas = pack(splits, out, config, form, parts, progress)
+    with HashedFile(out / names.MANIFEST) as file:
+        for entry in manifest_entries(sorted(metas, key=lambda meta: meta.path)):
+            file.write(entry)
+    note = FileNote(rows=len(metas), sha256=file.sha256, bytes=file.bytes)
+    return replace(summary, files={**summary.files, names.MANIFEST: note})

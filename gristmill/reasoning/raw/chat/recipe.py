@@ -1,0 +1,184 @@
+"""A recipe of conversations: `corpus.toml` with `kind = "chat"`.
+
+schema = 1
+kind = "chat"
+name = "my_chat"
+messages = "conversations"
+roles = { human = "user", gpt = "assistant" }
+
+See also `forms/corpus_file.py`: what recipes of all kinds have; `messages.py`: rows by a recipe.
+Source: `docs/formats/chat.md#recipes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import Corpus, Value, corpus_of_table
+from gristmill.reasoning.raw.forms.corpus_file import (
+    KEYS_OF_ALL,
+    check_common,
+    check_known,
+    read_recipe,
+)
+from gristmill.settings.fields import shown
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+SPLITS: Final = ("train", "validation")
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+"""What a role of a message may mean."""
+ALIASES: Final[Mapping[str, str]] = {
+    **{role: role for role in ROLES},
+    **{"human": "user", "prompter": "user", "gpt": "assistant"},
+}
+"""The roles that need no entry in `roles`."""
+MOST_SHARDS: Final = 100
+_TABLE, _TEXT, _COUNT = "a table", "a text", "a whole number from 1"
+_KEYS: Final[dict[str, str]] = {
+    "kind": _TEXT,
+    "messages": _TEXT,
+    "turns": _TABLE,
+    "keys": _TABLE,
+    "roles": _TABLE,
+    "thinking": _TEXT,
+    "tools": _TEXT,
+    "train": _TEXT,
+    "unknown_keys": _TEXT,
+    "tree": _TABLE,
+    "shards": _COUNT,
+    "render": _TABLE,
+}
+_VALUES: Final = ("prompt", "completion", "system")
+"""Keys that hold a value: the name of a column, or a table."""
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "thinking": ("tags", "none"),
+    "tools": ("refuse", "drop"),
+    "train": ("assistant", "last", "all"),
+    "unknown_keys": ("count", "refuse"),
+}
+"""The words that a key may have, its default first."""
+KEYS: Final = ("role", "content", "thinking", "weight")
+"""What the keys of a message may mean."""
+TURNS: Final = ("system", "user", "thinking", "assistant")
+_TREE: Final = ("id", "parent", "text", "best")
+_FORMS: Final = ("messages", "prompt", "turns", "tree")
+_EXAMPLE: Final = 'write messages = "name of the column that has the list of messages"'
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A recipe of conversations.
+
+    corpus: its name, files, licence, and the rules for rows.
+    messages: column with the list of messages; or
+    prompt, completion: values of what is asked and of what is answered, texts or lists of
+        messages; or
+    turns: values of the texts of one turn, by `TURNS`; or
+    tree: columns of rows that are messages of trees: id, parent, text, and best, by which the
+        least of several answers is taken.
+    keys: names of the keys of a message by `KEYS`; role and content are guessed where it lacks
+        them.
+    roles: what else a role means, one of `ROLES`.
+    system: value of the system message.
+    thinking, tools, train, unknown_keys: one of the words of the page.
+    shards: how many artifacts the conversations are divided into, 1 to `MOST_SHARDS`.
+    table: the recipe as JSON, without what rows do not depend on.
+    """
+
+    corpus: Corpus
+    messages: str | None = None
+    prompt: Value | None = None
+    completion: Value | None = None
+    turns: Mapping[str, Value] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    system: Value | None = None
+    thinking: str = "tags"
+    tools: str = "refuse"
+    train: str = "assistant"
+    unknown_keys: str = "count"
+    tree: Mapping[str, str] | None = None
+    shards: int = 1
+    table: str = ""
+
+    @property
+    def partitions(self) -> list[str]:
+        """Keys of its artifacts: `<name>__00` and so on."""
+        return [f"{self.corpus.name}__{number:02d}" for number in range(self.shards)]
+
+
+def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Chat:
+    """Read and check the recipe of a drop of conversations.
+
+    path: its `corpus.toml`. name: of the drop, which must be that of the recipe.
+    links: what happens if it is a link; default: it is refused.
+
+    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule. What
+    the values of its columns are, `Messages` looks at.
+    """
+    raw = read_recipe(path, links)
+    try:
+        _check(raw, name)
+    except ValueError as error:
+        raise BadInput(path, str(error)) from error
+    return chat_of_table(raw)
+
+
+def chat_of_table(raw: Mapping[str, Any]) -> Chat:
+    """The recipe of a file that was checked. raw: its table."""
+    corpus = corpus_of_table(raw)
+    splits = tuple(corpus.files) or SPLITS
+    kept = {key: value for key, value in raw.items() if key not in ("render", "notes")}
+    given = {key: raw[key] for key in (*_KEYS, *_VALUES) if key in raw}
+    given.pop("kind", None)
+    given.pop("render", None)
+    table = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    return Chat(replace(corpus, splits=splits), **given, table=table)
+
+
+def _check(raw: Mapping[str, Any], name: str) -> None:
+    kinds = KEYS_OF_ALL | _KEYS
+    if raw.get("kind") != "chat":
+        raise ValueError('kind = "chat" is missing: a drop of drops/chat/ needs it')
+    check_known(raw, (*kinds, *_VALUES), "")
+    check_common(raw, name, kinds)
+    if other := [split for split in (*raw.get("files", {}), *_shares(raw)) if split not in SPLITS]:
+        rule = f"a recipe of conversations has the splits {' and '.join(SPLITS)}"
+        raise ValueError(f"{shown(other[0])}: {rule}: name files of other splits in `leave`")
+    found = [key for key in _FORMS if key in raw]
+    if len(found) != 1:
+        what = f"has both `{found[0]}` and `{found[1]}`: leave one" if found else f"{_EXAMPLE}"
+        raise ValueError(what if found else f"where the messages are is not said: {what}")
+    if ("prompt" in raw) != ("completion" in raw):
+        raise ValueError("prompt and completion: each needs the other")
+    for key, choices in _CHOICES.items():
+        if raw.get(key, choices[0]) not in choices:
+            raise ValueError(f"{key} = {shown(raw[key])}: must be {' or '.join(choices)}")
+    if raw.get("shards", 1) > MOST_SHARDS:
+        raise ValueError(f"shards = {raw['shards']}: must be at most {MOST_SHARDS}")
+    _check_tables(raw)
+
+
+def _shares(raw: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("test",) if name in raw.get("split", {})]
+
+
+def _check_tables(raw: Mapping[str, Any]) -> None:
+    for key, known in (("keys", KEYS), ("tree", _TREE), ("turns", TURNS)):
+        check_known(raw.get(key, {}), known, f"{key}: ")
+    for key in ("keys", "tree", "roles"):
+        for name, value in raw.get(key, {}).items():
+            if not isinstance(value, str) or not value:
+                raise ValueError(f"{key}.{name} = {shown(value)}: must be a text")
+    for name, role in raw.get("roles", {}).items():
+        if role not in ROLES:
+            raise ValueError(f"roles.{name} = {shown(role)}: must be {' or '.join(ROLES)}")
+    needed = {"tree": ("id", "parent"), "turns": ("user", "assistant")}
+    for key, names in needed.items():
+        if key in raw and (missing := [name for name in names if name not in raw[key]]):
+            raise ValueError(f"{key}: lacks {missing[0]}")

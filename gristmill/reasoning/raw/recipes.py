@@ -1,0 +1,147 @@
+"""The recipe of a token dataset: `drops/reasoning/recipes/<dataset>.toml`.
+
+corpora = ["my_math", "gsm8k__train"]
+tokenizer = "mine"
+seq_len = 4096
+
+Source: `docs/formats/reasoning.md#token-datasets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import keys
+from gristmill.contract import BadInput, GristmillError
+from gristmill.data_root import DataRoot
+from gristmill.inbox import TOML
+from gristmill.inbox.account import Account, Waits
+from gristmill.inbox.kind import IsThere
+from gristmill.inbox.listing import list_inbox
+from gristmill.provenance import Input
+from gristmill.reasoning.config import TokensConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.corpora import NAME, is_key
+from gristmill.reasoning.format.published import NORMALIZED, TOKENS, published_partitions
+from gristmill.reasoning.raw import ready
+from gristmill.settings.fields import shown
+from gristmill.settings.resolve import resolve
+from gristmill.settings.tables import Settings, Table
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.toml import read_toml
+from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
+from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
+
+_NOT_SET: Final = {
+    "vocabulary": "the recipe names a tokenizer",
+    "safetensors": 'the recipe has outputs = ["bin", "safetensors"]',
+}
+_PINNED: Final = {each.name for each in VOCABULARIES}
+_RECIPE: Final = Table(TOKENS, TokensConfig, not_set=_NOT_SET)
+
+
+def read_recipe(path: Path, links: LinkRule = REFUSE_LINKS) -> Settings:
+    """The checked values of a recipe.
+
+    path: the file, whose name without the ending is that of the dataset.
+    links: what happens if it is a link; default: it is refused.
+
+    Raises BadInput, naming file, key and rule.
+    """
+    if reason := keys.refusal(path.stem):
+        raise BadInput(path, reason)
+    try:
+        raw = read_toml(path, root=path.parent, links=links)
+    except FileNotFoundError as error:
+        raise BadInput(path, "the recipe file is gone: bring it back") from error
+    values = _RECIPE.checked(path, raw)
+    for key in _AS:
+        if not values.get(key):
+            raise BadInput(path, f"`{key}` is missing: write {_AS[key]}")
+    for name in values["corpora"]:
+        if not (is_key(name) or NAME.fullmatch(name)):
+            raise BadInput(path, f"corpora: {shown(name)} is no corpus, and no <corpus>__<split>")
+    if reason := keys.refusal(values["tokenizer"]):
+        raise BadInput(path, f"tokenizer: {reason}")
+    # The data root's file may say how many tokens a shard has.
+    rest = {"vocabulary": path, "tokens_per_shard": values.get("seq_len", TokensConfig.seq_len)}
+    resolve(TokensConfig, Settings({**rest, **values}, path), {})
+    return Settings(values, path)
+
+
+_AS: Final = {
+    "corpora": 'corpora = ["gsm8k"]',
+    "tokenizer": 'tokenizer = "gpt2", or the name of a folder of drops/tokenizers',
+}
+
+
+def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a recipe file: it is taken. Raises BadInput where it breaks a rule."""
+    read_recipe(file, links)
+    return Account({"": [file.name]})
+
+
+def needs(file: Path, root: Path, _is_there: IsThere) -> None:
+    """Raise Waits for a recipe whose corpora or tokenizer are not published."""
+    lake = DataRoot(root)
+    recipe = read_recipe(file, lake.rules(names.RECIPES)[0])
+    try:
+        dataset_inputs(lake, recipe)
+    except GristmillError as error:
+        raise Waits(f"{file}: {error}") from error
+
+
+def recipe_of(lake: DataRoot, dataset: str) -> Settings:
+    """The recipe of a dataset, and the table of the data root's file below it.
+
+    Raises NotReady where it is gone, BadInput where it is refused.
+    """
+    path, _ = lake.ready_drop(names.RECIPES, f"{keys.checked(dataset)}.toml")
+    recipe = read_recipe(path, lake.link_rule())
+    return Settings({**lake.settings(TOKENS), **recipe}, path)
+
+
+def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:
+    """The published splits that a recipe names, in its order, and its tokenizer at the end.
+
+    Raises GristmillError where nothing of a name is published.
+    """
+    published, found = published_partitions(lake, names.NORMALIZED), dict[str, None]()
+    for name in recipe["corpora"]:
+        own = [key for key in published if name in (key, key.partition("__")[0])]
+        if not own:
+            raise GristmillError(f"{NORMALIZED} of {name} is not built")
+        found |= dict.fromkeys(own)
+    name = recipe["tokenizer"]
+    return [
+        *(lake.published(names.NORMALIZED, NORMALIZED, key) for key in found),
+        lake.published(PLACE, f"tokenizers/{name}" if name in _PINNED else PLACED, name),
+    ]
+
+
+def recipe_change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:
+    """What a recipe says that its dataset was not built with, empty where nothing."""
+    recipe = read_recipe(file, DataRoot(root).link_rule())
+    for key, value in recipe.items():
+        now = list(value) if isinstance(value, tuple) else value
+        if key in config and config[key] != now:
+            return f"{key} is {now} now, was {config[key]}"
+    return ""
+
+
+def wanted(lake: DataRoot) -> Sequence[str]:
+    """The datasets whose corpora and tokenizer are built, or have drops to be built from."""
+    links, found = lake.rules(names.RECIPES)[0], []
+    for name, entries in list_inbox(lake.inbox(names.RECIPES), TOML, links)[0].items():
+        try:
+            recipe = read_recipe(Path(entries[0].path), links)
+        except (GristmillError, OSError):
+            continue  # the inbox reports it
+        splits = ready.available(lake)
+        corpora = splits | {key.partition("__")[0] for key in splits}
+        tokenizers = {*_PINNED, *lake.taken(TOKENIZERS), *lake.partitions_of(PLACED, PLACE)}
+        if corpora.issuperset(recipe["corpora"]) and recipe["tokenizer"] in tokenizers:
+            found.append(name)
+    return found

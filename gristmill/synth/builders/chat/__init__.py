@@ -1,0 +1,1 @@
+"""Normalised conversations to Megatron datasets, by any template."""

@@ -1,0 +1,150 @@
+"""The documents of SYNTH's Megatron datasets by number, with loss mask and span: no Megatron.
+
+See also `dataset.py`: Megatron's own samples, which run over documents.
+
+Source: `docs/formats/loading.md#sources`, `docs/formats/synth.md#alignment-check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, Trace
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Columns, identity_of, only
+from gristmill.provenance import RECORD
+from gristmill.reading import Verify
+from gristmill.reading.located import located
+from gristmill.synth.format import aligned
+from gristmill.synth.format.megatron_files import Index, MappedValues
+from gristmill.synth.read.origins import chat_document_origins, document_origins
+from gristmill.synth.read.shard_files import ShardFiles
+
+_ASSET: Final = "synth/kd_shards"
+_NAMES: Final = {"tokens": "tokens", "lossmask": "loss_mask", "span": "span_id"}
+"""The column of each dataset."""
+
+
+def opened(
+    folders: Sequence[Path], *, split: Literal["train", "valid"] = "train"
+) -> SynthKDDocuments:
+    """All documents of a split of a folder of datasets."""
+    return SynthKDDocuments(
+        [path.with_suffix("") for path in sorted((only(folders) / split).glob("*_tokens.idx"))]
+    )
+
+
+class _Shard(NamedTuple):
+    places: Index
+    values: dict[str, MappedValues]
+
+
+class SynthKDDocuments:
+    """Documents of some shards of one split, by number from 0, one shard after the other.
+
+    prefixes: of the tokens datasets, which end in `_tokens`, of one split.
+    verify: how much is compared with the records: "none", "sizes" (the default) or "hash".
+
+    It is a source of `gristmill.loading`, and can be pickled: a worker maps the files again, and
+    raises StaleDataset at its first read where a shard was rebuilt.
+
+    Raises Misaligned where a file is missing or damaged, BadInput for no prefix, two splits or two
+    tokenizers, GristmillError for shards without a record.
+    """
+
+    def __init__(self, prefixes: Sequence[Path | str], *, verify: Verify = "sizes") -> None:
+        paths = [located(prefix) for prefix in prefixes]
+        splits = sorted({path.parent.name for path in paths})
+        if len(splits) != 1:
+            rule = f"the documents of one split are read together, not of {splits}"
+            raise BadInput(paths[0] if paths else "prefixes", rule)
+        self.split = splits[0]
+        self._files = [ShardFiles(path, verify) for path in paths]
+        self.words = self._files[0].words
+        for each in self._files:
+            if each.words != self.words:
+                rule = f"{each.words}; {paths[0]}: {self.words}: read each by a source of its own"
+                raise BadInput(each.prefix, f"has ids of another tokenizer: {rule}")
+        self._opened: list[_Shard] | None = None
+        generations = [each.generations[0] for each in self._files]
+        shards = {"shards": [path.name for path in paths]}
+        self.identity = identity_of(_ASSET, generations, self.split, shards)
+        ends = np.cumsum([len(shard.places) for shard in self._shards])
+        self.cuts: Numbers = np.append(0, ends).astype(np.int64)
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        return int(self.cuts[-1])
+
+    def lengths(self) -> Numbers:
+        """Tokens of each document, int64 [N]."""
+        sizes = [shard.places.sequence_lengths for shard in self._shards]
+        return np.concatenate(sizes).astype(np.int64)
+
+    def read(self, numbers: Numbers) -> Columns:
+        """Tokens int32, loss_mask and span_id uint8 [N, longest], 0 behind the end; length int64.
+
+        Mask and span are those of labels, as the datasets store them.
+        """
+        found = [self._document(number) for number in numbers.tolist()]
+        lengths = np.array([len(each["tokens"]) for each in found], np.int64)
+        shape = len(found), int(lengths.max(initial=0))
+        columns: Columns = {
+            column: np.zeros(shape, aligned.DTYPES[name]) for name, column in _NAMES.items()
+        }
+        for row, each in enumerate(found):
+            for name, column in _NAMES.items():
+                columns[column][row, : lengths[row]] = each[name]
+        return {**columns, "length": lengths}
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The row of Harmony, or of the conversations, and the raw row of a document."""
+        shard, document = self._place(number)
+        prefix = self._files[shard].prefix
+        found = re.fullmatch(r"shard_(\d+)_tokens", prefix.name)
+        assert found, prefix
+        folder = prefix.parent.parent
+        if (folder / RECORD).is_file():
+            return chat_document_origins(folder, self.split, document)
+        return document_origins(folder, found[1], self.split, document)
+
+    @property
+    def _shards(self) -> list[_Shard]:
+        if self._opened is None:
+            self._opened = [_opened(files) for files in self._files]
+        return self._opened
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """The shard of a document, and its number there."""
+        shard = int(np.searchsorted(self.cuts, number, "right")) - 1
+        return shard, number - int(self.cuts[shard])
+
+    def _document(self, number: int) -> dict[str, npt.NDArray[Any]]:
+        shard, document = self._place(number)
+        places, values = self._shards[shard]
+        offset, length, _ = places[document]
+        first = int(offset) // aligned.DTYPES["tokens"].itemsize
+        return {
+            name: values[name].read(
+                aligned.DTYPES[name].type, int(length), first * aligned.DTYPES[name].itemsize
+            )
+            for name in _NAMES
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+
+def _opened(files: ShardFiles) -> _Shard:
+    held, values = files.held, {}
+    for name in _NAMES:
+        with held[f"{name}.bin"].reading() as path:
+            values[name] = MappedValues(path)
+    with held["tokens.idx"].reading() as path:
+        return _Shard(Index(path, aligned.DTYPES["tokens"]), values)

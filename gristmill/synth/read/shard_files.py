@@ -1,0 +1,106 @@
+"""The files of one shard and split in one generation, without Megatron.
+
+`shard.py` reads them as Megatron's datasets do, `documents.py` as documents.
+
+Source: `docs/formats/synth.md#alignment-check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import BadInput
+from gristmill.provenance import RECORD, SHARED_RECORDS
+from gristmill.reading.folder import HeldFile
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.verify_level import Verify
+from gristmill.synth.format import aligned
+from gristmill.synth.read.tokenizer import HARMONY, Own
+from gristmill.vocabularies.pinned import O200K
+
+
+class Misaligned(BadInput, RuntimeError):
+    """The files of a shard are damaged, do not belong together, or are not those of the record."""
+
+    def __reduce__(self) -> tuple[type[Misaligned], tuple[str, str, int | None]]:
+        return Misaligned, (self.file, self.rule, self.row)
+
+
+class ShardFiles(Reader[Mapping[str, HeldFile]]):
+    """The six files of a shard and split: `.bin` and `.idx` of tokens, loss mask and span.
+
+    prefix: of the tokens dataset, which ends in `_tokens`.
+    verify: how much is compared with the shard's record.
+
+    data_digest: what `aligned.digest` gives.
+    tokenizer: of the tokens, as the record says. words: its name and the sha256 of its file.
+
+    Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
+    """
+
+    def __init__(self, prefix: Path, verify: Verify) -> None:
+        self.prefix = prefix
+        self.data_digest = ""
+        self.tokenizer = HARMONY
+        self.words = _words(HARMONY.name, O200K.sha256)
+        try:
+            self.start(verify)
+        except BadInput as error:
+            raise Misaligned(error.file, error.rule, error.row) from error
+
+    def open_files(self, opening: Opening) -> Mapping[str, HeldFile]:
+        """Hold the files; at the first opening also compare the three datasets."""
+        number = re.fullmatch(r"shard_(\d+)_tokens", self.prefix.name)
+        shared = f"{SHARED_RECORDS}/{number[1]}.json" if number else RECORD
+        # Conversations of one's own have a folder for each shard.
+        is_own = (self.prefix.parent.parent / RECORD).is_file()
+        record = RECORD if is_own else shared
+        if is_own and opening.first:
+            made = provenance.read_record(self.prefix.parent.parent / RECORD)
+            self.tokenizer = Own.of(made.config)
+            if made.tokenizer is not None:
+                self.words = _words(self.tokenizer.name, made.tokenizer.sha256)
+        root = opening.folder(self.prefix.parent.parent, record)
+        inside = Path(self.prefix.parent.name) / self.prefix.name
+        if opening.first:
+            self._compare(root.inside / inside)
+        files = {}
+        for name in aligned.DTYPES:
+            place = aligned.sibling(inside, name)
+            for kind in ("bin", "idx"):
+                files[f"{name}.{kind}"] = root.keep(f"{place}.{kind}")
+        return files
+
+    def _compare(self, tokens: Path) -> None:
+        if _is_empty(tokens):
+            raise Misaligned(
+                self.prefix,
+                f"the shard has no documents in {tokens.parent.name}, and so no files there: leave "
+                "this prefix out, or build with another valid_fraction",
+            )
+        try:
+            self.data_digest = aligned.digest(tokens)
+        except RuntimeError as error:
+            raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
+
+
+def _words(name: str, sha256: str) -> str:
+    return f"tokenizer {name} of sha256 {sha256}"
+
+
+def _is_empty(tokens: Path) -> bool:
+    """Whether the record of a shard says that it has no files in a split, and it has none."""
+    number = re.fullmatch(r"shard_(\d+)_tokens", tokens.name)
+    if number is None or tokens.with_name(f"{tokens.name}.idx").exists():
+        return False
+    path = provenance.record_path(tokens.parent.parent, number[1], shared=True)
+    if not path.exists():
+        path = provenance.record_path(tokens.parent.parent, None, shared=False)
+    if not path.exists():
+        return False
+    files = provenance.read_record(path).outputs
+    return not any(file.path.startswith(f"{tokens.parent.name}/") for file in files)

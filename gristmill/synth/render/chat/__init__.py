@@ -1,0 +1,1 @@
+"""Conversations by other templates than Harmony: to pieces, and pieces to tokens."""

@@ -1,0 +1,219 @@
+"""The builder of a placed tokenizer, its laws, and the folder that a file is put into.
+
+See also `declared.py`: the file `tokenizer.toml`; `proving.py`: what is found out.
+
+Source: `docs/formats/vocabularies.md#placed-tokenizers`.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Violation
+from gristmill.hashing import sha256_file
+from gristmill.printable import printable
+from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted import child
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
+from gristmill.vocabularies.declared import FILE, MOST_BYTES, Declared, declared_file
+from gristmill.vocabularies.pinned import drop_folder
+from gristmill.vocabularies.proving import Found, find_facts, prove
+from gristmill.vocabularies.tokenizer import (
+    Tokenizer,
+    facts_of,
+    open_tokenizer,
+    proof_of,
+)
+from gristmill.vocabularies.tokenizer_file import FACTS, PROOF, Form, Proof
+
+log = logging.getLogger(__name__)
+
+_MEMORY: Final = 4 << 30
+_NAMES: Final[dict[str, Form]] = {
+    ".tiktoken": "tiktoken",
+    ".json": "tokenizer.json",
+    ".model": "sentencepiece",
+}
+_EODS: Final = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<｜end▁of▁sentence｜>")
+
+
+@dataclass(frozen=True)
+class PlacedTokenizer(Summary):
+    """What `place_tokenizer` found.
+
+    tokens: number of ids, control tokens included.
+    control_tokens: tokens that no text makes.
+    fast: whether gigatoken is proven for it.
+    offsets: whether the bytes of its tokens are those of a text.
+    """
+
+    tokens: int
+    control_tokens: int
+    fast: bool
+    offsets: bool
+
+
+def place_tokenizer(
+    folder: Path,
+    declared: Declared,
+    out: Path,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
+) -> PlacedTokenizer:
+    """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
+
+    folder: the drop. declared: its `tokenizer.toml`. out: must not exist.
+    links: what happens to links in the drop. progress: gets the stage "prove", of one file.
+
+    Raises BadInput where the file is not the declared one, where its library refuses it, where
+    its `eod` is no control token, and where it makes control tokens of ordinary text.
+    """
+    data = declared_file(folder, declared, links)
+    inside = out / declared.name
+    inside.mkdir(parents=True)
+    path = inside / declared.file
+    path.write_bytes(data)
+    (inside / FILE).write_bytes(read_file(folder / FILE, root=folder, most=1 << 20, links=links))
+    source = folder / declared.file
+    bare = declared.tokenizer(path)
+    with progress.stage("prove", "files", 1) as stage:
+        found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
+        proof = _proof(declared, path)
+        stage.advance(1)
+    special = dict(found.specials)
+    _check_control(folder / FILE, declared, special)
+    tokenizer = Tokenizer(
+        name=declared.name,
+        form=declared.form,
+        path=path,
+        sha256=declared.sha256,
+        size=found.size,
+        eod=special[declared.eod],
+        specials=found.specials,
+        bos=special[declared.bos] if declared.bos else None,
+        pattern=declared.pattern,
+        no_offsets=found.no_offsets,
+        proof=proof,
+    )
+    option = orjson.OPT_INDENT_2
+    (inside / FACTS).write_bytes(orjson.dumps(facts_of(tokenizer), option=option))
+    (inside / PROOF).write_bytes(orjson.dumps(proof_of(proof), option=option))
+    if proof.why_not:
+        log.warning(
+            "%s: %s: the reference encodes every text, which is slower and gives the same ids",
+            declared.name,
+            proof.why_not,
+        )
+    return PlacedTokenizer(
+        # The proof names versions of libraries, which change no id.
+        files={f"{declared.name}/{PROOF}": FileNote(payload=False)},
+        tokens=tokenizer.size,
+        control_tokens=len(special),
+        fast=not proof.why_not,
+        offsets=not tokenizer.no_offsets,
+    )
+
+
+def _check_control(file: Path, declared: Declared, special: Mapping[str, int]) -> None:
+    for key in ("eod", "bos"):
+        text = getattr(declared, key)
+        if text and text not in special:
+            known = ", ".join(map(printable, list(special)[:20])) or "none"
+            raise BadInput(
+                file, f'{key} = "{printable(text)}": is no control token: it has {known}'
+            )
+
+
+def _proof(declared: Declared, path: Path) -> Proof:
+    """The proof of gigatoken; a child that dies of it says that it may not be used."""
+    try:
+        found: Proof = child.run(prove, declared.tokenizer(path), file=path, memory_bytes=_MEMORY)
+    except BadInput as error:
+        return Proof(why_not=f"gigatoken: {error.rule}")
+    return found
+
+
+def tokenizer_laws(folder: Path, name: str) -> Iterator[Violation]:
+    """Yield where a placed tokenizer is not as its facts say.
+
+    folder: `<data root>/tokenizer`. name: of the tokenizer.
+    """
+    try:
+        tokenizer = open_tokenizer(folder / name)
+        if tokenizer.name != name or tokenizer.path.parent != folder / name:
+            yield Violation("name", f"{name}/{FACTS}", f"is of {tokenizer.name}")
+        elif (found := sha256_file(tokenizer.path)) != tokenizer.sha256:
+            where = f"{name}/{tokenizer.path.name}"
+            yield Violation("sha256", where, f"{found}, its facts have {tokenizer.sha256}")
+        ids = [tokenizer.eod, *tokenizer.special.values()]
+        if min(ids) < 0 or max(ids) >= tokenizer.size:
+            yield Violation("ids", f"{name}/{FACTS}", f"control tokens beyond {tokenizer.size} ids")
+        if tokenizer.eod not in tokenizer.special.values():
+            yield Violation("eod", f"{name}/{FACTS}", f"{tokenizer.eod} is no control token")
+    except (GristmillError, OSError) as error:
+        yield Violation("readable", name, str(error))
+
+
+def put(
+    file: Path,
+    data_root: Path,
+    *,
+    name: str,
+    eod: str = "",
+    bos: str = "",
+    pattern: str = "",
+    special: dict[str, int] | None = None,
+) -> Path:
+    """Copy a tokenizer's file to `drops/tokenizers/<name>/`, and write its `tokenizer.toml`.
+
+    file: of a form that its ending says: `.tiktoken`, `.json` or `.model`.
+    data_root: the data root. name: of the tokenizer.
+    eod, bos, pattern, special: see `Declared`.
+
+    Returns the `tokenizer.toml`. Raises GristmillError where the folder is there, BadInput where
+    the form is unknown or a value is refused; then nothing is left.
+    """
+    from gristmill.vocabularies.declared import read_declared
+
+    form = _NAMES.get(file.suffix)
+    if form is None:
+        raise BadInput(file, f"the form is unknown: its name must end in {', '.join(_NAMES)}")
+    if not eod:
+        raise BadInput(
+            file,
+            "which token ends a document is never guessed: give --eod TEXT, often one of "
+            + ", ".join(_EODS),
+        )
+    if file.stat().st_size > MOST_BYTES:
+        raise BadInput(file, f"has more than {MOST_BYTES:,} bytes")
+    folder = drop_folder(data_root) / name
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError as error:
+        raise GristmillError(f"{folder}: is there already: give another --name") from error
+    try:
+        shutil.copyfile(file, folder / file.name)
+        values = {"form": form, "file": file.name, "sha256": sha256_file(folder / file.name)}
+        values |= {"eod": eod, "bos": bos, "pattern": pattern}
+        lines = [f"{key} = {_quoted(value)}" for key, value in values.items() if value]
+        if special:
+            pairs = ", ".join(f"{_quoted(text)} = {token}" for text, token in special.items())
+            lines.append(f"special = {{ {pairs} }}")
+        (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        read_declared(folder)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    return folder / FILE
+
+
+def _quoted(text: str) -> str:
+    """A text as a string of TOML; JSON's escapes are TOML's, but for DEL."""
+    return orjson.dumps(text).decode().replace("\x7f", "\\u007f")

@@ -1,0 +1,124 @@
+"""One tokenizer: a pinned vocabulary, or one that a person placed.
+
+A `Tokenizer` is small and pickles: each process loads the engines when it first encodes.
+See also `placing.py`: how a folder comes to be; `tokenizer_file.py`: what is known of one.
+
+Source: `docs/formats/vocabularies.md#tokenizers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from gristmill.contract import BadInput
+from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
+from gristmill.vocabularies.engine import AUTO
+from gristmill.vocabularies.pinned import VOCABULARIES, MissingVocabulary, Vocabulary
+from gristmill.vocabularies.references import reference_of
+from gristmill.vocabularies.tokenizer_file import (
+    CURE,
+    FACTS,
+    PROOF,
+    Proof,
+    TokenizerFile,
+    file_of_pinned,
+)
+
+
+class Tokenizer(TokenizerFile):
+    """A tokenizer: its file, its ids and their bytes."""
+
+    def encoder(self, engine: str = AUTO) -> Encoder:
+        """This process's encoder, loaded once.
+
+        engine: "auto" for gigatoken where it is proven equal, else the reference alone.
+
+        Raises BadInput where the file is not the one that was placed.
+        """
+        return encoder_of(self, engine)
+
+    def encode(self, texts: Sequence[str], engine: str = AUTO) -> Encoded:
+        """Encode each text on its own; the text of a control token is ordinary text.
+
+        texts: any strings. engine: as of `encoder`.
+
+        Raises ValueError for a text that is refused: see `encode.Encoder.encode`.
+        """
+        return self.encoder(engine).encode(texts)
+
+    @property
+    def token_bytes(self) -> Sequence[bytes]:
+        """The bytes of each id, [size]; empty for control tokens and for ids that nothing has."""
+        return _token_bytes(self)
+
+    @property
+    def token_lengths(self) -> npt.NDArray[np.int64]:
+        """The number of bytes of each id, int64 [size]."""
+        return _token_lengths(self)
+
+
+def of_pinned(vocabulary: Vocabulary, path: Path) -> Tokenizer:
+    """The tokenizer of a pinned vocabulary.
+
+    vocabulary: `pinned.O200K` or `pinned.GPT2`. path: its file, which is read later.
+    """
+    return Tokenizer(**vars(file_of_pinned(vocabulary, path)))
+
+
+def open_tokenizer(folder: Path | str) -> Tokenizer:
+    """The tokenizer of a published folder, `<data root>/tokenizer/<name>`.
+
+    folder: of a tokenizer that was placed, or `tokenizer/gpt2` or `tokenizer/o200k_harmony`.
+
+    Raises MissingVocabulary where it is not published, and BadInput where its facts are damaged.
+    """
+    folder = Path(folder)
+    for vocabulary in VOCABULARIES:
+        if folder.name == vocabulary.name:
+            return of_pinned(vocabulary, folder.parent / vocabulary.relative)
+    try:
+        facts = orjson.loads((folder / FACTS).read_bytes())
+        proof = orjson.loads((folder / PROOF).read_bytes())
+        proof["versions"] = tuple(proof["versions"].items())
+        specials = tuple(facts.pop("specials").items())
+        path = folder / facts.pop("file")
+        return Tokenizer(**facts, path=path, specials=specials, proof=Proof(**proof))
+    except FileNotFoundError as error:
+        raise MissingVocabulary(
+            f"{folder}: no tokenizer is placed there: bring its file by `gristmill tokenizers "
+            f"FILE --name {folder.name} --eod TEXT`, then run {CURE}"
+        ) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(folder, f"has damaged facts ({error}): run {CURE}") from error
+
+
+def facts_of(tokenizer: TokenizerFile) -> dict[str, Any]:
+    """What `open_tokenizer` reads from `FACTS`."""
+    facts = asdict(tokenizer)
+    del facts["path"], facts["proof"]
+    return facts | {"file": tokenizer.path.name, "specials": dict(tokenizer.specials)}
+
+
+def proof_of(proof: Proof) -> dict[str, Any]:
+    """What `open_tokenizer` reads from `PROOF`."""
+    return asdict(proof) | {"versions": dict(proof.versions)}
+
+
+@lru_cache(maxsize=4)
+def _token_bytes(tokenizer: TokenizerFile) -> Sequence[bytes]:
+    return reference_of(tokenizer).token_bytes()
+
+
+@lru_cache(maxsize=4)
+def _token_lengths(tokenizer: TokenizerFile) -> npt.NDArray[np.int64]:
+    lengths = np.array([len(each) for each in _token_bytes(tokenizer)], dtype=np.int64)
+    lengths.flags.writeable = False
+    return lengths

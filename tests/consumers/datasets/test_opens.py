@@ -1,0 +1,127 @@
+"""`load_dataset` gives the rows of every artifact that has rows, streaming too."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from gristmill import families
+from gristmill.cli import main
+from gristmill.exports.card import config_name
+from gristmill.exports.table import columns_of, fitted
+from gristmill.mirror import push
+from tests.consumers.datasets import DATASETS
+from tests.mirror.hub.server import TOKEN, Hub
+from tests.mirror.hub.test_push import URL, hub, repository
+from tests.requirements import cannot_run
+from tests.sample_root import SampleRoot
+
+__all__ = ["hub"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
+]
+_OPEN = """
+import json, sys, datasets
+assert datasets.__version__.startswith("5.")
+for folder in sys.argv[1:]:
+    for config in datasets.get_dataset_config_names(folder):
+        loaded = datasets.load_dataset(folder, config)
+        streamed = datasets.load_dataset(folder, config, streaming=True)
+        for split in loaded:
+            rows = [list(row.items()) for row in loaded[split]]
+            assert rows == [list(row.items()) for row in streamed[split]]
+            said = [folder, config, split, [dict(row) for row in loaded[split]]]
+            print(json.dumps(said, default=str))
+"""
+Rows = dict[tuple[str, str], list[dict[str, object]]]
+READ = ["chess/game_dataset", "chess/splice_dataset", "chess/valid_games", "synth/harmony"]
+READ += ["chess/subset", "reasoning/normalized", "reasoning/alignment"]
+PROJECTED = ["macroxue/pack", "macroxue/pool", "macroxue/values", "synth/kd_shards"]
+PROJECTED += ["reasoning/gpt2_shards"]
+PROJECTED += [f"puzzles/{kind}" for kind in ("arc", "domino", "grid", "maze", "sudoku")]
+
+
+def opened(folder: Path | str, home: Path, **environment: str) -> Rows:
+    """The rows of each config and split, as the library reads them in its own process."""
+    python = os.environ.get("GRISTMILL_DATASETS", sys.executable)
+    if python == sys.executable and find_spec("datasets") is None:
+        cannot_run(
+            "datasets", "the library datasets is not installed: see tests/consumers/datasets"
+        )
+    done = subprocess.run(
+        [python, "-c", _OPEN, str(folder)],
+        env={"PATH": os.environ["PATH"], "HF_HOME": str(home)}
+        | (environment or {"HF_HUB_OFFLINE": "1"}),
+        cwd=home.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(config, split): rows for _, config, split, rows in lines}
+
+
+def command(*words: object) -> str:
+    done = CliRunner().invoke(main, [*map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def expected(asset: str, place: Path, is_decoded: bool = True) -> Rows:
+    """The rows that the family declares; what is JSON in a text is decoded."""
+    found: Rows = {}
+    splits = list(families.splits_of(asset, place))
+    for each in splits:
+        schema = columns_of(other for other in splits if other.table == each.table)
+        coded = [item.name for item in schema if item.metadata and is_decoded]
+        rows = found.setdefault((each.table or "default", each.name), [])
+        for row in (row for batch in each.batches() for row in fitted(batch, schema).to_pylist()):
+            rows.append(row | {name: orjson.loads(row[name]) for name in coded if row[name]})
+    return found
+
+
+@DATASETS.opens(*READ, how="the folder, with the README.md of `gristmill card`")
+@pytest.mark.parametrize("asset", READ)
+def test_a_folder_with_a_card_is_opened(
+    asset: str, sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    place, _ = sample_root.record(asset)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in place.iterdir():
+        (copy / path.name).symlink_to(path)
+    command("card", place, "--readme", copy / "README.md")
+    assert opened(copy, tmp_path / "home") == expected(asset, place)
+
+
+@DATASETS.opens(*PROJECTED, how="the folder that `gristmill project` writes")
+@pytest.mark.parametrize("asset", PROJECTED)
+def test_a_projection_is_opened(asset: str, sample_root: SampleRoot, tmp_path: Path) -> None:
+    place, _ = sample_root.record(asset)
+    command("project", place, tmp_path / "out")
+    assert opened(tmp_path / "out", tmp_path / "home") == expected(asset, place)
+
+
+@DATASETS.opens(*READ, *PROJECTED, how="the repository of `gristmill push hf://... --parquet`")
+def test_a_repository_is_opened(hub: Hub, sample_root: SampleRoot, tmp_path: Path) -> None:
+    rows = {}
+    for asset in (*READ, *PROJECTED):
+        place, record = sample_root.record(asset)
+        for (table, split), found in expected(asset, place, is_decoded=False).items():
+            rows[config_name(record.artifact, table.removeprefix("default")), split] = found
+    for _ in range(2):
+        assert not any(each.error for each in push(sample_root.data, URL, parquet=True))
+    assert len(repository(hub).titles) == 1
+    home = tmp_path / "home"
+    found = opened("me/corpus", home, HF_ENDPOINT=hub.address, HF_TOKEN=TOKEN)
+    assert {name: found[name] for name in rows} == rows

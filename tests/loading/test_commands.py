@@ -1,0 +1,133 @@
+"""The commands of training, over runs of the samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from gristmill.cli import main
+from gristmill.loading import Loader, read_mix
+from tests.sample_root import SampleRoot
+
+D6, D7 = (f"macroxue/packs/sample_d{n}" for n in (6, 7))
+MIX = f"""seed = 7
+[source.a]
+path = "{D6}"
+epochs = 1
+[source.b]
+path = "{D7}"
+epochs = 2
+"""
+
+
+@pytest.fixture
+def folder(sample_root: SampleRoot, tmp_path: Path) -> Path:
+    """A mix file and the state of a run after 12 steps."""
+    (tmp_path / "mix.toml").write_text(MIX)
+    loader = Loader(read_mix(tmp_path / "mix.toml", sample_root.data), 50, form="numpy")
+    for _ in zip(range(12), loader, strict=False):
+        pass
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    return tmp_path
+
+
+def run(folder: Path, root: SampleRoot, *words: str) -> Result:
+    named = [
+        str(folder / word) if word.endswith((".json", ".toml", ".npz")) else word for word in words
+    ]
+    return CliRunner().invoke(main, named, env={"GRISTMILL_DATA": str(root.data)})
+
+
+def loader(folder: Path, root: SampleRoot) -> Loader:
+    return Loader(read_mix(folder / "mix.toml", root.data), 50, form="numpy")
+
+
+def test_a_mix_says_what_each_source_gives(folder: Path, sample_root: SampleRoot) -> None:
+    lines = run(folder, sample_root, "mix", "mix.toml").output.splitlines()
+    plan = loader(folder, sample_root).plan
+    first, second = plan.segments[0][1]
+    assert lines[0].startswith(f"{D6}: {first:,} samples, 1.00 epochs, ")
+    assert lines[1].startswith(f"{D7}: {second:,} samples, 2.00 epochs, ")
+    assert lines[2] == f"{first + second:,} samples in the run"
+
+
+def test_the_same_data_by_two_paths_is_refused(folder: Path, sample_root: SampleRoot) -> None:
+    (folder / "twice.toml").write_text(MIX.replace(D7, D6))
+    done = run(folder, sample_root, "mix", "twice.toml")
+    assert done.exit_code == 1
+    assert "is the same data as" in done.output
+
+
+def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
+    folder: Path, sample_root: SampleRoot
+) -> None:
+    words = (
+        "batch",
+        "state.json",
+        "--mix",
+        "mix.toml",
+        "--step",
+        "3",
+        "--rank",
+        "1",
+        "--world",
+        "25",
+    )
+    lines = run(folder, sample_root, *words).output.splitlines()
+    numbers = loader(folder, sample_root).numbers(3)[2:4]
+    named = [line for line in lines if not line.startswith(" ")]
+    assert named == [f"{(D6, D7)[source]}: sample {number}" for source, number in numbers]
+    assert sum(line.startswith("  raw_line_bytes: ") for line in lines) == 2
+
+
+def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(
+    folder: Path, sample_root: SampleRoot
+) -> None:
+    words = ("replay", "state.json", "--mix", "mix.toml", "--step", "3", "--out")
+    for name in ("one.npz", "two.npz"):
+        assert run(folder, sample_root, *words, name).exit_code == 0
+    assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+    with np.load(folder / "one.npz") as found:
+        batch = loader(folder, sample_root)[3]
+        assert set(found) == set(batch)
+        assert all(np.array_equal(found[name], batch[name]) for name in found)
+    assert run(folder, sample_root, *words, "one.npz").exit_code == 1  # it is there
+
+
+def test_seen_names_the_steps_that_gave_a_sample(folder: Path, sample_root: SampleRoot) -> None:
+    made = loader(folder, sample_root)
+    source, number = made.numbers(4)[7]
+    words = ("seen", "state.json", (D6, D7)[source], str(number), "--mix", "mix.toml")
+    lines = run(folder, sample_root, *words).output.splitlines()
+    assert "step 4, position 207" in lines
+    later = next(n for n in made.numbers(20) if not made.plan.seen(*n, until=600))
+    words = ("seen", "state.json", (D6, D7)[later[0]], str(later[1]), "--mix", "mix.toml")
+    assert run(folder, sample_root, *words).output == "no step of the first 12 gave it\n"
+
+
+def test_consumed_needs_the_state_alone(folder: Path, sample_root: SampleRoot) -> None:
+    lines = run(folder, sample_root, "consumed", "state.json").output.splitlines()
+    drawn = loader(folder, sample_root).plan.drawn(600)
+    assert sum(drawn) == 600
+    for line, name, count in zip(lines, (D6, D7), drawn, strict=True):
+        assert line.startswith(f"{name}: {count:,} samples, 0.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("batch", "state.json", "--mix", "mix.toml", "--step", "99999"), "no step 99999"),
+        (("seen", "state.json", "x", "0", "--mix", "mix.toml"), "x is no source: it is macroxue/"),
+        (("seen", "state.json", D6, "99999999", "--mix", "mix.toml"), "no sample 99999999"),
+    ],
+)
+def test_what_is_not_in_the_run_is_refused(
+    folder: Path, sample_root: SampleRoot, words: tuple[str, ...], text: str
+) -> None:
+    done = run(folder, sample_root, *words)
+    assert done.exit_code == 2
+    assert text in done.output

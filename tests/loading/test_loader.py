@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.loading import BatchSampler, Loader, Mixture, Plan, mixture
+from gristmill.loading import loader as loading_loader
+from tests.loading.numbered import Numbered
+from tests.loading.trial import Trial, fails
+
+
+def one(length: int = 100) -> Plan:
+    return Plan(Numbered("one", [0, length]), seed=3)
+
+
+def numbers_of(batches: Any) -> list[int]:
+    return [number for batch in batches for number in batch["number"].tolist()]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed: int) -> None:
+    Trial(seed).run()
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(0.006)
+@pytest.mark.parametrize("hundred", range(3, 100))
+def test_ten_thousand_trials(hundred: int) -> None:
+    for seed in range(hundred * 100, hundred * 100 + 100):
+        Trial(seed).run()
+
+
+def test_the_trials_find_equal_slices_without_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def equal(step: Any, rank: int, world: int) -> Any:
+        size = step.size // world
+        return np.arange(step.position + rank * size, step.position + (rank + 1) * size)
+
+    monkeypatch.setattr(loading_loader, "share", equal)
+    assert fails(20)
+
+
+def test_the_trials_find_ranks_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def strided(step: Any, rank: int, world: int) -> Any:
+        return np.arange(step.position + rank, step.position + step.size, world)
+
+    monkeypatch.setattr(loading_loader, "share", strided)
+    assert fails(20)
+
+
+def test_the_trials_find_a_position_that_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    resumed = loading_loader.resumed
+
+    def rounded(plan: Plan, state: Any, changed: str) -> Any:
+        size = state["batches"][-1][2]
+        return resumed(plan, {**state, "position": state["position"] // size * size}, changed)
+
+    monkeypatch.setattr(loading_loader, "resumed", rounded)
+    assert fails(60)
+
+
+def test_the_trials_find_a_mixture_from_the_first_position(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def from_zero(plan: Plan, position: int, mixed: Mixture) -> Plan:
+        return Plan(mixed, seed=plan.seed, window=plan.window)
+
+    monkeypatch.setattr(Plan, "changed", from_zero)
+    assert fails(60)
+
+
+def test_a_step_is_read_again_at_any_number_of_ranks() -> None:
+    steps = [batch["number"].tolist() for batch in Loader(one(), 24, form="numpy")]
+    assert [len(step) for step in steps] == [24, 24, 24, 24, 4]
+    for world in (1, 2, 3, 24):
+        ranks = [Loader(one(), 24, rank=r, world=world, form="numpy") for r in range(world)]
+        for number in (3, 0, 4):
+            found = [each for rank in ranks for each in rank[number]["number"].tolist()]
+            assert found == steps[number]
+    with pytest.raises(IndexError, match="no step 5"):
+        Loader(one(), 24, form="numpy")[5]
+
+
+def test_a_step_of_before_a_changed_batch_is_read_again() -> None:
+    first = Loader(one(), 10, form="numpy")
+    batches = [batch for _, batch in zip(range(3), first, strict=False)]
+    second = Loader(one(), 35, form="numpy")
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert numbers_of(batches) + numbers_of(second) == numbers_of(Loader(one(), 100, form="numpy"))
+    assert [second[step]["position"] for step in range(5)] == [0, 10, 20, 30, 65]
+    assert second[1]["number"].tolist() == batches[1]["number"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("ends", "sizes"), [("short", [40, 40, 20]), ("drop", [40, 40]), ("pad", [40, 40, 40])]
+)
+def test_all_ranks_have_as_many_steps(ends: Any, sizes: list[int]) -> None:
+    for world in (1, 2, 4, 5, 8):
+        ranks = [
+            Loader(one(), 40, rank=r, world=world, ends=ends, form="numpy") for r in range(world)
+        ]
+        assert {len(rank) for rank in ranks} == {len(sizes)}
+        steps = list(zip(*ranks, strict=True))
+        assert [sum(len(part["number"]) for part in step) for step in steps] == sizes
+        real = sum(int(part["real"].sum()) for step in steps for part in step)
+        assert real == min(sum(sizes), 100)
+
+
+def test_micro_batches_are_a_step_whose_state_moves_at_its_end() -> None:
+    made, positions, sizes = Loader(one(), 40, micro=16, form="numpy"), [], []
+    for batch in made:
+        positions.append(made.position)
+        sizes.append(len(batch["number"]))
+    assert sizes == [16, 16, 8, 16, 16, 8, 16, 4]
+    assert positions == [0, 0, 40, 40, 40, 80, 80, 100]
+    assert len(made[0]["number"]) == 40
+
+
+def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do() -> None:
+    with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
+        Loader(one(), 12, world=5)
+    assert len(Loader(one(), 12, world=5, uneven=True)) == 9
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rank": 2, "world": 2}, {"ends": "wrap"}, {"form": "jax"}, {"micro": 0}, {"workers": -1}],
+)
+def test_an_argument_outside_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+        Loader(one(), 4, **wrong)
+
+
+def test_a_batch_is_tensors_by_default() -> None:
+    torch = pytest.importorskip("torch")
+    batch = next(iter(Loader(one(), 8)))
+    assert {name: batch[name].dtype for name in ("value", "number", "source", "key", "real")} == {
+        **dict.fromkeys(("value", "number", "source", "key"), torch.int64),
+        "real": torch.bool,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method: str) -> None:
+    pytest.importorskip("torch")
+    alone = list(Loader(one(), 10))
+    made = Loader(one(), 10, workers=2, start_method=start_method)
+    for number, batch in enumerate(made):
+        assert batch["number"].tolist() == alone[number]["number"].tolist()
+        assert batch["key"].tolist() == alone[number]["key"].tolist()
+        assert made.state_dict()["position"] == 10 * (number + 1)
+        if number == 3:
+            break
+    rest = Loader(one(), 10)
+    rest.load_state_dict(made.state_dict())
+    assert numbers_of(rest) == numbers_of(alone[4:])
+
+
+def test_a_collate_function_has_the_columns() -> None:
+    made = Loader(one(), 8, form="numpy", collate=lambda batch: int(batch["value"].sum()))
+    assert sum(made) == sum(range(100))
+    assert made[0] == int(Loader(one(), 8, form="numpy")[0]["value"].sum())
+
+
+def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.jsonl"
+    for rank in (0, 1):
+        made = Loader(one(), 10, rank=rank, world=2, form="numpy", ledger=file)
+        list(made)
+        list(made)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["position"], line["step"], line["world"]) for line in lines] == [
+        (0, 0, 2),
+        (100, 10, 2),
+    ]
+
+
+def test_keys_are_of_the_draw_and_differ_between_epochs() -> None:
+    plan = Plan(mixture({"a": Numbered("a", [0, 50])}, epochs={"a": 2}), seed=3)
+    (whole,) = Loader(plan, 100, form="numpy")
+    halves = [batch["key"].tolist() for batch in Loader(plan, 25, world=1, form="numpy")]
+    assert functools.reduce(operator.iadd, halves, []) == whole["key"].tolist()
+    assert len(set(whole["key"].tolist())) == 100
+
+
+def test_sources_with_other_columns_are_refused_by_name() -> None:
+    class Other(Numbered):
+        def read(self, numbers: Any) -> dict[str, Any]:
+            return {"other": numbers}
+
+    sources = {"a": Numbered("first", [0, 9]), "b": Other("second", [0, 9])}
+    made = Loader(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 18, form="numpy")
+    with pytest.raises(GristmillError, match="first and second differ in the column 'other'"):
+        list(made)
+
+
+def test_sources_of_other_vocabularies_are_refused_by_name() -> None:
+    sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
+    for name, source in sources.items():
+        source.words = name  # type: ignore[attr-defined]
+    epochs = dict.fromkeys(sources, 1)
+    with pytest.raises(GristmillError, match="first and second are of different vocabularies"):
+        mixture(sources, epochs=epochs)
+    assert mixture(sources, epochs=epochs | {"second": 0}).quotas == (9, 0)
+    changed = Plan(sources["first"]).changed(4, mixture(sources, epochs={"first": 0, "second": 1}))
+    with pytest.raises(GristmillError, match="first and second differ in the column 'words of the"):
+        list(Loader(changed, 13, form="numpy"))
+    sources["second"].words = "first"  # type: ignore[attr-defined]
+    assert len(list(Loader(Plan(mixture(sources, epochs=epochs)), 18, form="numpy"))) == 1
+
+
+def test_narrower_columns_are_filled_behind() -> None:
+    class Wide(Numbered):
+        def __init__(self, name: str, width: int) -> None:
+            super().__init__(name, [0, 9])
+            self._width = width
+
+        def read(self, numbers: Any) -> dict[str, Any]:
+            return {"row": np.repeat(numbers[:, None] + 1, self._width, axis=1)}
+
+    sources = {"a": Wide("a", 2), "b": Wide("b", 5)}
+    (batch,) = Loader(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 18, form="numpy")
+    assert batch["row"].shape == (18, 5)
+    narrow = batch["row"][batch["source"] == 0]
+    assert not narrow[:, 2:].any()
+    assert np.array_equal(narrow[:, 0], batch["number"][batch["source"] == 0] + 1)
+
+
+def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given() -> None:
+    sampler = BatchSampler(one(), 30)
+    lists = list(sampler)
+    assert functools.reduce(operator.iadd, lists, []) == numbers_of(Loader(one(), 30, form="numpy"))
+    assert len(sampler) == 4
+    again = BatchSampler(one(), 30)
+    again.load_state_dict(sampler.state_dict(2))
+    assert list(again) == lists[2:]
+    with pytest.raises(GristmillError, match="5 batches of 4"):
+        sampler.state_dict(5)
+
+
+def test_numbers_of_a_sampler_count_on_over_sources() -> None:
+    sources = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 20])}
+    lists = list(BatchSampler(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 7))
+    assert sorted(functools.reduce(operator.iadd, lists, [])) == list(range(30))
+
+
+def test_ten_to_the_twelve_samples_take_no_memory() -> None:
+    plan = Plan(Numbered("long", [0, 10**12]), seed=1)
+    made = Loader(plan, 256, form="numpy")
+    batch = made[3 * 10**9]
+    assert batch["position"] == 768 * 10**9
+    assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
+
+
+def test_without_torch_the_error_names_the_extra_and_the_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r'the extra `train` brings it.*form="numpy"'):
+        next(iter(Loader(one(), 30)))
+    assert len(next(iter(Loader(one(), 30, form="numpy")))["number"]) == 30

@@ -1,0 +1,130 @@
+"""States: what they hold, what a resume refuses with both values, and going on with other data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.loading import Loader, Mixture, OtherData, Plan
+from tests.loading.numbered import Numbered
+
+
+def loader(*versions: str, seed: int = 7, window: int = 0, quota: int = 30) -> Loader:
+    sources = tuple(Numbered(f"s{n}", [0, 10], each) for n, each in enumerate(versions))
+    plan = Plan(Mixture(sources, (quota,) * len(sources)), seed=seed, window=window)
+    return Loader(plan, 4, form="numpy")
+
+
+def state_at(steps: int, *versions: str) -> dict[str, Any]:
+    made = loader(*versions)
+    for _, _ in zip(range(steps), made, strict=False):
+        pass
+    found: dict[str, Any] = json.loads(json.dumps(made.state_dict()))
+    return found
+
+
+def test_a_state_is_a_small_object_of_json_that_names_the_data() -> None:
+    state = state_at(3, "1", "1")
+    assert len(json.dumps(state)) < 1_500
+    assert {name: state[name] for name in ("position", "step", "seed", "batches", "segments")} == {
+        "position": 12,
+        "step": 3,
+        "seed": 7,
+        "batches": [[0, 0, 4]],
+        "segments": [[0, [30, 30]]],
+    }
+    assert state["sources"][1] == {
+        "asset": "test/numbered",
+        "versions": ["1"],
+        "split": None,
+        "numbering": {"name": "s1"},
+        "samples": 10,
+        "artifact": "s1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "other"}, "the state is 'other' of version 1"),
+        ({"version": 2}, "of version 2 and order 1; this is 'gristmill.loader' of version 1"),
+        ({"order": 2}, "and order 2; this is .* and order 1"),
+        ({"seed": 8}, "the state's seed is 8, here it is 7"),
+        ({"window": 1}, "the state's window is 1, here it is 0"),
+        ({"position": 61}, "position 61 is outside"),
+        ({"position": -1}, "position -1 is outside"),
+        ({"segments": [[0, [30, 29]]]}, "quotas are .30, 29., here they are .30, 30."),
+        ({"segments": []}, "outside"),
+        ({"batches": []}, "outside"),
+        ({"sources": []}, "s0: the state has no such source"),
+    ],
+)
+def test_a_state_of_another_run_is_refused_with_both_values(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(OtherData, match=words):
+        loader("1", "1").load_state_dict(state_at(3, "1", "1") | change)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("versions", ["2"], "s1: the state was written for versions 2, here it is 1: copy"),
+        ("split", "train", "for split 'train', here it is None"),
+        ("samples", 11, "for samples 11, here it is 10"),
+        ("asset", "test/other", "for asset 'test/other', here it is 'test/numbered'"),
+        ("numbering", {"name": "x"}, "for numbering {'name': 'x'}, here it is {'name': 's1'}"),
+    ],
+)
+def test_a_state_of_other_data_is_refused_with_both_values(
+    part: str, value: Any, words: str
+) -> None:
+    state = state_at(3, "1", "1")
+    state["sources"][1][part] = value
+    with pytest.raises(OtherData, match=words):
+        loader("1", "1").load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["position", "batches", "segments", "sources", "seed"])
+def test_a_damaged_state_is_refused(name: str) -> None:
+    state = state_at(3, "1")
+    del state[name]
+    with pytest.raises(GristmillError, match=f"the state is damaged .*{name}"):
+        loader("1").load_state_dict(state)
+
+
+def test_a_copy_with_another_path_is_accepted() -> None:
+    state = state_at(3, "1")
+    state["sources"][0]["artifact"] = "elsewhere"
+    made = loader("1")
+    made.load_state_dict(state)
+    assert made.position == 12
+
+
+def test_other_data_goes_on_from_the_position_as_a_new_source() -> None:
+    state = state_at(3, "1", "1")
+    made = loader("1", "2")
+    made.load_state_dict(state, changed="continue")
+    assert [len(batch["number"]) for batch in made] == [4] * 15
+    after = made.state_dict()
+    assert [each["versions"] for each in after["sources"]] == [["1"], ["1"], ["2"]]
+    assert after["segments"] == [[0, [30, 30]], [12, [30, 0, 30]]]
+    again = loader("1", "2")
+    with pytest.raises(OtherData, match="s1"):
+        again.load_state_dict(after)
+    again.load_state_dict(after, changed="continue")
+    with pytest.raises(OtherData, match="s1: is not here: give the loader that version"):
+        again[0]
+
+
+def test_a_source_that_the_state_has_not_is_added_by_a_mixture() -> None:
+    with pytest.raises(OtherData, match=r"s1: the state has no such source: .*loader.mix"):
+        loader("1", "1").load_state_dict(state_at(3, "1"))
+    made = loader("1")
+    made.load_state_dict(state_at(3, "1"))
+    made.mix(Mixture((*made.plan.sources, Numbered("new", [0, 5])), (4, 4)))
+    assert made.state_dict()["segments"] == [[0, [30]], [12, [4, 4]]]
+    assert sum(len(batch["number"]) for batch in made) == 8

@@ -1,0 +1,207 @@
+"""Training views: values beside steps, games on one side alone, runs with missing steps marked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Subject
+from gristmill.macroxue import (
+    MergeConfig,
+    StepDataset,
+    ViewConfig,
+    merge,
+    training_view,
+    value_sidecar,
+)
+from gristmill.macroxue.config import ValueConfig
+from gristmill.macroxue.format.annotations import MANIFEST, ROWS, STUDENT, VALUE_BINS
+from gristmill.macroxue.format.metadata_db import Gap, Run, read_gaps
+from gristmill.macroxue.format.rows import copied
+from gristmill.macroxue.laws.training_view import law
+from gristmill.macroxue.laws.view_source import law as source_law
+from gristmill.macroxue.rules.ev_bins import Branches, Differences
+from gristmill.macroxue.rules.symmetries import BRANCHES
+from tests.macroxue.annotated import annotated, write_annotations
+from tests.macroxue.games import all_rows, play, run_table, step_rows, write_pack
+
+GAMES = [play(seed, 60) for seed in range(12)]
+
+
+def _pack(folder: Path, gap: bool = False) -> tuple[Path, Path]:
+    steps, runs = step_rows(GAMES), run_table(GAMES)
+    if gap:
+        steps = copied(steps, np.arange(len(steps)) != 70)
+        runs[1] = type(runs[1])(1, runs[1].seed, 59, runs[1].max_score, runs[1].highest_tile)
+    pack = write_pack(folder / "p", GAMES, steps=steps, runs=runs)
+    value_sidecar(pack, folder / "v", ValueConfig())
+    return pack, folder / "v"
+
+
+def test_a_view_without_a_split_is_links_that_nobody_may_write_to(tmp_path: Path) -> None:
+    pack, values = _pack(tmp_path)
+    summary = training_view(pack, [values], tmp_path / "view", ViewConfig(num_bins=0))
+    assert summary.linked == 2
+    for file in (pack / "steps.npy", values / "values.npy"):
+        link = tmp_path / "view" / file.name
+        assert link.samefile(file)
+        assert link.stat().st_mode & 0o777 == 0o444
+    assert list(law(Subject(tmp_path / "view"))) == []
+
+
+def test_sides_have_the_games_of_the_split_by_hash(tmp_path: Path) -> None:
+    pack, values = _pack(tmp_path)
+    config = ViewConfig(num_bins=0, validation_share=0.3)
+    training_view(pack, [values], tmp_path / "view", config)
+    for side, rows in zip(("train", "validation"), StepDataset(pack).split(0.3), strict=True):
+        own = StepDataset(tmp_path / "view" / side)
+        assert [run.id for run in own.run_table] == rows.run_ids.tolist()
+    assert list(law(Subject(tmp_path / "view"))) == []
+
+
+def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path: Path) -> None:
+    pack, values = _pack(tmp_path, gap=True)
+    view = tmp_path / "view"
+    training_view(pack, [values], view, ViewConfig(num_bins=0))
+    assert read_gaps(view / "metadata.db") == [Gap(1, 11, "board")]
+    valued = np.load(view / "values.npy")
+    assert (np.isnan(valued["return_raw"]) == (valued["run_id"] == 1)).all()
+    assert list(law(Subject(view))) == []
+    with pytest.raises(BadInput, match="run 1 has missing steps"):
+        training_view(pack, [values], tmp_path / "w", ViewConfig(num_bins=0, gaps="refuse"))
+
+
+def test_edges_are_the_quantiles_of_all_differences() -> None:
+    numbers = -np.random.default_rng(1).random(5000).round(3) - 0.001
+    found = Differences()
+    for part in np.split(numbers, 5):
+        found.add(Branches(1, 1, 0, 0, 0, part))
+    wanted = np.quantile(numbers, np.linspace(0, 1, 33))
+    assert found.edges(32)[:-1] == wanted[:-1].tolist()
+
+
+def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path: Path) -> None:
+    pack, values = _pack(tmp_path)
+    drop = write_annotations(tmp_path / "student", pack, keep=slice(30, None), files=2)
+    config = ViewConfig(num_bins=0, validation_share=0.3, symmetries="all", shard_rows=1000)
+    view = tmp_path / "view"
+    summary = training_view(pack, [values], view, config, annotations=drop)
+    source = step_rows(GAMES)
+    wanted = annotated(source)
+    for side, images in (("train", 8), ("validation", 1)):
+        steps = all_rows(view / side)
+        parts = {
+            stem: np.concatenate(
+                [np.load(file) for file in sorted((view / side).glob(f"{stem}-0*"))]
+            )
+            for stem in wanted
+        }
+        assert [len(rows) for rows in parts.values()] == [len(steps)] * 4
+        origin = {(row["run_id"], row["step_index"]): at for at, row in enumerate(source)}
+        for at in range(0, len(steps), 37):
+            run, symmetry = divmod(int(steps["run_id"][at]), 8)
+            row = origin[run, int(steps["step_index"][at])]
+            assert symmetry < images
+            said = parts[ROWS][at]
+            assert (said["run_id"], said["step_index"]) == (8 * run + symmetry, row - 60 * run)
+            assert (said["teacher_move"] == 255) == (row < 30)
+            if row >= 30:
+                order = BRANCHES[symmetry]
+                assert said["teacher_move"] == steps["move_dir"][at]
+                assert said["legal_mask"] == steps["ev_legal"][at]
+                assert (said["policy_hard"] == wanted[ROWS]["policy_hard"][row][order]).all()
+                assert (parts[STUDENT][at] == wanted[STUDENT][row][order]).all()
+                assert (parts[VALUE_BINS][at] == wanted[VALUE_BINS][row]).all()
+            else:
+                assert np.isnan(parts[STUDENT][at]).all() and np.isnan(said["policy_p1"]).all()
+        manifest = json.loads((view / side / MANIFEST).read_text())
+        assert {run["run_id"] for run in manifest["runs"]} == set(steps["run_id"].tolist())
+    assert summary.annotated_rows == sum(
+        np.count_nonzero(np.load(file)["policy_kind_mask"])
+        for file in view.glob(f"*/{ROWS}-0*.npy")
+    )
+    assert list(law(Subject(view))) == []
+
+
+def test_a_pool_has_the_values_of_its_members(tmp_path: Path) -> None:
+    made = []
+    for name, games in (("a", GAMES[:5]), ("b", [play(1, 40), play(2, 50)])):
+        pack = write_pack(tmp_path / name, games)
+        value_sidecar(pack, tmp_path / f"{name}_values", ValueConfig())
+        made.append((pack, tmp_path / f"{name}_values"))
+    pool = tmp_path / "pool"
+    merge([pack for pack, _ in made], pool, MergeConfig(shard_rows=250))
+    view, whole = tmp_path / "view", tmp_path / "whole"
+    training_view(pool, [values for _, values in made], view, ViewConfig(num_bins=0))
+    value_sidecar(pool, whole, ValueConfig())
+    for file in whole.glob("values-*.npy"):
+        assert (view / file.name).read_bytes() == file.read_bytes()
+    with pytest.raises(BadInput, match="row 40 has another run_id"):
+        training_view(pool, [made[1][1], made[0][1]], tmp_path / "x", ViewConfig(num_bins=0))
+    with pytest.raises(BadInput, match="has 390 rows, but the values have 300"):
+        training_view(pool, [made[0][1]], tmp_path / "y", ViewConfig(num_bins=0))
+    (made[1][1] / "values.json").write_text('{"gamma": 0.5}')
+    with pytest.raises(GristmillError, match="other settings"):
+        training_view(pool, [values for _, values in made], tmp_path / "z", ViewConfig(num_bins=0))
+
+
+@pytest.mark.parametrize(
+    ("train", "held", "rule"),
+    [
+        ("SELECT id FROM runs", "SELECT id FROM runs WHERE id = 3", "is the same game"),
+        ("SELECT id FROM runs WHERE id = 2", "SELECT 99", "not the id of a run"),
+        ("SELECT id FROM runs WHERE id = 2", "DROP TABLE runs", "not authorized"),
+        ("SELECT id FROM runs WHERE id = 2", "SELECT", "incomplete input"),
+        ("SELECT id FROM runs WHERE id = 2", "SELECT id FROM runs WHERE 0", "in validation/"),
+    ],
+)
+def test_a_query_that_does_not_split_is_refused(
+    tmp_path: Path, train: str, held: str, rule: str
+) -> None:
+    pack, values = _pack(tmp_path)
+    config = ViewConfig(num_bins=0, train_query=train, validation_query=held)
+    with pytest.raises(GristmillError, match=rule):
+        training_view(pack, [values], tmp_path / "view", config)
+
+
+def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path: Path) -> None:
+    high = play(5, 30, start=[19, 18, 0, 0, *[0] * 10, 1, 1])
+    pack = write_pack(tmp_path / "p", [GAMES[0], high])
+    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    config = ViewConfig(num_bins=0, symmetries="all")
+    summary = training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    runs = [run.id for run in StepDataset(tmp_path / "view").run_table]
+    assert (summary.games_without_images, runs) == (0, [*range(16)])
+    higher = play(5, 30, start=[20, 18, 0, 0, *[0] * 10, 1, 1])
+    pack = write_pack(tmp_path / "q", [GAMES[0], higher])
+    value_sidecar(pack, tmp_path / "w", ValueConfig())
+    summary = training_view(pack, [tmp_path / "w"], tmp_path / "other", config)
+    runs = [run.id for run in StepDataset(tmp_path / "other").run_table]
+    assert (summary.games_without_images, runs) == (1, [*range(9)])
+
+
+def test_bins_that_cannot_be_filled_are_refused(tmp_path: Path) -> None:
+    pack, values = _pack(tmp_path)
+    with pytest.raises(GristmillError, match="tuple11 rows: 0 negative differences do not fill"):
+        training_view(pack, [values], tmp_path / "view", ViewConfig())
+
+
+def test_a_run_without_rows_goes_along(tmp_path: Path) -> None:
+    runs = run_table(GAMES)
+    empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
+    steps = step_rows(GAMES)
+    steps["run_id"] += steps["run_id"] >= 3
+    pack = write_pack(tmp_path / "p", GAMES, steps=steps, runs=empty)
+    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    config = ViewConfig(0.3, symmetries="all", num_bins=0)
+    training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
+    subject = Subject(
+        tmp_path / "view", inputs=[pack, tmp_path / "v"], config=dataclasses.asdict(config)
+    )
+    assert [*law(subject), *source_law(subject)] == []

@@ -1,0 +1,303 @@
+"""Runs of steps of other programs become the rows that their games give."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.recfunctions import repack_fields
+
+from gristmill.contract import BadInput
+from gristmill.macroxue import PackConfig, pack
+from gristmill.macroxue.builders import pack_parts
+from gristmill.macroxue.builders.pack import PackSummary
+from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session, write_metadata
+from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.raw.read_steps import read_steps
+from gristmill.macroxue.raw.run_facts import RunFacts
+from gristmill.macroxue.raw.step_files import StepRun
+from gristmill.macroxue.rules.moves import legal_moves, move, move_towards
+from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.run.parts import PartStore
+from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
+from tests.macroxue.step_drops import SELF_PLAY, describe, legacy, save, self_play
+
+GAMES = [play(1, 60), play(2, 400), play(3, 80)]
+IDS = [900, 7, 2**40]
+BY_ID = [1, 0, 2]
+"""The games in the order of IDS."""
+
+
+def packed(drop: Path, config: PackConfig | None = None) -> tuple[Path, PackSummary]:
+    """The pack of a drop, which keeps all laws."""
+    out = drop.with_name(f"{drop.name}-pack")
+    summary = pack(drop, out, config or PackConfig())
+    assert [*pack_laws(out), *game_laws(out)] == []
+    return out, summary
+
+
+def notes(out: Path) -> list[tuple[Any, ...]]:
+    """Kind, run and rows of each warning but that no move is valued."""
+    lines = read_lines(out / "warnings.jsonl") if (out / "warnings.jsonl").exists() else []
+    found = [(line["kind"], line["run_id"], line.get("rows")) for line in lines]
+    return [note for note in found if note[0] != "no_legal_branch"]
+
+
+@pytest.mark.parametrize("layout", ["aligned48", "packed46"])
+def test_a_pack_becomes_the_same_pack(tmp_path: Path, layout: Any) -> None:
+    names = ["search", "tuple11", "tuple10", "plan"]
+    rows = step_rows(GAMES, kinds=4)
+    source = write_pack(
+        tmp_path / "pool", GAMES, layout=layout, shard_rows=100, names=names, steps=rows
+    )
+    out, summary = packed(describe(source), PackConfig(layout=layout, workers=1))
+    assert np.array_equal(all_rows(out), rows)
+    assert read_runs(out / "metadata.db") == read_runs(source / "metadata.db")
+    assert read_valuation_types(out / "valuation_types.json") == tuple(names)
+    assert read_session(out / "metadata.db")["source"] == "steps of other programs"
+    assert (summary.runs, summary.rows, summary.warnings) == (3, len(rows), 0)
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_self_play_gives_boards_moves_and_score_of_its_games(tmp_path: Path, shards: int) -> None:
+    out, _ = packed(save(tmp_path / "pool", self_play(GAMES, IDS), shards))
+    rows, runs, traced = (
+        all_rows(out),
+        read_runs(out / "metadata.db"),
+        read_lines(out / "trace.jsonl"),
+    )
+    expected = step_rows(GAMES)
+    for run, game in enumerate(BY_ID):
+        own, was = rows[rows["run_id"] == run], expected[expected["run_id"] == game][:-1]
+        for column in ("step_index", "board", "board_eval", "move_dir", "max_rank"):
+            assert np.array_equal(own[column], was[column])
+        assert runs[run].max_score == GAMES[game].score - _last_points(GAMES[game])
+        assert traced[run]["raw_run"] == IDS[game]
+    assert not rows["ev_legal"].any() and not rows["branch_evs"].any()
+    assert read_valuation_types(out / "valuation_types.json")[3] == "none"
+    assert [note for note in notes(out) if note[0] == "no_next_board"] == [
+        ("no_next_board", run, 1) for run in range(3)
+    ]
+
+
+def _last_points(game: Game) -> int:
+    return int(move(game.boards[-1:], game.moves[-1:])[1][0])
+
+
+def test_several_moves_that_lead_to_a_board_are_counted_and_the_first_is_taken(
+    tmp_path: Path,
+) -> None:
+    boards = np.zeros((2, 16), np.uint8)
+    boards[0, 5] = 1
+    boards[1, [1, 4]] = 1  # up and a new tile in cell 4, or left and a new tile in cell 1
+    game = Game(1, boards, np.zeros(2, np.uint8), 0, 2)
+    out, _ = packed(save(tmp_path / "pool", self_play([game], [0])))
+    assert all_rows(out)["move_dir"].tolist() == [0]
+    assert notes(out) == [("no_next_board", 0, 1), ("several_moves", 0, 1)]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_legacy_rows_give_the_rows_of_their_games(tmp_path: Path, named: bool) -> None:
+    rows = legacy(GAMES)
+    if not named:
+        rows = repack_fields(rows[["run_id", "board"]])
+    out, _ = packed(save(tmp_path / "pool", rows))
+    expected, found = step_rows(GAMES), all_rows(out)
+    if not named:
+        expected = expected[np.append(np.diff(expected["run_id"]) == 0, False)]
+    for column in ("run_id", "step_index", "board", "board_eval", "move_dir", "max_rank"):
+        assert np.array_equal(found[column], expected[column])
+    if named:
+        assert [run.max_score for run in read_runs(out / "metadata.db")] == [g.score for g in GAMES]
+        assert notes(out) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_moves", [True, False])
+def test_a_65536_that_the_game_makes_is_known_without_a_mask(
+    tmp_path: Path, with_moves: bool
+) -> None:
+    start = [15, 0, 0, 0, 15, 0, 0, 0, 1, *[0] * 7]
+    boards, moves = [np.array(start, np.uint8)], list[int]()
+    random = np.random.default_rng(5)
+    for at in range(40):
+        legal = int(legal_moves(boards[-1][None])[0])
+        direction = 0 if at == 0 else int(random.choice([k for k in range(4) if legal >> k & 1]))
+        board = move_towards(boards[-1][None], direction)[0][0].copy()
+        board[random.choice(np.flatnonzero(board == 0))] = 1
+        moves.append(direction)
+        boards.append(board)
+    game = Game(0, np.array(boards[:-1]), np.array(moves, np.uint8), 0, 1 << 16)
+    rows = legacy([game])
+    if not with_moves:
+        rows = repack_fields(rows[["run_id", "step_index", "board"]])
+    out, _ = packed(save(tmp_path / "pool", rows))
+    found, count = all_rows(out), 40 if with_moves else 39
+    assert np.array_equal(found["tile_65536_mask"], step_rows([game])["tile_65536_mask"][:count])
+    assert np.array_equal(found["move_dir"], game.moves[:count])
+    assert ("no_mask", 0, 40) in notes(out)
+    assert read_runs(out / "metadata.db")[0].highest_tile == 1 << 16
+
+
+def test_a_database_tells_seed_score_and_tile_and_its_steps_are_compared(tmp_path: Path) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS))
+    runs = [Run(run, -5, 60, 10**6, 4096) for run in IDS]
+    write_metadata(drop / "metadata.db", runs, {})
+    out, summary = packed(drop)
+    assert summary.count_mismatches == 3
+    assert {
+        (run.seed, run.max_score, run.highest_tile) for run in read_runs(out / "metadata.db")
+    } == {(-5, 10**6, 4096)}
+    assert set(all_rows(out)["seed"].tolist()) == {2**32 - 5}
+    (drop / "metadata.db").unlink()
+    write_metadata(drop / "metadata.db", runs[1:], {})
+    with pytest.raises(BadInput, match=r"metadata.db: has no row for run 900 of steps.npy"):
+        pack(drop, tmp_path / "again", PackConfig())
+
+
+def test_expected_values_have_the_legal_bits_of_numbers_where_no_column_has_them(
+    tmp_path: Path,
+) -> None:
+    drop = describe(write_pack(tmp_path / "pool", GAMES))
+    text = (drop / "steps.toml").read_text()
+    rows = np.load(drop / "steps.npy")
+    rows["branch_evs"][(rows["ev_legal"][:, None] >> np.arange(4)) & 1 == 0] = np.nan
+    np.save(drop / "steps.npy", rows)
+    (drop / "steps.toml").write_text(text.replace('ev_legal = "ev_legal"\n', ""))
+    out, _ = packed(drop)
+    assert np.array_equal(all_rows(out), step_rows(GAMES))
+
+
+def _twice(rows: Any) -> None:
+    rows["step_index"][5] = 4
+
+
+def _eval(rows: Any) -> None:
+    rows["board_eval"][5] += 1
+
+
+def _move(rows: Any) -> None:
+    rows["move_dir"][5] = 4
+
+
+def _mask(rows: Any) -> None:
+    rows["tile_65536_mask"][5] = 0xFFFF
+
+
+def _kind(rows: Any) -> None:
+    rows["valuation_type"][5] = 3
+
+
+def _bits(rows: Any) -> None:
+    rows["ev_legal"][5] = 16
+
+
+def _nan(rows: Any) -> None:
+    rows["ev_legal"][5], rows["branch_evs"][5] = 15, np.nan
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (_twice, "run 0 step 4: the step is there twice"),
+        (_eval, "run 0 step 5: board_eval is not that of the board"),
+        (_move, "run 0 step 5: the move is not 0 up"),
+        (_mask, "run 0 step 5: tile_65536_mask marks a cell that is not 15"),
+        (_kind, "run 0 step 5: valuation_types.json has no name"),
+        (_bits, "run 0 step 5: ev_legal has more than 4 bits"),
+        (_nan, "run 0 step 5: ev_legal has the bit of an expected value that is NaN"),
+    ],
+)
+def test_a_wrong_row_is_refused_by_file_row_run_and_step(
+    tmp_path: Path, change: Callable[[Any], None], rule: str
+) -> None:
+    drop = describe(write_pack(tmp_path / "pool", GAMES))
+    rows = np.load(drop / "steps.npy")
+    change(rows)
+    np.save(drop / "steps.npy", rows)
+    with pytest.raises(BadInput, match=f"steps.npy:6: {rule}"):
+        pack(drop, tmp_path / "out", PackConfig())
+    out, summary = tmp_path / "aside", PackConfig(on_error="quarantine", quarantine_share=0.5)
+    assert pack(drop, out, summary).runs == 2
+    (line,) = read_lines(out / "quarantine.jsonl")
+    assert (line["file"], line["row"], line["steps"]) == ("steps.npy", 6, "steps.npy")
+    assert [*pack_laws(out), *game_laws(out)] == []
+
+
+def test_boards_that_no_move_joins_and_ranks_above_31_are_refused(tmp_path: Path) -> None:
+    rows = self_play(GAMES, IDS)
+    at = np.flatnonzero(rows["run_id"] == 900)[3]
+    rows["exps"][at] = np.arange(16)
+    with pytest.raises(BadInput, match=r"run 900 step 2: no move leads to the board of the next"):
+        pack(save(tmp_path / "pool", rows), tmp_path / "out", PackConfig())
+    rows["exps"][at, 0] = 32
+    with pytest.raises(BadInput, match=rf"steps.npy:{at + 1}: run 900 step 3: a rank is not 0..31"):
+        pack(save(tmp_path / "pool", rows), tmp_path / "again", PackConfig())
+
+
+def test_a_gap_leaves_out_the_row_before_it(tmp_path: Path) -> None:
+    rows = self_play(GAMES[:1], [0])
+    out, _ = packed(save(tmp_path / "pool", np.delete(rows, 10)))
+    assert all_rows(out)["step_index"].tolist() == [*range(9), *range(11, 59)]
+    assert ("no_next_board", 0, 2) in notes(out)
+
+
+@pytest.mark.slow
+def test_a_killed_pack_goes_on_from_its_parts_and_workers_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS), shards=3)
+    config = PackConfig(layout="packed46", workers=2)
+    pack(drop, tmp_path / "two", config)
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    read: list[int] = []
+
+    def killed(run: StepRun, *rest: Any) -> RunFacts:
+        read.append(run.raw_run)
+        if len(read) == 3:
+            raise KeyboardInterrupt
+        return read_steps(run, *rest)
+
+    monkeypatch.setattr(pack_parts, "read_steps", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pack(drop, tmp_path / "torn", replace(config, workers=1), store)
+    pack(drop, tmp_path / "again", replace(config, workers=1), store)
+    assert read == [*sorted(IDS), max(IDS)]
+    for file in (tmp_path / "two").iterdir():
+        if file.name != "metadata.db":
+            assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["d6_v1", "d7_v1"])
+def test_real_games_come_back_from_steps(
+    real_packs: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    source = real_packs[name]
+    rows = all_rows(source)
+    shutil.copytree(source, tmp_path / "pool", ignore=shutil.ignore_patterns("*.jsonl"))
+    out, _ = packed(describe(tmp_path / "pool"))
+    assert np.array_equal(all_rows(out), rows)
+    assert read_runs(out / "metadata.db") == read_runs(source / "metadata.db")
+
+    starts = np.flatnonzero(np.append(True, np.diff(rows["run_id"]) != 0))
+    steps = np.zeros(len(rows), SELF_PLAY)
+    steps["run_id"], steps["step_idx"] = rows["run_id"], rows["step_index"]
+    steps["exps"] = true_ranks(rows, starts).ranks
+    in_turns = steps[np.argsort(steps["step_idx"], kind="stable")]
+    out, _ = packed(save(tmp_path / "played", in_turns, shards=3))
+    found, kept = all_rows(out), rows[np.append(np.diff(rows["run_id"]) == 0, False)]
+    for column in ("run_id", "step_index", "board", "tile_65536_mask", "board_eval"):
+        assert np.array_equal(found[column], kept[column])
+    several = sum(rows or 0 for kind, _, rows in notes(out) if kind == "several_moves")
+    assert 0 < (found["move_dir"] != kept["move_dir"]).sum() < several < len(kept) / 100

@@ -1,0 +1,157 @@
+"""Rows to messages: forms, roles, thoughts, what is trained on, refusals."""
+
+from typing import Any
+
+import pytest
+
+from gristmill.reasoning.raw.chat.messages import Messages, Talk
+from gristmill.reasoning.raw.chat.recipe import chat_of_table
+from gristmill.reasoning.raw.flatten import Unfit
+
+HEAD = {"schema": 1, "kind": "chat", "name": "mine"}
+HI = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+
+
+def read(row: dict[str, Any], **recipe: Any) -> Talk:
+    """The conversation of a row."""
+    given = recipe if set(recipe) & {"prompt", "turns"} else {"messages": "m", **recipe}
+    return Messages(chat_of_table({**HEAD, **given})).read(row)
+
+
+def said(talk: Talk) -> list[tuple[str, str, str]]:
+    """Role or channel, text and span of each message."""
+    return [(each.channel or each.role, each.content, each.span) for each in talk.messages]
+
+
+PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
+
+
+@pytest.mark.parametrize(
+    ("row", "recipe"),
+    [
+        ({"m": HI}, {}),
+        ({"m": '[{"role": "user", "content": "hi"}, {"from": "gpt", "value": "hello"}]'}, {}),
+        ({"m": {"messages": HI}}, {}),
+        ({"a": {"b": HI}}, {"messages": "a.b"}),
+        ({"m": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}, {}),
+        (
+            {"m": [{"who": "Q", "said": "hi"}, {"who": "A", "said": "hello"}]},
+            {"keys": {"role": "who", "content": "said"}, "roles": {"Q": "user", "A": "assistant"}},
+        ),
+        ({"p": "hi", "c": "hello"}, {"prompt": "p", "completion": "c"}),
+        ({"p": HI[:1], "c": HI[1:]}, {"prompt": "p", "completion": "c"}),
+        ({"p": HI[:1], "c": "hello"}, {"prompt": "p", "completion": {"column": "c"}}),
+        ({"i": "hi", "x": "", "o": "hello"}, {"turns": {"user": "{i}\n\n{x}", "assistant": "o"}}),
+        ({"m": [{**HI[0], "content": [{"type": "text", "text": "hi"}]}, HI[1]]}, {}),
+    ],
+)
+def test_every_form_gives_the_same_conversation(row: dict[str, Any], recipe: Any) -> None:
+    assert said(read(row, **recipe)) == PAIR
+
+
+def test_a_conversation_is_written_with_roles_and_channels() -> None:
+    talk = read({"m": [HI[0], {"role": "assistant", "content": "<think> a\n</think>\n b"}]})
+    assert talk.json == (
+        '{"messages":[{"role":"user","content":"hi"},'
+        '{"role":"assistant","content":"a","channel":"analysis"},'
+        '{"role":"assistant","content":"b","channel":"final"}]}'
+    )
+    assert talk.spans == "012"
+
+
+def test_thoughts_come_from_tags_or_a_key_or_stay_text() -> None:
+    tagged = {"m": [HI[0], {"role": "assistant", "content": "<think>a</think>b"}]}
+    assert said(read(tagged, thinking="none"))[1:] == [("final", "<think>a</think>b", "2")]
+    keyed = {"m": [HI[0], {**HI[1], "why": "a"}]}
+    assert said(read(keyed, keys={"thinking": "why"}))[1:] == [
+        ("analysis", "a", "1"),
+        ("final", "hello", "2"),
+    ]
+    turn = {"turns": {"user": "u", "thinking": "t", "assistant": "a"}}
+    assert read({"u": "hi", "t": "hm", "a": "hello"}, **turn).spans == "012"
+    inside = {"m": [HI[0], {"role": "assistant", "content": "see <think>a</think>"}]}
+    assert len(read(inside).messages) == 2
+
+
+def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message() -> None:
+    two = {"m": [*HI, HI[0], {**HI[1], "content": "<think>a</think>b"}]}
+    assert read(two).spans == "02012"
+    assert read(two, train="last").spans == "00012"
+    assert read(two, train="all").spans == "22212"
+    weighted = {"m": [HI[0], {**HI[1], "w": 0}, HI[0], {**HI[1], "w": 1.0}]}
+    assert read(weighted, keys={"weight": "w"}).spans == "0002"
+
+
+def test_a_system_message_comes_from_a_column_or_is_the_recipe_s() -> None:
+    row = {"m": HI, "s": "be kind"}
+    assert said(read(row, system="s"))[0] == ("system", "be kind", "0")
+    assert said(read(row, system={"constant": "be brief"}))[0][1] == "be brief"
+    assert said(read({"m": HI, "s": " "}, system="s")) == PAIR
+    with pytest.raises(Unfit, match="has two system messages"):
+        read({"m": [{"role": "system", "content": "x"}, *HI], "s": "y"}, system="s")
+
+
+def test_keys_that_nothing_reads_are_counted_or_refused() -> None:
+    row = {"m": [{**HI[0], "lang": "en", "name": None}, {**HI[1], "lang": "en"}]}
+    assert read(row).ignored == ["lang", "lang"]
+    with pytest.raises(Unfit, match="which nothing reads: name it in `keys`"):
+        read(row, unknown_keys="refuse")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"m": [HI[0], {**HI[1], "tool_calls": [{}]}]},
+        {"m": [HI[0], {"role": "tool", "content": "4"}, HI[1]]},
+        {"m": HI, "tools": [{"name": "f"}]},
+    ],
+)
+def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
+    with pytest.raises(Unfit, match='set tools = "drop"') as refused:
+        read(row)
+    assert refused.value.reason == "tools"
+    with pytest.raises(Unfit) as dropped:
+        read(row, tools="drop")
+    assert dropped.value.reason == "drop:tools"
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason", "rule"),
+    [
+        (None, "messages", "its m is null, not a list of messages"),
+        ([], "messages", "an empty list"),
+        ("[{'role': 'user'}]", "messages", "a text that is no JSON list"),
+        (["hi"], "messages", "a message is a text, not an object"),
+        ([{"a": 1}], "messages", "has the keys a: write keys = { role = .., content = .. }"),
+        ([{"role": "bot", "content": "x"}], "role", 'write roles = { "bot" = "user" }'),
+        ([{"role": ["x"], "content": "x"}], "role", "has the role"),
+        ([{**HI[0], "content": [{"type": "image"}]}, HI[1]], "messages", "no text, as a picture"),
+        ([{**HI[0], "content": {"a": 1}}, HI[1]], "messages", "is an object"),
+        ([HI[0], HI[0], HI[1]], "turns", "a user speaks after user: users and assistants must"),
+        ([HI[1]], "turns", "an assistant speaks after nothing"),
+        (HI[:1], "turns", "its last message is not an assistant's"),
+        ([*HI, HI[0]], "turns", "its last message is not an assistant's"),
+        ([*HI, {"role": "system", "content": "x"}], "turns", "a system speaks after assistant"),
+        ([{**HI[0], "content": " "}, HI[1]], "question", "a question is empty"),
+        ([HI[0], {**HI[1], "content": None}], "answer", "an answer is empty"),
+        ([HI[0], {**HI[1], "content": "<think>a"}], "thinking", "<think> without </think>"),
+        ([HI[0], {**HI[1], "w": 0.5}], "weight", "the weight 0.5: it must be 0 or 1"),
+        (
+            [HI[0], {**HI[1], "content": "<think>a</think>b", "t": "c"}],
+            "thinking",
+            "a second one in <think>",
+        ),
+    ],
+)
+def test_a_damaged_conversation_is_refused_with_its_rule(
+    messages: Any, reason: str, rule: str
+) -> None:
+    with pytest.raises(Unfit) as raised:
+        read({"m": messages}, keys={"thinking": "t", "weight": "w"})
+    assert raised.value.reason == reason
+    assert rule in raised.value.rule
+
+
+def test_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(Unfit, match="surrogate"):
+        _ = read({"m": [HI[0], {**HI[1], "content": "\ud800"}]}).json

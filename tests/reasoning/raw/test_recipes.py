@@ -1,0 +1,95 @@
+"""Recipes of token datasets: what is refused, what waits, and a build from the drop on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from definitions import build_of
+from gristmill.contract import BadInput, NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.inbox.account import Waits
+from gristmill.publish.publish import is_current, publish
+from gristmill.reasoning.raw import ready, recipes
+from gristmill.reasoning.samples import write_sample
+from tests.tiny_tokenizer import put_recipe, put_tiny
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    put_tiny(tmp_path)
+    write_sample("gsm8k", tmp_path / "drops/reasoning/gsm8k")
+    put_recipe(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"corpora": []}, "`corpora` is missing"),
+        ({"tokenizer": ""}, "`tokenizer` is missing"),
+        ({"corpora": ["Gsm8k"]}, "is no corpus"),
+        ({"corpora": ["gsm8k", "gsm8k"]}, "must name each once"),
+        ({"tokenizer": "../x"}, "tokenizer: "),
+        ({"outputs": []}, "outputs: must name at least one"),
+        ({"outputs": ["pt"]}, "outputs"),
+        ({"safetensors": True}, "safetensors: is not allowed"),
+        ({"seq_length": 5}, "unknown key"),
+        ({"seq_len": 7}, "no multiple of seq_len"),
+    ],
+)
+def test_a_recipe_that_breaks_a_rule_is_refused(
+    root: Path, values: dict[str, object], error: str
+) -> None:
+    path = put_recipe(root, **values)
+    with pytest.raises(BadInput, match=error) as caught:
+        recipes.account(path)
+    assert str(path) in str(caught.value)
+    assert recipes.wanted(DataRoot(root)) == []
+
+
+def _build(root: Path, asset: str, key: str) -> Path:
+    build = build_of(asset, DataRoot(root), key)
+    assert build is not None
+    return publish(build).folder
+
+
+def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Path) -> None:
+    lake, path = DataRoot(root), root / "drops/reasoning/recipes/mine.toml"
+    assert recipes.wanted(lake) == ["mine"]  # what it needs has drops
+    for asset, key, missing in (
+        ("reasoning/normalized", "gsm8k__test", "reasoning/normalized of gsm8k is not built"),
+        ("tokenizers/placed", "tiny", "tokenizers/placed tiny is not built"),
+    ):
+        with pytest.raises(Waits, match=missing):
+            recipes.needs(path, root, lambda *_: True)
+        with pytest.raises(NothingToBuild, match=missing):
+            build_of("reasoning/tokens", lake, "mine")
+        _build(root, asset, key)
+    recipes.needs(path, root, lambda *_: True)
+    folder = _build(root, "reasoning/tokens", "mine")
+    assert folder == root / "reasoning/tokens/mine"
+    assert {found.name for found in (folder / "gsm8k").iterdir()} == {"test"}
+    build = build_of("reasoning/tokens", lake, "mine")
+    assert build is not None and is_current(build)
+
+
+def test_a_recipe_that_changed_is_said(root: Path) -> None:
+    config = {"corpora": ["gsm8k"], "tokenizer": "tiny", "seq_len": 64, "tokens_per_shard": 640}
+    path = put_recipe(root)
+    assert recipes.recipe_change(path, root, config, ()) == ""
+    put_recipe(root, seq_len=128)
+    assert recipes.recipe_change(path, root, config, ()) == "seq_len is 128 now, was 64"
+
+
+def test_the_terms_of_a_corpus_hold_for_a_dataset_too(root: Path) -> None:
+    write_sample("reveal", root / "drops/reasoning/reveal")
+    _build(root, "tokenizers/placed", "tiny")
+    key = next(key for key in ready.dropped(DataRoot(root)) if key.startswith("reveal"))
+    _build(root, "reasoning/normalized", key)
+    put_recipe(root, corpora=["reveal"])
+    with pytest.raises(NothingToBuild, match="forbid training"):
+        build_of("reasoning/tokens", DataRoot(root), "mine")
+    put_recipe(root, corpora=["reveal"], allow=["reveal"])
+    assert build_of("reasoning/tokens", DataRoot(root), "mine") is not None

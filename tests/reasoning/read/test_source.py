@@ -1,0 +1,77 @@
+"""Sequences by number over all shards, and every example of each."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.loading import Loader, Plan, mixture
+from gristmill.reasoning import ShardReader
+from gristmill.vocabularies.pinned import GPT2
+from tests.sample_root import SampleRoot
+
+SHARDS = "reasoning/tokenized/gpt2"
+
+
+def test_a_batch_has_sequences_of_any_shard(sample_root: SampleRoot) -> None:
+    reader = ShardReader(sample_root.data / SHARDS)
+    (batch,) = Loader(Plan(reader.source(), seed=5), len(reader), form="numpy")
+    assert sorted(batch["number"].tolist()) == list(range(len(reader)))
+    in_order = np.concatenate([each["input_ids"] for each in reader.batches(4)])
+    assert np.array_equal(batch["input_ids"], in_order[batch["number"]])
+
+
+def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root: SampleRoot) -> None:
+    reader = ShardReader(sample_root.data / SHARDS, corpora=["wiqa"])
+    source = reader.source()
+    for number in range(len(reader)):
+        row = source.read(np.array([number]))
+        shard = reader.shards[int(row["shard"][0])]
+        index = sample_root.data / SHARDS / shard.corpus / shard.split / "index.jsonl"
+        lines = [json.loads(line) for line in index.read_text().splitlines()]
+        listed = [
+            line["example_id"]
+            for line in lines
+            for span in line["spans"]
+            if span["shard_path"].endswith(shard.path)
+            and span["sequence_index"] == int(row["row"][0])
+        ]
+        facts = [trace.facts() for trace in source.origin(number)]
+        assert [each["example_id"] for each in facts if "example_id" in each] == listed != []
+        assert sum("raw_file" in each for each in facts) == len(listed)
+
+
+def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
+    sources = {
+        name: ShardReader(sample_root.data / SHARDS, corpora=[name]).source()
+        for name in ("gsm8k", "wiqa")
+    }
+    tokens = dict.fromkeys(sources, 4 * 2048 - 1)
+    mixed = mixture(sources, tokens=tokens, max_epochs=9)
+    assert [facts["tokens"] for facts in mixed.facts()] == [4 * 2048] * 2
+    (batch,) = Loader(Plan(mixed, seed=1), 8, form="numpy")
+    assert sorted(batch["source"].tolist()) == [0] * 4 + [1] * 4
+
+
+def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root: SampleRoot) -> None:
+    folders = (SHARDS, "reasoning/tokens/mine")
+    sources = {name: ShardReader(sample_root.data / name).source() for name in folders}
+    pinned = f"tokenizer gpt2 of sha256 {GPT2.sha256}, seq_len 2048"
+    words = {name: source.words for name, source in sources.items()}  # type: ignore[attr-defined]
+    assert words[SHARDS] == pinned
+    assert words[folders[1]].startswith("tokenizer tiny of sha256 ")
+    assert words[folders[1]].endswith(", seq_len 64")
+    both = f"tokenized/gpt2 and {folders[1]} are of different vocabularies or lengths: {pinned}; "
+    with pytest.raises(GristmillError, match=both):
+        mixture(sources, epochs=dict.fromkeys(sources, 1))
+
+
+def test_a_reader_of_one_rank_is_no_source(sample_root: SampleRoot) -> None:
+    reader = ShardReader(sample_root.data / SHARDS, rank=1, world_size=2)
+    with pytest.raises(
+        GristmillError, match="rank 1 of 2 reads some shards alone: open it without"
+    ):
+        reader.source()

@@ -1,0 +1,189 @@
+"""From a drop of conversations to a batch, published in a data root, and the way back."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.asset import Wanted, declared
+from gristmill.browse.opening import open_table
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.families import Request
+from gristmill.provenance import read_record, record_path
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.synth.read.origins import of_chat_document
+from gristmill.synth.read.shard_files import ShardFiles
+from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
+from gristmill.vocabularies.pinned import O200K, PLACED, place
+from tests.later import later
+from tests.synth.render.chat.talks import TEMPLATES
+from tests.tiny_tokenizer import put_tiny
+
+reader = later("gristmill.synth.read.dataset", "torch", "megatron.core")
+test_dataset = later("tests.synth.read.test_dataset", "torch", "megatron.core")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A vocabulary has nothing to choose."""
+
+
+HEAD = 'schema = 1\nkind = "chat"\nname = "mine"\nmessages = "m"\nshards = 2\nid = "n"\n'
+RENDER = '[render]\ntemplate = "drop:t.jinja"\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path, vocabulary: Path) -> DataRoot:
+    """A data root with the vocabulary and a drop of 60 conversations."""
+    root = DataRoot(tmp_path / "data")
+    drop = root.root / "drops/chat/mine"
+    drop.mkdir(parents=True)
+    (drop / "corpus.toml").write_text(HEAD + "split = { validation = 0.3 }\n" + RENDER)
+    (drop / "t.jinja").write_text(TEMPLATES["chatml"])
+    rows = [
+        {
+            "n": f"id{number}",
+            "m": [
+                {"role": "user", "content": f"q{number}"},
+                {"role": "assistant", "content": f"<think>t</think>a{number}"},
+            ],
+        }
+        for number in range(60)
+    ]
+    (drop / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (drop / ".done").touch()
+    publish(
+        Build(
+            root=root.root,
+            artifact="tokenizer",
+            asset=f"tokenizers/{O200K.name}",
+            partition=O200K.name,
+            code_version="1",
+            config=Nothing(),
+            inputs=[],
+            make=lambda attempt: place(O200K, vocabulary, attempt.out),
+            laws=lambda _: (),
+            shared=True,
+        )
+    )
+    return root
+
+
+def built(root: DataRoot, asset: str, key: str = "mine__01", **chosen: Any) -> Any:
+    """Publish a partition, and return how it came out."""
+    kind = declared()[asset]
+    return publish(kind.build(Wanted(kind, root, key, chosen)))
+
+
+def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataRoot) -> None:
+    built(root, "chat/conversations")
+    built(root, "chat/kd_shards")
+    folder = root.root / "megatron/chat/mine__01"
+    record = read_record(record_path(folder, None, shared=False))
+    assert (record.partition, record.config["eod"]) == ("mine__01", 199_999)
+    assert {Path(str(item.path)).name for item in record.outputs} >= {"trace_01.parquet"}
+    found = [
+        list(of_chat_document(Request(folder, str(at), {"split": split, "shard": None})))
+        for split in ("train", "valid")
+        for at in range(int(record.counts[f"{split}_rows"]))
+    ]
+    assert len(found) == 30
+    for document, raw in found:
+        row = int(str(document.facts()["synth_id"])[2:])
+        assert raw.facts()["raw_row"] == row + 1
+        assert raw.facts()["raw_file"] == "drops/chat/mine/a.jsonl"
+
+
+def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataRoot) -> None:
+    for asset in ("chat/conversations", "chat/kd_shards"):
+        built(root, asset)
+        assert not built(root, asset).rebuilt
+    (root.root / "drops/chat/mine/t.jinja").write_text(TEMPLATES["llama"])
+    assert not built(root, "chat/conversations").rebuilt
+    assert built(root, "chat/kd_shards").rebuilt
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    recipe.write_text(recipe.read_text().replace('id = "n"', 'train = "last"'))
+    assert built(root, "chat/conversations").rebuilt
+
+
+def test_a_placed_tokenizer_encodes_its_conversations(root: DataRoot) -> None:
+    file = put_tiny(root.root) / ".done"
+    file.touch()
+    built(root, PLACED, "tiny")
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    text = recipe.read_text().replace("drop:t.jinja", "chatml")
+    recipe.write_text(f'{text}tokenizer = "tiny"\n')
+    built(root, "chat/conversations")
+    built(root, "chat/kd_shards")
+    folder = root.root / "megatron/chat/mine__01"
+    record = read_record(record_path(folder, None, shared=False))
+    assert (record.tokenizer and record.tokenizer.name, record.config["eod"]) == ("tiny", 264)
+    files = ShardFiles(folder / "train/shard_01_tokens", "hash")
+    assert files.tokenizer == Own.of(record.config)
+    assert files.tokenizer.eod == 264
+    row = open_table(folder, name="train/01").rows(0, 1)[0]
+    shown = [(token.text, token.span) for token in row.tokens()]
+    text = "".join(text for text, _ in shown)
+    assert text.startswith("<|im_start|>user⏎q") and text.endswith("<|endoftext|>\n")
+    assert "".join(text for text, span in shown if span == "final").startswith("a")
+    assert str(row.cells["text"]).startswith("<|im_start|>user\nq")
+    tokens = np.fromfile(folder / "train/shard_01_tokens.bin", np.int32)
+    assert tokens[-1] == tokens.max() == 264
+
+
+def test_what_cannot_be_built_says_why(root: DataRoot) -> None:
+    with pytest.raises(GristmillError, match="mine__01"):
+        built(root, "chat/kd_shards")
+    with pytest.raises(ValueError, match="has shards = 2"):
+        built(root, "chat/conversations", "mine__02")
+    with pytest.raises(NothingToBuild, match="there is no drop drops/chat/yours"):
+        built(root, "chat/conversations", "yours__00")
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    text = recipe.read_text()
+    recipe.write_text(HEAD + 'licence = { id = "X", train = false }\n' + RENDER)
+    with pytest.raises(NothingToBuild, match=r"allow_terms = true in \[chat.conversations\]"):
+        built(root, "chat/conversations")
+    built(root, "chat/conversations", allow_terms=True)
+    recipe.write_text(text + 'tokenizer = "qwen"\n')
+    with pytest.raises(GristmillError, match="qwen"):
+        built(root, "chat/kd_shards")
+    recipe.write_text(text.replace("drop:t.jinja", "drop:u.jinja"))
+    with pytest.raises(BadInput, match="there is no such file beside the recipe"):
+        built(root, "chat/kd_shards")
+    shutil.rmtree(recipe.parent)
+    with pytest.raises(GristmillError, match="mine"):
+        built(root, "chat/kd_shards")
+
+
+def test_a_training_job_with_another_tokenizer_is_refused() -> None:
+    own = Own.of({"render": '{"tokenizer": "qwen"}', "eod": 151_643, "ids": 151_936})
+    assert (own.name, own.eod) == ("qwen", 151_643)
+    assert Own.of({}) == HARMONY
+
+    class Job:
+        eod, vocab_size = 151_643, 152_000
+
+    assert contradiction(Job(), -1, own) is None
+    assert "o200k_harmony" in str(contradiction(Job(), -1))
+    assert "tokenizer.pad is 7" in str(contradiction(Job(), 7, own))
+    Job.vocab_size = 151_000
+    assert "vocab_size is 151000" in str(contradiction(Job(), -1, own))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_reader_gives_batches_with_mask_and_span(root: DataRoot, tmp_path: Path) -> None:
+    built(root, "chat/conversations", "mine__00")
+    built(root, "chat/kd_shards", "mine__00")
+    prefix = root.root / "megatron/chat/mine__00/train/shard_00_tokens"
+    made = test_dataset.dataset(prefix, test_dataset.config(tmp_path / "cache"))
+    sample = made[0]
+    assert np.array_equal(sample["loss_mask"].numpy() > 0, sample["span_id"].numpy() > 0)
+    assert set(sample["span_id"].tolist()) == {0, 1, 2}
+    assert made._own == HARMONY

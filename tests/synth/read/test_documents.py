@@ -1,0 +1,98 @@
+"""Documents by number: tokens, mask and span of Megatron's files, and the raw row of each."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.loading import Loader, Plan, mixture
+from gristmill.provenance import RECORD
+from gristmill.synth import SynthKDDocuments
+from gristmill.vocabularies.pinned import O200K
+from tests.later import later
+from tests.sample_root import SampleRoot
+
+indexed = later("megatron.core.datasets.indexed_dataset")
+COLUMNS = {"tokens": "tokens", "loss_mask": "lossmask", "span_id": "span"}
+
+
+@pytest.fixture
+def prefixes(sample_root: SampleRoot) -> list[Path]:
+    folder = sample_root.data / "megatron/synth_kd_v1/train"
+    return [folder / f"shard_{shard:02d}_tokens" for shard in (0, 2)]
+
+
+def test_documents_of_a_batch_are_those_of_megatron(prefixes: list[Path]) -> None:
+    source = SynthKDDocuments(prefixes)
+    batch = next(iter(Loader(Plan(source, seed=5), 12, form="numpy")))
+    shards = np.searchsorted(source.cuts, batch["number"], "right") - 1
+    assert set(shards.tolist()) == {0, 1}
+    for column, name in COLUMNS.items():
+        data = [indexed.IndexedDataset(str(p).replace("tokens", name)) for p in prefixes]
+        for row, (number, shard) in enumerate(zip(batch["number"], shards, strict=True)):
+            document = data[shard][int(number - source.cuts[shard])]
+            length = int(batch["length"][row])
+            assert np.array_equal(batch[column][row, :length], document)
+            assert not batch[column][row, length:].any()
+
+
+def test_documents_lead_to_their_raw_rows(prefixes: list[Path], sample_root: SampleRoot) -> None:
+    source = SynthKDDocuments(prefixes)
+    for number in (0, int(source.cuts[1]) - 1, int(source.cuts[1]), len(source) - 1):
+        document, *_, raw = (step.facts() for step in source.origin(number))
+        rows = pq.read_table(sample_root.data / str(raw["raw_file"]))
+        row = rows.slice(int(str(raw["raw_row"])) - 1, 1).to_pylist()[0]
+        assert row["synth_id"] == document["synth_id"]
+
+
+def test_documents_are_mixed_by_tokens(prefixes: list[Path]) -> None:
+    sources = {prefix.name: SynthKDDocuments([prefix]) for prefix in prefixes}
+    lengths = {name: source.lengths() for name, source in sources.items()}
+    wanted = {name: int(each.sum()) // 2 for name, each in lengths.items()}
+    mixed = mixture(sources, tokens=wanted)
+    for (name, each), quota in zip(lengths.items(), mixed.quotas, strict=True):
+        assert each[: quota - 1].sum() < wanted[name] <= each[:quota].sum()
+
+
+def test_a_source_that_was_pickled_reads_the_same(prefixes: list[Path]) -> None:
+    source = SynthKDDocuments(prefixes)
+    again = pickle.loads(pickle.dumps(source))
+    for name, column in source.read(np.array([3, 0])).items():
+        assert np.array_equal(again.read(np.array([3, 0]))[name], column)
+
+
+def test_documents_of_two_splits_or_none_are_refused(prefixes: list[Path]) -> None:
+    valid = prefixes[0].parent.parent / "valid" / prefixes[0].name
+    for wrong in ([prefixes[0], valid], []):
+        with pytest.raises(BadInput, match="of one split are read together"):
+            SynthKDDocuments(wrong)
+
+
+def test_documents_of_another_tokenizer_are_refused_by_both_names(
+    prefixes: list[Path], sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    name = "train/shard_00_tokens"
+    talks = SynthKDDocuments([sample_root.data / "megatron/chat/talks__00" / name])
+    own = SynthKDDocuments(prefixes[:1])
+    mixture({"own": own, "talks": talks}, epochs={"own": 1, "talks": 1})
+    copy = tmp_path / "talks__00"
+    shutil.copytree(sample_root.data / "megatron/chat/talks__00", copy)
+    record = copy / RECORD
+    found = json.loads(record.read_bytes())
+    found["tokenizer"]["sha256"] = "ab" * 32
+    record.chmod(0o644)
+    record.write_text(json.dumps(found))
+    other = SynthKDDocuments([copy / name], verify="none")
+    with pytest.raises(
+        GristmillError, match=rf"synth_kd_v1 and .* of different .*{O200K.sha256}; .*abab"
+    ):
+        mixture({"own": own, "other": other}, epochs={"own": 1, "other": 1})
+    with pytest.raises(BadInput, match=rf"ids of another tokenizer: .*abab.*{prefixes[0]}"):
+        SynthKDDocuments([prefixes[0], copy / name], verify="none")

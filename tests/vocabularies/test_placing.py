@@ -1,0 +1,221 @@
+"""Tokenizers from a person's file: declared, proved, placed, and refused."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from tokenizers import Tokenizer as Loaded
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.vocabularies import probe, proving
+from gristmill.vocabularies.declared import FILE, read_declared
+from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
+from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
+
+EOD = "<|end|>"
+
+
+def trained(path: Path, normalizer: normalizers.Normalizer | None = None) -> Path:
+    """A small byte-level tokenizer of 600 ids, with one control token, and one that is none."""
+    made = Loaded(models.BPE())
+    made.normalizer = normalizer
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, special_tokens=[EOD], show_progress=False
+    )
+    made.train_from_iterator(probe.texts()[:500], trainer)
+    made.add_tokens(["<think>"])
+    made.save(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def drop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("root")
+    return put(trained(root / "tokenizer.json"), root, name="mine", eod=EOD).parent
+
+
+@pytest.fixture(scope="module")
+def folder(drop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out") / "tokenizer"
+    with pytest.MonkeyPatch.context() as patched:
+        # The child would compare every code point.
+        patched.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+        patched.setattr(proving, "_PLANES", (range(0x100),))
+        place_tokenizer(drop, read_declared(drop), out)
+    return out
+
+
+def in_this_process(function: object, *arguments: object, **_: object) -> object:
+    assert callable(function)
+    return function(*arguments)
+
+
+def ids(tokenizer: Tokenizer, text: str, engine: str = "auto") -> list[int]:
+    found: list[int] = np.frombuffer(tokenizer.encode([text], engine).ids[0], "<i4").tolist()
+    return found
+
+
+def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder: Path) -> None:
+    found = open_tokenizer(folder / "mine")
+    assert (found.name, found.size, found.eod, found.special) == ("mine", 601, 0, {EOD: 0})
+    assert found.dtype == np.dtype("<u2")
+    assert found.proof is not None and found.proof.why_not == ""
+    assert not list(tokenizer_laws(folder, "mine"))
+    back = b"".join(found.token_bytes[token] for token in ids(found, "Ответ: x²\n"))
+    assert back.decode() == "Ответ: x²\n"
+
+
+def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> None:
+    found = open_tokenizer(folder / "mine")
+    for text in (f"a{EOD}b", "x <think> y", *probe.texts()[500:700]):
+        assert ids(found, text) == ids(found, text, "reference")
+        assert 0 not in ids(found, text)
+    assert 600 in ids(found, "x<think>y"), "a token that is no control token stays one"
+    assert found.encode(["a", "\U00010000"]).by_reference == {1}, "it was not compared"
+
+
+def test_a_normaliser_leaves_no_offsets_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    source = trained(tmp_path / "tokenizer.json", normalizers.NFKC())
+    drop = put(source, tmp_path, name="nfkc", eod=EOD).parent
+    with caplog.at_level(logging.WARNING):
+        summary = place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+    assert (summary.fast, summary.offsets) == (False, False)
+    assert [record.message.count("NFKC") for record in caplog.records] == [1]
+    found = open_tokenizer(tmp_path / "out/nfkc")
+    assert "comes back as" in found.no_offsets
+    assert ids(found, "\ufb01") == ids(found, "fi")
+    assert found.encode(["a"]).by_reference == {0}
+
+
+def test_a_child_that_dies_of_the_proof_leaves_the_reference(
+    drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(function: object, *arguments: object, **_: object) -> object:
+        if function is proving.prove:
+            raise BadInput("x", "crashes the library that reads it")
+        return in_this_process(function, *arguments)
+
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", dying)
+    assert not place_tokenizer(drop, read_declared(drop), tmp_path / "out").fast
+    found = open_tokenizer(tmp_path / "out/mine")
+    assert found.proof is not None and "crashes the library" in found.proof.why_not
+
+
+def test_an_end_that_is_no_control_token_is_refused_with_those_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    monkeypatch.setattr(proving, "_PLANES", ())
+    drop = put(trained(tmp_path / "t.json"), tmp_path, name="mine", eod="</s>").parent
+    with pytest.raises(BadInput, match=r'eod = "</s>": is no control token: it has <\|end\|>'):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
+def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    made = Loaded(models.WordLevel({"</s>": 0, "a": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(["</s>"])
+    made.save(str(tmp_path / "t.json"))
+    drop = put(tmp_path / "t.json", tmp_path, name="words", eod="</s>").parent
+    with pytest.raises(BadInput, match=r"the text </s> becomes a control token \(id 0\)"):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
+def test_a_file_that_no_library_reads_is_refused_by_a_child(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"model": 5}')
+    drop = put(tmp_path / "t.json", tmp_path, name="mine", eod="x").parent
+    with pytest.raises(BadInput, match="tokenizers does not read it"):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
+def test_another_file_than_the_declared_one_is_refused(drop: Path, tmp_path: Path) -> None:
+    declared = read_declared(drop)
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / declared.file).write_bytes(b"{}")
+    with pytest.raises(BadInput, match=f"sha256 {hashlib.sha256(b'{}').hexdigest()}"):
+        place_tokenizer(other, declared, tmp_path / "out")
+    (other / declared.file).unlink()
+    with pytest.raises(BadInput, match=r"is missing, and tokenizer\.toml names it"):
+        place_tokenizer(other, declared, tmp_path / "out")
+
+
+def test_the_laws_find_a_changed_file_and_ids_beyond_the_size(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "t")
+    facts = tmp_path / "t/mine/facts.json"
+    values = orjson.loads(facts.read_bytes())
+    facts.write_bytes(orjson.dumps(values | {"size": 0}))
+    (tmp_path / "t/mine/tokenizer.json").write_bytes(b"{}")
+    assert [each.law for each in tokenizer_laws(tmp_path / "t", "mine")] == ["sha256", "ids"]
+    facts.write_bytes(b"[]")
+    assert [each.law for each in tokenizer_laws(tmp_path / "t", "mine")] == ["readable"]
+
+
+def test_the_end_is_never_guessed_and_a_refused_folder_is_not_left(tmp_path: Path) -> None:
+    file = tmp_path / "x.tiktoken"
+    file.write_bytes(b"IQ== 0\n")
+    with pytest.raises(BadInput, match="never guessed: give --eod"):
+        put(file, tmp_path, name="mine")
+    with pytest.raises(BadInput, match="pattern = None"):
+        put(file, tmp_path, name="mine", eod="<|x|>")
+    assert not (tmp_path / "drops/tokenizers/mine").exists()
+    special = {"<|x|>": 1}
+    put(file, tmp_path, name="mine", eod="<|x|>", pattern="gpt2", special=special)
+    with pytest.raises(GristmillError, match="is there already"):
+        put(file, tmp_path, name="mine", eod="<|x|>", pattern="gpt2", special=special)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("forms = 1", 'unknown key "forms"'),
+        ('form = "gguf"', 'form = "gguf": must be one of tiktoken'),
+        ('file = "../x"', "must be the name of a file beside it"),
+        ('sha256 = "ab"', "must have 64 hexadecimal digits"),
+        ('pattern = "gpt2"', "pattern: the file of the form tokenizer.json says it"),
+        ("eod = 5", "eod = 5: must be a text"),
+    ],
+)
+def test_a_wrong_key_is_refused_by_its_name(tmp_path: Path, line: str, rule: str) -> None:
+    good = {"form": '"tokenizer.json"', "file": '"t.json"', "sha256": f'"{"0" * 64}"'}
+    good |= {"eod": '"</s>"'}
+    key, _, value = line.partition(" = ")
+    text = "\n".join(f"{name} = {each}" for name, each in (good | {key: value}).items())
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / FILE).write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_declared(folder)
+    assert rule in refused.value.rule and refused.value.file.endswith(FILE)
+
+
+def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path: Path) -> None:
+    for name, text, rule in (
+        ("mine", 'form = "tiktoken"', "`file` is missing: write file ="),
+        ("gpt2", f'form="tokenizer.json"\nfile="t"\nsha256="{"0" * 64}"\neod="x"', "built-in"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / FILE).write_text(text)
+        with pytest.raises(BadInput, match=rule):
+            read_declared(tmp_path / name)
+
+
+def test_the_fixed_texts_stay() -> None:
+    assert len(probe.texts()) == 5000
+    assert probe.digest() == "c7f8b07fe43566cff7e5e03bdd5e143a90653cd6b8620655e9769b24159b8c50"
