@@ -4,8 +4,10 @@ import shlex
 from dataclasses import replace
 
 from assets.family import checks_of_asset, definition, family_of
+from gristmill import families
 from gristmill.asset import Asset, Wanted
 from gristmill.contract import GristmillError, Summary
+from gristmill.data_root.drops import DataRoot
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.untrusted.files import has_file
@@ -22,6 +24,24 @@ def _asset(vocabulary: Vocabulary, text: str) -> Asset:
         labels=["tiktoken"],
         place=PLACE,
         build=lambda wanted: _build(vocabulary, wanted),
+        is_asked=lambda root, _partition: _is_asked(vocabulary, root),
+    )
+
+
+def _is_asked(vocabulary: Vocabulary, root: DataRoot) -> bool:
+    """Whether its file is there, or a drop of a family that is built with it."""
+    if has_file(drop_folder(root.root) / vocabulary.file, root=root.root, links=root.link_rule()):
+        return True
+    key = f"tokenizers/{vocabulary.name}"
+    users = [
+        each
+        for each in families.catalogs()
+        if any(isinstance(kind, Asset) and key in kind.inputs for kind in each.kinds)
+    ]
+    return any(
+        folder.is_dir() and any(folder.iterdir())
+        for each in users
+        for folder in map(root.inbox, each.drops())
     )
 
 

@@ -12,7 +12,7 @@ import click
 import dagster as dg
 
 import definitions
-from assets import choices, ranges, worker
+from assets import choices, ranges, tokenizers, worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs.outcomes import outcomes_of
@@ -155,12 +155,14 @@ class Graph:
             )
         if not wanted and asset in _AVAILABLE:
             available = self._available(asset)
-            return [key for key in known if key in available and self._is_asked(asset, key)]
+            return [key for key in known if key in available and self.is_asked(asset, key)]
         chosen = set(wanted)
         return [key for key in known if not chosen or key in chosen]
 
-    def _is_asked(self, asset: dg.AssetKey, partition: str) -> bool:
-        made = declared().get(asset.to_user_string())
+    def is_asked(self, asset: dg.AssetKey, partition: str = "") -> bool:
+        """Returns whether a command without names builds a partition, or an asset without any."""
+        pinned = {each.asset: each for each in tokenizers.DECLARED}
+        made = (pinned | dict(declared())).get(asset.to_user_string())
         return made is None or made.is_asked(self._lake, partition)
 
     def look_again(self) -> None:

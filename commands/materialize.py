@@ -178,6 +178,12 @@ class _Build:
                 raise
             raise GristmillError("\n".join(lines.values())) from error
 
+    def _keys(self, asset: dg.AssetKey) -> list[str | None]:
+        """The partitions to build; none of an asset that `--all` would build for nobody."""
+        keys = self._graph.keys(asset, self._partitions)
+        is_idle = self._everything and keys == [None] and not self._graph.is_asked(asset)
+        return [] if is_idle else keys
+
     def refuse_settings(self) -> None:
         """Raise GristmillError if `gristmill.toml` has a wrong table of the chosen assets."""
         names = [asset.to_user_string() for asset in self._assets]
@@ -189,7 +195,7 @@ class _Build:
         failures = Failures(self._graph)
         standing = Standing(self._instance, self._lake, self._graph)
         for number, asset in enumerate(self._assets, 1):
-            keys = self._graph.keys(asset, self._partitions)
+            keys = self._keys(asset)
             # What stands is compared with files alone: with given values a run finds out.
             is_open = rebuild or bool(self._values)
             plan = Plan(together=keys) if is_open else standing.plan(asset, keys, progress)
@@ -222,7 +228,7 @@ class _Build:
         standing = Standing(self._instance, self._lake, self._graph)
         built: dict[dg.AssetKey, set[str | None]] = {}
         for asset in self._assets:
-            name, keys = asset.to_user_string(), self._graph.keys(asset, self._partitions)
+            name, keys = asset.to_user_string(), self._keys(asset)
             plan = standing.plan(asset, keys, progress)
             found = plan.standing
             for key in plan.together:

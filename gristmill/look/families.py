@@ -5,8 +5,9 @@ Source: `docs/formats/reasoning.md#a-look`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,9 +23,11 @@ from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.synth.raw.files import TEXTS
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import LinkRule, read_file
 
 _MOST: Final = 3
+_MOST_TASK: Final = 1 << 20
+"""Bytes of a file that is looked at for a task."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,23 @@ def fits(taker: Taker, columns: Columns, found: Reading) -> bool:
     is_task |= any(_is_collected(file.name) for file in found.files)
     cells = [column for column in columns.by_name.values() if column.is_grid]
     return {*TEXTS} <= names if taker.inbox == "synth" else is_task or len(cells) >= 2
+
+
+def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> str:
+    """Why no recipe of puzzles reads files that are tasks of ARC; empty where none is one."""
+    if PUZZLES not in refused:
+        return ""
+    tasks = (file for file in found.files if file.name.lower().endswith(".json"))
+    first = min(tasks, key=lambda file: file.size, default=None)
+    if first is None or first.size > _MOST_TASK:
+        return ""
+    try:
+        octets = read_file(found.root / first.name, root=found.root, most=_MOST_TASK, links=links)
+        task = json.loads(octets)
+        is_task = all("input" in pair for key in ("train", "test") for pair in task[key])
+    except (GristmillError, OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}" if is_task else ""
 
 
 def hints(found: Reading, columns: Columns) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
-from gristmill.look.families import Taker, asked, fits, hints
+from gristmill.look.families import Taker, asked, fits, hints, task_hint
 from gristmill.look.licences import licence_of
 from gristmill.look.proposal import (
     Part,
@@ -80,7 +80,9 @@ def look(
     path = path.resolve()
     reading = listed(path, links)
     taken, refused = asked(reading, links)
-    if is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken):
+    tasks = task_hint(reading, refused, links)
+    is_wanted = is_all or _is_table(reading) or all(taker.inbox == OWN for taker in taken)
+    if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
     taken = [taker for taker in taken if fits(taker, columns, reading)]
@@ -96,7 +98,7 @@ def look(
         licence_of(reading.root, reading.others, links),
         taken,
         refused,
-        [] if taken else list(hints(reading, columns)),
+        [tasks] if tasks else [] if taken else list(hints(reading, columns)),
     )
     found.notes += [*unread, *misnamed, *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]

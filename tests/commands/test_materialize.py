@@ -62,6 +62,22 @@ def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
     assert "nothing needed doing (7 artifacts" in again.output
 
 
+@pytest.mark.slow
+def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run: Command, data: Path) -> None:
+    land(data, "one")
+    done = run("materialize", "--all")
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert "tokenizers/gpt2" not in done.output
+    (data / "drops/reasoning/gsm8k").mkdir(parents=True)
+    done = run("materialize", "--all")
+    assert done.exit_code == 1
+    assert "failed tokenizers/gpt2: " in done.output
+    assert "failed tokenizers/o200k_harmony: " not in done.output
+    named = run("materialize", "tokenizers/o200k_harmony")
+    assert named.exit_code == 1
+    assert "run `gristmill tokenizers" in named.output
+
+
 def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     run: Command, data: Path
 ) -> None:

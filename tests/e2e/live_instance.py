@@ -39,8 +39,7 @@ _PARTITION = """query($key: AssetKeyInput!, $partition: String, $partitions: [St
 _STATUSES = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
   assetPartitionStatuses { ... on DefaultPartitionStatuses {
     materializedPartitions failedPartitions materializingPartitions
-    unmaterializedPartitions }
-  ... on TimePartitionStatuses { ranges { status startKey endKey } } } } } }"""
+    unmaterializedPartitions } } } } }"""
 _OBSERVATIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) {
   ... on AssetNode { assetObservations(limit: 50) { description partition } } } }"""
 _TICKS = """query($sensor: SensorSelector!) { sensorOrError(sensorSelector: $sensor) {
@@ -151,18 +150,9 @@ class LiveInstance:
         )
 
     def statuses(self, asset: list[str] = PACK) -> dict[str, list[str]]:
-        """Keys by status: materialized, failed, materializing, unmaterialized.
-
-        Of an asset partitioned by time: ranges by status, as `2023-04..2023-06`.
-        """
+        """Keys by status: materialized, failed, materializing, unmaterialized."""
         answer = self.server.ask(_STATUSES, key={"path": asset})
         found = answer["assetNodeOrError"]["assetPartitionStatuses"]
-        if "ranges" in found:
-            spans: dict[str, list[str]] = {}
-            for span in found["ranges"]:
-                ends = f"{span['startKey']}..{span['endKey']}"
-                spans.setdefault(span["status"].lower(), []).append(ends)
-            return spans
         return {name.removesuffix("Partitions"): sorted(keys) for name, keys in found.items()}
 
     def observed(self, asset: list[str] = RAW_DROP, partition: str | None = None) -> list[str]:

@@ -170,3 +170,17 @@ def test_steps_of_2048_get_the_file_that_makes_them_a_drop(tmp_path: Path) -> No
     assert (taker.inbox, taker.recipe) == ("macroxue", "")
     with pytest.raises(GristmillError, match="macroxue reads the files as they are"):
         write(look(folder))
+
+
+def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path: Path) -> None:
+    """As those of 1D-ARC, of which some are wider than ARC's grids."""
+    pair = {"input": [[0] * 31], "output": [[1] * 31]}
+    (tmp_path / "own/fill").mkdir(parents=True)
+    for number in range(3):
+        task = {"train": [pair], "test": [pair], "uuid": str(number)}
+        (tmp_path / f"own/fill/{number}.json").write_text(json.dumps(task))
+    found = look(tmp_path / "own")
+    (hint,) = found.hints
+    assert hint.startswith("tasks of ARC, which `puzzles` does not read: ")
+    assert "a row is a list of 1 to 30 colours, and this one has 31: leave the task out" in hint
+    assert (found.takers, found.columns.rows, found.proposal.text) == ([], 0, "")

@@ -27,9 +27,10 @@ from gristmill.chess.builders.splits import (
     split_tasks,
 )
 from gristmill.chess.config import SPLITS, SpliceConfig
-from gristmill.chess.format import rows, sidecar, splice_points
+from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
+from gristmill.chess.read import splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
@@ -110,8 +111,8 @@ def _samples(batch: RowBatch, config: SpliceConfig, places: NDArray[np.uint8]) -
     counts = splice_points.counts(plies, config.min_context, config.min_target)
     counts[places >= len(SPLITS)] = 0
     ids = batch.ids() if cap else [""] * len(plies)
-    order = splice_points.legacy_order
-    capped = splice_points.capped(counts, config.min_context, cap, ids, config.seed, order)
+    seed_of = splice_points.legacy_seed
+    capped = splice_points.capped(counts, config.min_context, cap, ids, config.seed, seed_of)
     return _Samples(plies, *capped)
 
 

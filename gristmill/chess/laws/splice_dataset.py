@@ -14,8 +14,9 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from gristmill.families import Subject
 
 _SAMPLE = 200
 _STATS = ("split_samples", "split_phase_counts", "params")
-_KEYS_AT_A_TIME = 1 << 14
+_READ_BYTES = 1 << 19
 _HEAD = re.compile(
     rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"ply": (\d+), "plies_remaining": (\d+), '
 )
@@ -76,53 +77,73 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
     Returns the number of rows, and the violation `sample_rows` where a row cannot be read;
     the keys end there.
     """
-    count, game, digests = 0, b"", bytearray()
-    faults = []
+    count = 0
     with jsonl.open("rb") as file, out.open("wb") as records:
-        for line in file:
-            count += 1
+        while data := file.read(_READ_BYTES):
+            data += file.readline()
+            rows, texts, fault = _keys_in(data, plies, k)
+            keys = np.zeros(len(texts), GAME)
+            digests = b"".join([hashlib.sha256(text).digest()[:8] for text in texts])
+            keys["move_key"] = np.frombuffer(digests, ">u8")
+            records.write(keys.tobytes())
+            if fault is not None:
+                line, error = fault
+                where = f"{jsonl}: row {count + rows + 1}: {line[:80]!r}"
+                count += len(data.splitlines()) + sum(1 for _ in file)
+                return count, [Violation("sample_rows", where, f"not a sample row ({error!r})")]
+            count += rows
+    return count, []
+
+
+def _keys_in(
+    data: bytes, plies: int | None, k: int
+) -> tuple[int, list[bytes], tuple[bytes, Exception] | None]:
+    """The rows of whole lines, the texts of their keys, and what cannot be read, which ends both.
+
+    The kernel reads the rows of the builder's form, `_key_of` those of any other.
+    """
+    from gristmill.chess.kernels.splicetext import LEAST_BYTES, PADDING, read_keys
+
+    buf = np.zeros(len(data) + PADDING, np.uint8)
+    buf[: len(data)] = np.frombuffer(data, np.uint8)
+    out, ends = np.empty(len(data), np.uint8), np.empty(len(data) // LEAST_BYTES + 1, np.int64)
+    place, rows = 0, 0
+    texts: list[bytes] = []
+    while place < len(data):
+        first = -1 if plies is None else plies
+        place, read, found = read_keys(buf, place, len(data), first, k, out, ends)
+        rows += read
+        text = out[: ends[found - 1] if found else 0].tobytes()
+        texts += [text[a:b] for a, b in pairwise((0, *ends[:found].tolist()))]
+        if place < len(data):
+            end = data.find(b"\n", place) + 1 or len(data)
+            line = data[place:end]
             try:
-                game, text = _key_of(line, game, plies, k)
+                texts += filter(None, [_key_of(line, plies, k)])
             except (ValueError, KeyError, TypeError) as error:
-                where = f"{jsonl}: row {count}: {line[:80]!r}"
-                faults.append(Violation("sample_rows", where, f"not a sample row ({error!r})"))
-                break
-            if text:
-                digests += hashlib.sha256(text).digest()[:8]
-            if len(digests) >= 8 * _KEYS_AT_A_TIME:
-                _write_records(records, digests)
-        count += sum(1 for _ in file)
-        _write_records(records, digests)
-    return count, faults
+                return rows, texts, (line, error)
+            place, rows = end, rows + 1
+    return rows, texts, None
 
 
-def _key_of(line: bytes, game: bytes, plies: int | None, k: int) -> tuple[bytes, bytes]:
-    """The id of a row's game as JSON, and the text of its key.
+def _key_of(line: bytes, plies: int | None, k: int) -> bytes:
+    """The text of a row's key, empty for a row that does not show the moves of the key.
 
-    The text is empty for a row that does not show the moves of the key, or, by ids, for another row
-    of the game before. Raises ValueError, KeyError or TypeError for no sample row.
+    Raises ValueError, KeyError or TypeError for no sample row.
     """
     head = _HEAD.match(line)
     if head is None:
         raise ValueError("no id, ply and plies_remaining where they belong")
     if plies is None:
-        return head[1], b"" if head[1] == game else head[1]
+        return head[1]
     ply, left = int(head[2]), int(head[3])
     if plies and ply >= plies:
         moves = line[head.end() :].partition(b'"context": [')[2].split(b'"', 2 * plies)
-        return head[1], b" ".join(moves[1 : 2 * plies : 2])
+        return b" ".join(moves[1 : 2 * plies : 2])
     if left > k and (not plies or ply + k < plies):
-        return head[1], b""
+        return b""
     row = json.loads(line)
-    return head[1], " ".join((row["context"] + row["target"])[: plies or None]).encode()
-
-
-def _write_records(file: BinaryIO, digests: bytearray) -> None:
-    """Append a record for each eight bytes, and empty the array."""
-    records = np.zeros(len(digests) // 8, GAME)
-    records["move_key"] = np.frombuffer(bytes(digests), ">u8")
-    file.write(records.tobytes())
-    digests.clear()
+    return " ".join((row["context"] + row["target"])[: plies or None]).encode()
 
 
 def _check_counts(jsonl: Path, stats: Mapping[str, Any], count: int) -> Iterator[Violation]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import CacheConfig
-from gristmill.chess.format import sidecar, splice_points
+from gristmill.chess.format import sidecar
 from gristmill.chess.format.cache_arrays import (
     LAYOUT,
     OFFSETS,
@@ -25,6 +25,7 @@ from gristmill.chess.format.cache_arrays import (
     SPLICE_INDICES,
 )
 from gristmill.chess.format.names import split_file
+from gristmill.chess.read import splice_points
 from gristmill.chess.read.row_batches import RowRange, read_batch, row_ranges
 from gristmill.run.part_streams import Made
 
@@ -90,7 +91,7 @@ def make_samples(task: SampleTask) -> Made:
         config.max_samples_per_game,
         batch.ids() if config.max_samples_per_game else [""] * len(plies),
         config.seed,
-        splice_points.runtime_order,
+        splice_points.runtime_seed,
     )
     return _arrays(batch.records["row"], plies, batch.codes, kept, indices)
 

@@ -61,6 +61,7 @@ class ArcTask:
     source: folder of the source that it is in. file: path of the file in the source.
     sha256: of the file's bytes, in hex.
     is_evaluation: whether its `test` pairs belong to the test split.
+    unread: keys beside train, test and name, which nothing reads.
     pairs: input and output of every pair, uint8 [height, width], in the order of the file.
     is_test: of every pair whether it is in the list `test`.
     """
@@ -73,6 +74,7 @@ class ArcTask:
     pairs: tuple[tuple[Grid, Grid], ...]
     is_test: tuple[bool, ...]
     is_evaluation: bool
+    unread: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -200,17 +202,18 @@ def parse_task(octets: bytes, source: Path, name: str, parts: Parts = ALL) -> Ar
     task = _task_id(value.get(_NAME, path.stem), path)
     place = (source, name, hashlib.sha256(octets).hexdigest())
     is_evaluation = name.partition("/")[0] in parts.evaluation
-    return ArcTask(base_of(task), task, *place, *_pairs(value, path), is_evaluation)
+    unread = tuple(key for key in value if key not in (*_LISTS, _NAME))
+    return ArcTask(base_of(task), task, *place, *_pairs(value, path), is_evaluation, unread)
 
 
 def _pairs(
     task: dict[str, Any], path: Path, of_task: str = ""
 ) -> tuple[tuple[tuple[Grid, Grid], ...], tuple[bool, ...]]:
     """The pairs of a task, and which of them are in the list `test`. of_task: for messages."""
-    for key in task:
-        if key not in (*_LISTS, _NAME):
-            rule = f"has the key {_shown(key)}: a task has train, test and name only"
-            raise BadInput(path, of_task + rule)
+    for key, value in task.items():
+        if key not in (*_LISTS, _NAME) and isinstance(value, list | dict):
+            rule = f"has the key {_shown(key)}: the lists of pairs of a task are train and test"
+            raise BadInput(path, f"{of_task}{rule}; rename the key, or remove it")
     pairs: list[tuple[Grid, Grid]] = []
     is_test: list[bool] = []
     for key in [key for key in task if key in _LISTS]:
@@ -296,10 +299,11 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
 
 def _grid(rows: Any, path: Path, where: str) -> Grid:
     if not isinstance(rows, list) or not 0 < len(rows) <= SIDE:
-        raise BadInput(path, f"{where}: a grid is a list of 1 to {SIDE} rows")
+        raise BadInput(path, f"{where}: a grid is a list of 1 to {SIDE} rows{_size(rows)}")
     for number, row in enumerate(rows):
         if not isinstance(row, list) or not 0 < len(row) <= SIDE:
-            raise BadInput(path, f"{where}, row {number}: a row is a list of 1 to {SIDE} colours")
+            rule = f"a row is a list of 1 to {SIDE} colours{_size(row)}"
+            raise BadInput(path, f"{where}, row {number}: {rule}")
         if len(row) != len(rows[0]):
             raise BadInput(
                 path, f"{where}, row {number}: has {len(row)} cells, row 0 has {len(rows[0])}"
@@ -318,6 +322,15 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
             path, f"{where}, row {number}: {_shown(wrong)} is no colour: expected 0 to 9"
         )
     return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
+
+
+def _size(found: object) -> str:
+    if not isinstance(found, list) or len(found) <= SIDE:
+        return ""
+    return (
+        f", and this one has {len(found)}: leave the task out, or its folder by [settings] subsets;"
+        ' `kind = "grid"` takes larger grids, as JSON lines'
+    )
 
 
 def _shown(value: object) -> str:

@@ -5,6 +5,7 @@ Source: `docs/formats/puzzles.md#recipes`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -105,15 +106,18 @@ def account(
             raise BadInput(drop / name, entry.refusal)
     taken: set[str] = set()
     refused: list[tuple[str, BadInput]] = []
+    unread: dict[str, None] = {}
     for recipe, source in _named(drop.name, recipes) or _guessed(entries):
         try:
-            read = _read(recipe, drop / source, links)
+            read = _read(recipe, drop / source, links, unread)
             taken |= {f"{source}/{name}".lstrip("/") for name in read}
         except BadInput as error:
             refused.append((recipe.name, error))
     if not taken:
         raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
+    if unread:
+        notes.append(f"keys of tasks that nothing reads: {', '.join(unread)}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
 
@@ -124,22 +128,36 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
     Raises BadInput and OSError as `account`.
     """
     from gristmill.puzzles.raw.arc_collections import subsets_of
+    from gristmill.puzzles.raw.arc_tasks import EVALUATION
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
-    sources = _guessed(names)
+    read = [(*each, _read_or_none(*each, drop, links)) for each in _guessed(names)]
+    sources = [each for each in read if each[2]]
     if _named(drop.name, BUILT_IN.values()) or not sources:
         return ""
-    (recipe, _), *_ = sources
-    listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source in sources)
+    (recipe, *_), *_ = sources
+    listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
     lines = [f'kind = "{recipe.kind}"', f"sources = [{listed}]"]
     if recipe.kind == _GRID:
         lines += ["[settings]", cells_of(grid_files(drop / sources[0][1], links)[0].path, links)]
     elif subsets := [each.name for each in subsets_of(drop / sources[0][1], names)]:
-        tested = [name for name in subsets if name.startswith("evaluation")]
-        if tested and "evaluation" not in tested:
-            lines += ["[settings]", f'evaluation = ["{tested[0]}"]']
+        tested = [name for name in subsets if name.startswith(EVALUATION)]
+        if tested and EVALUATION not in tested:
+            lines += ["[settings]", f'{EVALUATION} = ["{tested[0]}"]']
+    elif recipe.kind == _ARC:
+        folders = {name.partition("/")[0] for *_, files in sources for name in files}
+        if EVALUATION not in folders:
+            # No folder is for training alone, so that the test pairs of every task are tests.
+            lines += ["[settings]", f"{EVALUATION} = {json.dumps(sorted(folders))}"]
     return "\n".join(lines) + "\n"
+
+
+def _read_or_none(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:
+    try:
+        return _read(recipe, drop / source, links, {})
+    except BadInput:
+        return []
 
 
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
@@ -183,8 +201,11 @@ def _is_puzzle(name: str) -> bool:
     return not last.lower().endswith(".txt") or is_bank(last)
 
 
-def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
-    """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
+def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]) -> list[str]:
+    """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does.
+
+    unread: gets the keys of tasks that nothing reads.
+    """
     from gristmill.puzzles.raw.file_forms import both_tables, is_table
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.rated_csv import check_header, columns_of
@@ -193,7 +214,7 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
     if not folder.is_dir():
         raise BadInput(folder, "is missing: a source is a folder of puzzles")
     if recipe.kind == _ARC:
-        return _tasks(recipe, folder, links)
+        return _tasks(recipe, folder, links, unread)
     if recipe.kind == _GRID:
         grids = [file.path for file in grid_files(folder, links)]
         for path in grids:
@@ -217,7 +238,7 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
     return [path.name for path in (*paths, *banks)]
 
 
-def _tasks(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
+def _tasks(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]) -> list[str]:
     """Paths in a source of the files of ARC tasks; the first one of each folder is read."""
     from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
 
@@ -228,7 +249,7 @@ def _tasks(recipe: Recipe, folder: Path, links: LinkRule) -> list[str]:
         below = entry.name.rpartition("/")[0]
         size = entry.stat.st_size
         if not size or (below not in first_of and size <= _LOOKED_AT):
-            read_task(folder, entry.name, links)
+            unread |= dict.fromkeys(read_task(folder, entry.name, links).unread)
         first_of.add(below)
     return [*(entry.name for entry in entries), *(n for each in collected for n in each[1:])]
 

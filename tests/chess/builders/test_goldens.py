@@ -20,7 +20,7 @@ from gristmill.chess import (
 from gristmill.chess.builders.splits import shuffled_splits
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.cache_arrays import LAYOUT
-from gristmill.chess.format.splice_points import capped, counts, legacy_order, runtime_order
+from gristmill.chess.read.splice_points import capped, counts, legacy_seed, runtime_seed
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +110,11 @@ def test_the_documented_caps() -> None:  # docs/formats/chess.md#runtime-cap, #l
     import numpy as np
 
     n = counts(np.array([30]), 8, 1)
-    for order, game_id, expected in (
-        (runtime_order, "g1", [10, 11, 19, 28]),
-        (runtime_order, "", [9, 19, 13, 22]),
-        (legacy_order, "g1", [9, 22, 25, 13]),
+    for seed_of, game_id, expected in (
+        (runtime_seed, "g1", [10, 11, 19, 28]),
+        (runtime_seed, "", [9, 19, 13, 22]),
+        (legacy_seed, "g1", [9, 22, 25, 13]),
     ):
-        kept, indices = capped(n, 8, 4, [game_id], 7, order)
+        kept, indices = capped(n, 8, 4, [game_id], 7, seed_of)
         assert kept.tolist() == [4]
         assert indices.tolist() == expected or sorted(indices.tolist()) == expected

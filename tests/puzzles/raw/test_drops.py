@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.drops import account, source_files
+from gristmill.puzzles.raw.drops import account, proposal, source_files
 from gristmill.puzzles.raw.recipes import Recipe
 from gristmill.untrusted.files import LinkRule
 from tests.paths import REAL_DATA
@@ -191,3 +191,25 @@ def test_the_real_drops_are_taken_or_named() -> None:
     }
     assert taken == {"arc": 800, "concept_arc": 160, "sudoku_bank": 6}
     assert "is built already" in str(refusal(account, REAL_DATA / "puzzles" / "maze_hrm_built"))
+
+
+def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path: Path) -> None:
+    drop = tmp_path / "own"
+    for name, more in (("training/a", {"uuid": "7"}), ("evaluation/b", {"level": 3})):
+        (drop / name).parent.mkdir(parents=True)
+        (drop / f"{name}.json").write_text(json.dumps({**TASK, **more}))
+    found = account(drop)
+    assert found.taken == {"": ["evaluation/b.json", "training/a.json"]}
+    assert found.notes == ["keys of tasks that nothing reads: level, uuid"]
+
+
+def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Path) -> None:
+    drop = tmp_path / "own"
+    for name in ("corpus/Copy/a", "corpus/Count/b", "few/c"):
+        (drop / name).parent.mkdir(parents=True)
+        (drop / f"{name}.json").write_text(json.dumps(TASK))
+    assert proposal(drop) == (
+        'kind = "arc"\nsources = ["own/corpus"]\n[settings]\nevaluation = ["Copy", "Count"]\n'
+    )
+    (drop / "corpus/Copy").rename(drop / "corpus/evaluation")
+    assert proposal(drop) == 'kind = "arc"\nsources = ["own/corpus"]\n'

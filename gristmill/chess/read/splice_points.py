@@ -7,33 +7,32 @@ move i + 1 (docs/formats/chess.md#splice-points).
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Shuffles the splice indices of one game in place: (indices, seed, game id).
-Order = Callable[[list[int], int, str], None]
+Seed = Callable[[int, str], int]
+"""The seed of a game's shuffle, from the seed of the config and the id of the game."""
 
 
-def runtime_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle the indices as the cache does (docs/formats/chess.md#runtime-cap).
+def runtime_seed(seed: int, game_id: str) -> int:
+    """The seed of a game's shuffle in the cache (docs/formats/chess.md#runtime-cap).
 
-    indices: splice indices of one game, changed in place.
     game_id: id of the game; an empty id counts as `unknown`.
     """
-    random.Random(f"{seed}:{game_id or 'unknown'}").shuffle(indices)
+    # What `random.Random` makes of a text.
+    text = f"{seed}:{game_id or 'unknown'}".encode()
+    return int.from_bytes(text + hashlib.sha512(text).digest(), "big")
 
 
-def legacy_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle the indices as the legacy rows do (docs/formats/chess.md#legacy-cap).
+def legacy_seed(seed: int, game_id: str) -> int:
+    """The seed of a game's shuffle in the legacy rows (docs/formats/chess.md#legacy-cap).
 
-    indices: splice indices of one game, changed in place.
     game_id: id of the game; an empty id stays empty.
     """
-    digest = hashlib.sha1(f"{seed}:{game_id}".encode(), usedforsecurity=False).hexdigest()
-    random.Random(int(digest[:8], 16)).shuffle(indices)
+    text = f"{seed}:{game_id}".encode()
+    return int.from_bytes(hashlib.sha1(text, usedforsecurity=False).digest()[:4], "big")
 
 
 def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArray[np.int64]:
@@ -66,7 +65,7 @@ def capped(
     cap: int,
     ids: Sequence[str],
     seed: int,
-    order: Order,
+    seed_of: Seed,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
 
@@ -75,18 +74,21 @@ def capped(
     cap: samples of a game at most, 0 for no cap.
     ids: id of each game.
     seed: seed of the config.
-    order: `runtime_order` or `legacy_order`.
+    seed_of: `runtime_seed` or `legacy_seed`.
 
     Returns (samples that stay of each game, their splice indices, game after game).
-    The indices of a game are shuffled where the cap removes any.
+    The indices of a game are shuffled where the cap removes any, as `random.Random(seed).shuffle`
+    does it.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)
-    kept: list[int] = []
-    for n, game_id in zip(samples.tolist(), ids, strict=True):
-        indices = list(range(min_context - 1, min_context - 1 + n))
-        if n > cap:
-            order(indices, seed, game_id)
-            del indices[cap:]
-        kept += indices
-    return np.minimum(samples, cap), np.array(kept, dtype=np.int64)
+    from gristmill.chess.kernels.shuffle import shuffled_heads
+
+    seeds = [seed_of(seed, ids[game]) for game in np.flatnonzero(samples > cap).tolist()]
+    sizes = [max(1, (each.bit_length() + 31) // 32) for each in seeds]
+    words = b"".join(each.to_bytes(4 * n, "little") for each, n in zip(seeds, sizes, strict=True))
+    kept = np.minimum(samples, cap)
+    indices = np.empty(int(kept.sum()), np.int64)
+    keys = np.frombuffer(words, "<u4").astype(np.uint64)
+    shuffled_heads(keys, np.cumsum(sizes), samples, min_context - 1, cap, indices)
+    return kept, indices
