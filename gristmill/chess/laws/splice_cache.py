@@ -127,8 +127,8 @@ def _check_split(
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
     elif not faults:
-        found = [*_check_elements(cache, split, config)]
-        yield from found or _check_games(cache, split)
+        wrong = [*_check_elements(cache, split, config)]
+        yield from wrong or _check_games(cache, split)
 
 
 def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
@@ -201,11 +201,13 @@ def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[
 
 
 def _check_games(cache: _Cache, split: str) -> Iterator[Violation]:
-    """The row of each sample's game begins at the sample's offset."""
+    """The row of each sample's game begins at the sample's offset; not known without a sidecar."""
     file = cache.path / split / SAMPLE_GAMES
     beside = sidecar.Sidecar.open(cache.dataset, split)
+    if beside is None:
+        return
     if not file.exists():
-        if cache.is_ours and beside and beside.has_moves:
+        if cache.is_ours and beside.has_moves:
             yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "missing")
         return
     numbers = np.fromfile(file, "<u4")
