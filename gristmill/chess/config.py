@@ -176,7 +176,7 @@ class _WithGames(Checked):
 class ValidateConfig(Checked):
     """How PGN becomes valid games (docs/formats/chess.md#validation)."""
 
-    CODE_VERSION: ClassVar = "6"
+    CODE_VERSION: ClassVar = "7"
 
     compat: Compat = "current"
     min_plies: MinPlies = 8

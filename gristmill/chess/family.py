@@ -86,7 +86,7 @@ _VALID = Asset(
     table=_MONTH,
     text="The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
     "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "
-    "`sidecar/` the phase of every position and each game's place in the PGN.",
+    "`sidecar/` the phase of every position, packed moves and each game's place in the PGN.",
     group=_GROUP,
     labels=["json"],
     place="chess/validated",

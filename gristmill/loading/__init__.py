@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gristmill.loading.loader import BatchSampler, Loader
     from gristmill.loading.mix_file import read_mix
     from gristmill.loading.mixtures import Mixture, mixture
+    from gristmill.loading.packing import Packed
     from gristmill.loading.plan import Plan
     from gristmill.loading.source import Identity, Source
     from gristmill.loading.state import OtherData
@@ -26,6 +27,7 @@ __all__ = [
     "Loader",
     "Mixture",
     "OtherData",
+    "Packed",
     "Picked",
     "Plan",
     "Source",
@@ -39,6 +41,7 @@ __getattr__ = lazy_exports(
         "loader": ("BatchSampler", "Loader"),
         "mix_file": ("read_mix",),
         "mixtures": ("Mixture", "mixture"),
+        "packing": ("Packed",),
         "plan": ("Plan",),
         "source": ("Identity", "Source"),
         "state": ("OtherData",),

@@ -7,10 +7,17 @@ own collated form. Importing this module does not import torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 Sample = TypeVar("Sample")
+_Read = TypeVar("_Read", covariant=True)
+
+
+class Readable(Protocol[_Read]):
+    """Samples by number."""
+
+    def __getitem__(self, number: int, /) -> _Read: ...
 
 
 class Batch(Generic[Sample]):
@@ -56,23 +63,31 @@ class ColumnBatch(Batch[Row]):
 
 
 class SampleBatch(Batch[Sample]):
-    """Samples of any type, with the function that collates them."""
+    """Samples of any type by number, each read when it is asked for.
 
-    def __init__(self, samples: Sequence[Sample], collate: Any) -> None:
-        self._samples, self._collate = samples, collate
-        if samples:
-            register(type(samples[0]))
+    samples: of a reader. numbers: of these, from 0. kind: their type. columns: what makes the
+    collated form of the numbers.
+    """
+
+    def __init__(
+        self,
+        samples: Readable[Sample],
+        numbers: Sequence[int],
+        kind: type[Sample],
+        columns: Callable[[Sequence[int]], dict[str, Any]],
+    ) -> None:
+        self._samples, self._numbers, self._columns = samples, numbers, columns
+        register(kind)
 
     def collated(self) -> dict[str, Any]:
-        """What `collate` makes of the samples."""
-        collated: dict[str, Any] = self._collate(self._samples)
-        return collated
+        """What `columns` makes of the numbers."""
+        return self._columns(self._numbers)
 
     def __len__(self) -> int:
-        return len(self._samples)
+        return len(self._numbers)
 
     def __getitem__(self, place: int) -> Sample:
-        return self._samples[place]
+        return self._samples[self._numbers[place]]
 
 
 def register(kind: type) -> None:

@@ -93,7 +93,7 @@ PUBLIC = {
     ],
     "gristmill.loading": [
         *("BatchSampler", "Grouped", "Identity", "Loader", "Mixture", "OtherData", "Picked"),
-        *("Plan", "Source", "mixture", "read_mix"),
+        *("Packed", "Plan", "Source", "mixture", "read_mix"),
     ],
     "gristmill.samples": ["write_samples"],
 }

@@ -171,17 +171,23 @@ def _games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
             outer=home,
         ),
     ]
-    arrays = ("offsets.u64.bin", "splice_indices.u32.bin", "sample_phase_ids.u8.bin")
-    used = [f"{home}/train.jsonl", f"{home}/runtime_splice_cache/manifest.json"]
-    used += [f"{home}/runtime_splice_cache/train/{name}" for name in arrays]
+    arrays = ("offsets.u64", "splice_indices.u32", "sample_phase_ids.u8", "sample_games.u32")
+    used = [f"{home}/train.jsonl", f"{home}/runtime_splice_cache/manifest.json", *_packed(home)]
+    used += [f"{home}/runtime_splice_cache/train/{name}.bin" for name in arrays]
     return parts, used
+
+
+def _packed(home: str) -> list[str]:
+    return [
+        f"{home}/sidecar/{name}" for name in ("train.moves.u16.bin", "train.spans.bin", "rows.json")
+    ]
 
 
 def _uncached_games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     parts, used = _games(folder)
     home = parts[0].artifact
-    sidecar = [f"{home}/sidecar/{n}" for n in ("train.games.bin", "train.phases.bin", "rows.json")]
-    return parts[:1], [used[0], *sidecar, f"{home}/stats.json"]
+    sidecar = [f"{home}/sidecar/{n}" for n in ("train.games.bin", "train.phases.bin")]
+    return parts[:1], [used[0], *sidecar, *_packed(home), f"{home}/stats.json"]
 
 
 def open_games(root: Path, verify: Verify) -> Any:

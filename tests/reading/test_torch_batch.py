@@ -66,8 +66,8 @@ class Word:
 
 def test_samples_of_another_type_need_their_batch() -> None:
     words = [Word(), Word()]
-    batch = SampleBatch(words, lambda samples: {"count": np.int64(len(samples))})
-    assert torch_data.default_collate(batch) == {"count": 2}
-    assert list(batch) == words
+    batch = SampleBatch(words, [1, 0], Word, lambda numbers: {"first": np.int64(numbers[0])})
+    assert torch_data.default_collate(batch) == {"first": 1}
+    assert list(batch) == words[::-1]
     with pytest.raises(TypeError, match="samples of type Word have no default form"):
         torch_data.default_collate(words)

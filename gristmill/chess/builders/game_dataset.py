@@ -1,7 +1,8 @@
 """Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
 
 The phase codes come from the sidecar of the validated games; without a sidecar the games are
-replayed.
+replayed. Packed moves are written where the validated games have them, so that months which were
+validated before keep their bytes.
 Source: docs/formats/chess.md#game-dataset
 """
 
@@ -83,7 +84,12 @@ def _make(task: SplitTask[GameConfig]) -> Made:
         records["row"] = np.cumsum(lengths) - lengths
         streams[split] = free[:size].data
         streams[f"{split}.games"] = records.tobytes()
-        streams[f"{split}.phases"] = batch.codes[np.repeat(picked, plies)].tobytes()
+        of_picked = np.repeat(picked, plies)
+        streams[f"{split}.phases"] = batch.codes[of_picked].tobytes()
+        if task.range.sidecar and task.range.sidecar.has_moves:
+            streams[f"{split}.moves"] = batch.moves[of_picked].astype(sidecar.MOVE).tobytes()
+            winners = batch.columns[picked, rowshape.WINNER]
+            streams[f"{split}.spans"] = sidecar.spans_of(plies[picked], winners).tobytes()
         summary[split] = _counts(batch.columns[picked])
     return streams, summary
 
@@ -100,19 +106,21 @@ def _counts(columns: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
-    """Append the streams of a part; its game records get the bytes of the rows before added."""
-    bases = {split: written.sizes[split] for split in SPLITS}
-    records = {split: bytearray() for split in SPLITS}
+    """Append the streams of a part; its records get the bytes and moves before added."""
+    before, records = dict(written.sizes), dict[str, bytearray]()
     for name, data in streams:
-        split, _, kind = name.partition(".")
-        if kind == "games":
-            records[split] += data
+        if name.endswith((".games", ".spans")):
+            records.setdefault(name, bytearray()).extend(data)
         else:
             written.write(name, data)
-    for split in SPLITS:
-        games = np.frombuffer(records[split], sidecar.GAME)
-        games["row"] += bases[split]
-        written.write(f"{split}.games", games.tobytes())
+    for name, found in records.items():
+        split, _, kind = name.partition(".")
+        table = np.frombuffer(found, sidecar.GAME if kind == "games" else sidecar.SPAN)
+        if kind == "games":
+            table["row"] += before[split]
+        else:
+            table["first"] += before[f"{split}.moves"] // sidecar.MOVE.itemsize
+        written.write(name, table.tobytes())
 
 
 class _Totals:
@@ -193,7 +201,11 @@ def build_game_dataset(
     """
     valid = valid_file(valid_games)
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    beside = sidecar.Sidecar.open(valid.parent, "games")
     for split in SPLITS:
+        if beside and beside.has_moves:
+            files[f"{split}.moves"] = sidecar.moves_file(out, split)
+            files[f"{split}.spans"] = sidecar.spans_file(out, split)
         files[f"{split}.games"] = sidecar.games_file(out, split)
         files[f"{split}.phases"] = sidecar.phases_file(out, split)
     totals = _Totals()

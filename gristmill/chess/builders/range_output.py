@@ -56,6 +56,7 @@ class RangeOutput:
     rows: lines of valid_games.jsonl.
     records: game records as bytes, some games at a time.
     phases: phase codes as bytes, some games at a time.
+    moves: packed moves as bytes, some games at a time.
     counts: number by name, such as `total` or `reason.too_short`.
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
     outside: tag, value and byte offset of the first game whose date is not in the month.
@@ -66,6 +67,7 @@ class RangeOutput:
     rows: list[bytes] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
     phases: list[bytes] = field(default_factory=list)
+    moves: list[bytes] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     openings: dict[str, list[Any]] = field(default_factory=dict)
     outside: list[Any] = field(default_factory=list)
@@ -152,8 +154,8 @@ class RangeOutput:
 
         end: byte after the last game.
 
-        Returns the streams `valid`, `invalid`, `flagged`, `games` and `phases`, and `end`,
-        `counts`, `openings` and `outside`.
+        Returns the streams `valid`, `invalid`, `flagged`, `games`, `phases` and `moves`, and
+        `end`, `counts`, `openings` and `outside`.
         """
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
@@ -171,5 +173,7 @@ class RangeOutput:
             "games": records.tobytes(),
             "phases": phases,
         }
+        if not self.reference:
+            streams["moves"] = b"".join(self.moves)
         facts = {"counts": dict(self.counts), "openings": self.openings, "outside": self.outside}
         return streams, {"end": end, **facts}

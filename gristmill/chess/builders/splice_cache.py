@@ -18,7 +18,7 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.cache_arrays import LAYOUT, SAMPLE_GAMES
 from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS
 from gristmill.chess.read.move_vocabulary import write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
@@ -60,6 +60,11 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
     return source
 
 
+def _has_moves(dataset: Path, split: str) -> bool:
+    beside = sidecar.Sidecar.open(dataset, split)
+    return beside is not None and beside.has_moves
+
+
 def _build_split(
     task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
 ) -> dict[str, Any]:
@@ -67,10 +72,12 @@ def _build_split(
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
     tasks = sample_tasks(dataset, split, config)
-    with StreamFiles({name: out / split / name for name in LAYOUT}) as written:
+    names = [*LAYOUT, *[SAMPLE_GAMES] * _has_moves(dataset, split)]
+    with StreamFiles({name: out / split / name for name in names}) as written:
         for streams, part in run_streams(make_samples, tasks, store, config.workers, scratch=out):
             for name, data in streams:
-                written.write(name, data)
+                if name in names:
+                    written.write(name, data)
             stage.advance(part["games"])
             counts["games"] += part["games"]
             counts["samples"] += part["samples"]

@@ -27,11 +27,11 @@ from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.format.sidecar import GAME, MOVE
 from gristmill.chess.raw.batches import Batch
 from gristmill.chess.raw.months import month_in
 from gristmill.chess.raw.pgn import PlacedGame, follow, plan, read_range
-from gristmill.chess.read.phases import phase_codes
+from gristmill.chess.read.phases import pack_move, phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
@@ -147,6 +147,8 @@ def _write_streams(
         "games": sidecar.games_file(out, "games"),
         "phases": sidecar.phases_file(out, "games"),
     }
+    if config.compat == "current":
+        files["moves"] = sidecar.moves_file(out, "games")
     more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
     with StreamFiles(files) as written:
         written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
@@ -397,6 +399,7 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
     records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)
     output.keep([row], records)
     output.phases.append(phase_codes([game.moves])[0])
+    output.moves.append(np.array([pack_move(move) for move in game.moves], MOVE).tobytes())
     eco = headers.get("ECO", "")
     output.date(headers.get("UTCDate", ""), headers.get("Date", ""), placed.offset)
     known = bool(_ECO.fullmatch(eco))

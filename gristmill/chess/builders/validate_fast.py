@@ -18,7 +18,7 @@ from gristmill.chess.builders.range_output import RangeOutput
 from gristmill.chess.builders.verdict import filtered, has_filters
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.format.sidecar import GAME, MOVE
 from gristmill.chess.raw import python_chess
 from gristmill.chess.raw.batches import Batch
 
@@ -192,7 +192,9 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
     records = _records(batch, output.task.file, flags, valid)
     records["move_key"] = np.frombuffer(digests, ">u8")
     output.keep(lines, records)
-    output.phases.append(batch.phases[np.repeat(valid, batch.games[:, scan.PLIES])].tobytes())
+    of_valid = np.repeat(valid, batch.games[:, scan.PLIES])
+    output.phases.append(batch.phases[of_valid].tobytes())
+    output.moves.append(batch.moves[of_valid].astype(MOVE).tobytes())
     _count_openings(output, batch, valid)
     if output.task.month:
         _date_games(output, batch, valid)

@@ -11,6 +11,9 @@ SPLICE_INDICES = "splice_indices.u32.bin"
 # Phase id of the position after the context.
 SAMPLE_PHASES = "sample_phase_ids.u8.bin"
 
+# Number of the game among the rows of the split; no manifest names it, and readers do without it.
+SAMPLE_GAMES = "sample_games.u32.bin"
+
 # File name to dtype, in the order of the manifest.
 LAYOUT = {
     PATH_IDS: "<u4",

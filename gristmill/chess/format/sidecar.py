@@ -4,6 +4,8 @@ Rules: docs/formats/chess.md#sidecar. `sidecar/` holds, for each set of rows
 (`games` in a validated folder; `train`, `val` and `test` in a dataset):
     <rows>.games.bin    records of GAME, one a row, in row order
     <rows>.phases.bin   phase codes, one byte a ply, game after game
+    <rows>.moves.u16.bin  moves as numbers, one a ply, game after game
+    <rows>.spans.bin    in a dataset: records of SPAN, where each game's moves are
 and for all of them:
     sources.json        the PGN files, with bytes and sha256
     rows.json           in a dataset: the JSONL files that the records describe
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.format.rows import WINNER_IDS
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 
@@ -38,6 +41,11 @@ GAME = np.dtype(
         ("move_key", "<u8"),
     ]
 )
+# docs/formats/chess.md#packed-moves
+MOVE = np.dtype("<u2")
+SPAN = np.dtype([("first", "<u8"), ("plies", "<u4"), ("winner", "<u4")])
+_WINNERS = np.full(256, 3, "<u4")
+_WINNERS[[ord(side) for side in WINNER_IDS]] = list(WINNER_IDS.values())
 # `file` of a record whose PGN is not known.
 NO_SOURCE = 0xFFFFFFFF
 
@@ -50,6 +58,30 @@ def games_file(root: Path, rows: str) -> Path:
 def phases_file(root: Path, rows: str) -> Path:
     """The file of phase codes of the set `rows` under `root`."""
     return root / FOLDER / f"{rows}.phases.bin"
+
+
+def moves_file(root: Path, rows: str) -> Path:
+    """The file of packed moves of the set `rows` under `root`."""
+    return root / FOLDER / f"{rows}.moves.u16.bin"
+
+
+def spans_file(root: Path, rows: str) -> Path:
+    """The file of records of SPAN of the set `rows` under `root`."""
+    return root / FOLDER / f"{rows}.spans.bin"
+
+
+def spans_of(
+    plies: NDArray[np.int64], winners: NDArray[np.int64], first: int = 0
+) -> NDArray[np.void]:
+    """Where the moves of games are.
+
+    plies: of each game. winners: the letter of each, as a byte. first: moves before them, 0 by
+        default.
+    """
+    spans = np.zeros(len(plies), SPAN)
+    spans["first"] = np.cumsum(plies) - plies + first
+    spans["plies"], spans["winner"] = plies, _WINNERS[winners]
+    return spans
 
 
 def sources_file(root: Path) -> Path:
@@ -91,6 +123,21 @@ class Sidecar:
                 f"its size is not a multiple of {GAME.itemsize} bytes; build the folder again",
             )
         return Sidecar(root, rows, size // GAME.itemsize, phases.stat().st_size)
+
+    @property
+    def has_moves(self) -> bool:
+        """Whether the moves are there: folders of the code version before have none."""
+        files = (of(self.root, self.rows) for of in (moves_file, spans_file))
+        return any(file.exists() for file in files)
+
+    def moves(self, start: int, count: int) -> NDArray[np.uint16]:
+        """Packed moves of consecutive plies, arguments as `phases`; fewer at the end."""
+        return np.fromfile(moves_file(self.root, self.rows), MOVE, count, offset=2 * start)
+
+    def spans(self, start: int, count: int) -> NDArray[np.void]:
+        """Spans of consecutive games, arguments as `records`."""
+        at = start * SPAN.itemsize
+        return np.fromfile(spans_file(self.root, self.rows), SPAN, count, offset=at)
 
     def records(self, start: int, count: int) -> NDArray[np.void]:
         """Records of consecutive games.

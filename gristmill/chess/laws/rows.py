@@ -35,7 +35,7 @@ def check_rows(
     has_sidecar: False where another program wrote the rows, and no sidecar (default True).
 
     Yields each batch of rows that could be read, and the violations `has_sidecar`,
-    `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
+    `moves_packed`, `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
     """
     try:
         beside = sidecar.Sidecar.open(root, name)
@@ -46,11 +46,33 @@ def check_rows(
             batch = read_batch(byte_range)
             rows += len(batch.columns)
             yield from _check_phases(batch, jsonl, sampled)
+            if beside and beside.has_moves:
+                yield from _check_moves(batch, beside)
             yield batch
+        if beside and beside.has_moves:
+            sizes = [(sidecar.moves_file(root, name), beside.plies * sidecar.MOVE.itemsize)]
+            if name != "games":
+                sizes.append((sidecar.spans_file(root, name), rows * sidecar.SPAN.itemsize))
+            for file, size in sizes:
+                yield from difference("moves_packed", file, file.stat().st_size, size)
         if beside:
             yield from difference("rows_counted", jsonl, rows, beside.games)
     except (BadInput, OSError) as error:
         yield Violation("rows_as_sidecar", str(jsonl), str(error))
+
+
+def _check_moves(batch: RowBatch, beside: sidecar.Sidecar) -> Iterator[Violation]:
+    """The packed moves are those of the rows, and in a dataset the spans lead to them."""
+    from gristmill.chess.kernels import rowshape
+
+    first, ply, plies = batch.byte_range.first, batch.byte_range.ply, batch.columns[:, rowshape.N]
+    agrees = np.array_equal(beside.moves(ply, len(batch.moves)), batch.moves)
+    if beside.rows != "games":
+        spans = sidecar.spans_of(plies, batch.columns[:, rowshape.WINNER], ply)
+        agrees = agrees and np.array_equal(beside.spans(first, len(plies)), spans)
+    if not agrees:
+        place = f"{beside.rows}: rows from byte {batch.byte_range.start} on"
+        yield Violation("moves_packed", place, "packed moves or spans are not those of the rows")
 
 
 def _check_phases(batch: RowBatch, where: Path, sampled: bool) -> Iterator[Violation]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SAMPLE_GAMES
 from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, VOCABULARY, split_file
 from gristmill.chess.laws.files import law, read_json
 from gristmill.chess.laws.rows import check_rows
@@ -127,7 +127,8 @@ def _check_split(
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
     elif not faults:
-        yield from _check_elements(cache, split, config)
+        wrong = [*_check_elements(cache, split, config)]
+        yield from wrong or _check_games(cache, split)
 
 
 def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
@@ -197,6 +198,24 @@ def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[
     finally:
         for file in files.values():
             file.close()
+
+
+def _check_games(cache: _Cache, split: str) -> Iterator[Violation]:
+    """The row of each sample's game begins at the sample's offset; not known without a sidecar."""
+    file = cache.path / split / SAMPLE_GAMES
+    beside = sidecar.Sidecar.open(cache.dataset, split)
+    if beside is None:
+        return
+    if not file.exists():
+        if cache.is_ours and beside.has_moves:
+            yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "missing")
+        return
+    numbers = np.fromfile(file, "<u4")
+    offsets = np.fromfile(cache.path / split / OFFSETS, "<u8")
+    rows = np.fromfile(sidecar.games_file(cache.dataset, split), sidecar.GAME)["row"]
+    agrees = numbers.shape == offsets.shape and (numbers < len(rows)).all()
+    if not agrees or (rows[numbers] != offsets).any():
+        yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "differs from the offsets")
 
 
 def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:

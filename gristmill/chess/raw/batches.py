@@ -23,6 +23,7 @@ class Batch:
     games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
     known: places of the tags of `rows.KNOWN`, int64 [games, len(KNOWN), 2]; -1 for none.
     tags: places of all tags, int64 [tags, 4].
+    moves: packed moves, game after game; uint16 [plies].
     phases: phase codes, game after game; uint8 [plies].
     text: JSON of headers and moves, game after game.
     uci: fields of the game id and moves joined by spaces, game after game.
@@ -33,6 +34,7 @@ class Batch:
     games: NDArray[np.int64]
     known: NDArray[np.int64]
     tags: NDArray[np.int64]
+    moves: NDArray[np.uint16]
     phases: NDArray[np.uint8]
     text: bytes
     uci: bytes
@@ -97,6 +99,7 @@ class ScanArrays:
             games,
             self.known[:n].copy(),
             self.tags[: int(last[scan.TAG1])].copy(),
+            self.moves[:plies].copy(),
             self.phases[:plies].copy(),
             self.text[0][: int(last[scan.LIST1])].tobytes(),
             self.text[1][: int(last[scan.UCI1])].tobytes(),

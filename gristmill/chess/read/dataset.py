@@ -16,20 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS, split_file
-from gristmill.chess.read.collate import Sample, collate
+from gristmill.chess.read.collate import Sample, collate, columns_of
 from gristmill.chess.read.months import (
     MonthFolders,
     OpenMonth,
-    SampleArrays,
     made_samples,
     open_month,
     reason_against_cache,
 )
 from gristmill.chess.read.move_vocabulary import moves_in
+from gristmill.chess.read.packed import ids_of, packed_columns, packed_words
+from gristmill.chess.read.samples import SampleArrays
 from gristmill.chess.read.staleness import StaleCache, read_manifest, stale
 from gristmill.contract import BadInput
 from gristmill.loading.source import Source
@@ -90,6 +92,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         self.cached: list[bool] = []
         self._made: list[SampleArrays | None] = []
         self._vocabulary: dict[str, int] | None = None
+        self._ids: tuple[Mapping[str, int], NDArray[np.int64]] | None = None
         self._last: tuple[int, int, dict[str, Any]] = (-1, -1, {})
         self._require_cache = require_cache
         self.start(verify)
@@ -159,7 +162,36 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         Raises as `self[index]`.
         """
         numbers = numbers_of(indices, len(self), "sample").tolist()
-        return SampleBatch([self[number] for number in numbers], self.collate)
+        return SampleBatch(self, numbers, Sample, self._tensors)
+
+    def batch(
+        self,
+        indices: Sequence[int] | NDArray[np.int64],
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Samples by number as arrays: the columns of `gristmill.chess.collate`.
+
+        No row is read where all months have packed moves, as those have that were validated by
+        code version 7 of `chess/valid_games` or later. Else the samples are made one by one.
+
+        indices: numbers of samples; negative ones count from the end.
+        vocabulary: number of each word; None (the default) for `vocabulary()`.
+
+        Raises as `self[index]`.
+        """
+        numbers = numbers_of(indices, len(self), "sample")
+        vocabulary = self._words() if vocabulary is None else vocabulary
+        packed = [(month.arrays, month.packed) for month in self.held if month.packed is not None]
+        if len(packed) < len(self.held):
+            return columns_of([self[n] for n in numbers.tolist()], vocabulary, self.horizon)
+        if self._ids is None or self._ids[0] is not vocabulary:
+            self._ids = (vocabulary, ids_of(vocabulary))
+        return packed_columns(packed, self._ends, numbers, self._ids[1], self.horizon)
+
+    def _tensors(self, indices: Sequence[int]) -> dict[str, Any]:
+        import torch
+
+        return {name: torch.from_numpy(found) for name, found in self.batch(indices).items()}
 
     def vocabulary(self) -> dict[str, int]:
         """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
@@ -168,6 +200,9 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         before a data loader starts its workers. Raises BadInput where a month has no train games or
         a row cannot be read.
         """
+        return dict(self._words())
+
+    def _words(self) -> dict[str, int]:
         if self._vocabulary is None:
             moves: set[str] = set()
             for folder, month in zip(self.dataset_dirs, self.held, strict=True):
@@ -175,20 +210,28 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
                     raise BadInput(
                         split_file(folder, "train"), "is missing; build the dataset again"
                     )
-                with month.train.reading() as path:
-                    moves.update(moves_in(path))
-            words = ["<PAD>", "<UNK>", *sorted(moves)]
-            self._vocabulary = {word: i for i, word in enumerate(words)}
-        return dict(self._vocabulary)
+                words = None
+                if month.train_moves is not None:
+                    with month.train_moves.reading() as path:
+                        words = packed_words(path)
+                if words is None:
+                    with month.train.reading() as path:
+                        words = set(moves_in(path))
+                moves |= words
+            listed = ["<PAD>", "<UNK>", *sorted(moves)]
+            self._vocabulary = {word: i for i, word in enumerate(listed)}
+        return self._vocabulary
 
     def collate(self, samples: Sequence[Sample]) -> dict[str, Any]:
         """Samples as padded torch tensors, in the words of `vocabulary()`.
 
-        samples: one or more.
+        samples: one or more; a batch of `__getitems__` is not read sample by sample.
 
         Returns as `gristmill.chess.collate`, with targets of length `horizon`.
         """
-        return collate(samples, self.vocabulary(), self.horizon)
+        if isinstance(samples, SampleBatch):
+            return samples.collated()
+        return collate(samples, self._words(), self.horizon)
 
     def source(self) -> Source:
         """The samples by number, for `gristmill.loading`; columns as `collate`, as arrays.
@@ -243,7 +286,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_last": (-1, -1, {})}
+        return {**super().__getstate__(), "_last": (-1, -1, {}), "_ids": None}
 
 
 def _of_cache(cache: Path) -> CacheConfig:

@@ -9,29 +9,25 @@ import json
 import mmap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from gristmill.chess.config import CacheConfig
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SAMPLE_PHASES, SPLICE_INDICES
+from gristmill.chess.format.cache_arrays import (
+    LAYOUT,
+    OFFSETS,
+    SAMPLE_GAMES,
+    SAMPLE_PHASES,
+    SPLICE_INDICES,
+)
 from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS
-from gristmill.chess.read.samples import sample_arrays
+from gristmill.chess.read.packed import PackedGames, mapped, open_packed
+from gristmill.chess.read.samples import SampleArrays, sample_arrays
 from gristmill.chess.read.staleness import check_cache, check_sidecar, stale
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.opening import Opening
-
-
-class SampleArrays(NamedTuple):
-    """Samples of a split, each array [samples]: offset of the row, splice index, phase id."""
-
-    offsets: NDArray[np.uint64]
-    indices: NDArray[np.uint32]
-    phases: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -63,13 +59,16 @@ class OpenMonth:
     """One split of a month.
 
     jsonl: real path of the rows, for messages.
-    train: the train rows, None where there are none.
+    packed: the moves of the rows; None where the month has none.
+    train, train_moves: the train rows and their packed moves, None where there are none.
     """
 
     jsonl: Path
     text: mmap.mmap | bytes
     arrays: SampleArrays
+    packed: PackedGames | None
     train: HeldFile | None
+    train_moves: HeldFile | None
 
     def row(self, offset: int) -> dict[str, Any]:
         """The row that starts at a byte offset; BadInput where there is none."""
@@ -121,7 +120,7 @@ def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> Sample
             if dataset.has(name):
                 dataset.file(name)
     check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
-    return SampleArrays(*sample_arrays(dataset.inside, split, config))
+    return sample_arrays(dataset.inside, split, config)
 
 
 def _sha256_of_rows(dataset: OpenFolder, split: str) -> str | None:
@@ -140,26 +139,31 @@ def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> Op
     dataset = month.dataset
     if made is None:
         made = _cached_samples(month, split)
-    train = dataset.keep("train.jsonl") if dataset.has("train.jsonl") else None
+    train, train_moves = (
+        dataset.keep(name) if dataset.has(name) else None
+        for name in ("train.jsonl", f"{sidecar.FOLDER}/train.moves.u16.bin")
+    )
+    packed = None if made.games is None else open_packed(dataset, split, made.games)
+    if packed is not None:
+        dataset.file(f"{sidecar.FOLDER}/rows.json")
+        check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
     with dataset.file(f"{split}.jsonl").open("rb") as file:
         empty = file.seek(0, 2) == 0
         text = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return OpenMonth(dataset.path / f"{split}.jsonl", text, made, train)
+    return OpenMonth(dataset.path / f"{split}.jsonl", text, made, packed, train, train_moves)
 
 
 def _cached_samples(month: MonthFolders, split: str) -> SampleArrays:
     if month.cache is None:
         raise BadInput(month.dataset.path / CACHE_FOLDER, "is missing: build the cache again")
     offsets, indices, phases = (
-        _mapped(month.cache.file(f"{split}/{name}"), LAYOUT[name])
+        mapped(month.cache.file(f"{split}/{name}"), LAYOUT[name])
         for name in (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
     )
-    if not len(offsets) == len(indices) == len(phases):
+    games, of_games = None, f"{split}/{SAMPLE_GAMES}"
+    if month.cache.has(of_games):
+        games = mapped(month.cache.file(of_games), "<u4")
+    lengths = {len(each) for each in (offsets, indices, phases, games) if each is not None}
+    if len(lengths) != 1:
         raise stale(month.cache.path, f"its arrays of {split} differ in length")
-    return SampleArrays(offsets, indices, phases)
-
-
-def _mapped(path: Path, dtype: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:
-        return np.zeros(0, dtype)
-    return np.memmap(path, dtype, mode="r")
+    return SampleArrays(offsets, indices, phases, games)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from gristmill.chess.format.cache_arrays import (
     LAYOUT,
     OFFSETS,
     PATH_IDS,
+    SAMPLE_GAMES,
     SAMPLE_PHASES,
     SPLICE_INDICES,
 )
@@ -48,6 +50,7 @@ class SampleTask:
 
 
 def _arrays(
+    first: int,
     row: NDArray[np.uint64],
     plies: NDArray[np.int64],
     codes: NDArray[np.uint8],
@@ -62,6 +65,9 @@ def _arrays(
         SPLICE_INDICES: indices.astype("<u4").tobytes(),
         SAMPLE_PHASES: phases.tobytes(),
     }
+    if first >= 0:
+        games = np.arange(first, first + len(row))
+        arrays[SAMPLE_GAMES] = np.repeat(games, kept).astype("<u4").tobytes()
     summary = {
         "games": len(row),
         "samples": len(indices),
@@ -73,6 +79,7 @@ def _arrays(
 def make_samples(task: SampleTask) -> Made:
     """Make one part: the bytes of each array of LAYOUT, and its counts.
 
+    With a sidecar also SAMPLE_GAMES: without one the games before the part are not known.
     Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """
     config, byte_range = task.config, task.byte_range
@@ -82,7 +89,7 @@ def make_samples(task: SampleTask) -> Made:
         codes = byte_range.sidecar.phases(byte_range.ply, int(plies.sum()))
         kept = splice_points.counts(plies, config.min_context, config.min_target)
         indices = splice_points.ranges(kept, config.min_context)
-        return _arrays(records["row"], plies, codes, kept, indices)
+        return _arrays(byte_range.first, records["row"], plies, codes, kept, indices)
     batch = read_batch(byte_range)
     plies = batch.records["plies"].astype(np.int64)
     kept, indices = splice_points.capped(
@@ -93,7 +100,7 @@ def make_samples(task: SampleTask) -> Made:
         config.seed,
         splice_points.runtime_seed,
     )
-    return _arrays(batch.records["row"], plies, batch.codes, kept, indices)
+    return _arrays(byte_range.first, batch.records["row"], plies, batch.codes, kept, indices)
 
 
 def sample_tasks(
@@ -129,19 +136,29 @@ def sample_parts(
         yield make_samples(task)
 
 
-def sample_arrays(
-    dataset: Path, split: str, config: CacheConfig
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """All samples of a split in memory: offsets, splice indices, phase ids, each [samples].
+class SampleArrays(NamedTuple):
+    """Samples of a split, each array [samples]: offset of the row, splice index, phase id.
+
+    games: number of the row, int [samples]; None where it is not known.
+    """
+
+    offsets: NDArray[np.uint64]
+    indices: NDArray[np.uint32]
+    phases: NDArray[np.uint8]
+    games: NDArray[np.uint32] | None
+
+
+def sample_arrays(dataset: Path, split: str, config: CacheConfig) -> SampleArrays:
+    """All samples of a split in memory.
 
     Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """
-    names = (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
-    parts: dict[str, list[bytes]] = {name: [] for name in names}
+    parts: dict[str, list[bytes]] = {}
     for arrays, _ in sample_parts(dataset, split, config):
-        for name in names:
-            parts[name].append(bytes(arrays[name]))
-    offsets, indices, phases = (
-        np.frombuffer(b"".join(parts[name]), LAYOUT[name]) for name in names
+        for name, data in arrays.items():
+            parts.setdefault(name, []).append(bytes(data))
+    offsets, indices, phases, games = (
+        np.frombuffer(b"".join(parts.get(name, [])), dtype)
+        for name, dtype in (*list(LAYOUT.items())[1:], (SAMPLE_GAMES, "<u4"))
     )
-    return offsets, indices, phases
+    return SampleArrays(offsets, indices, phases, games if len(games) == len(offsets) else None)

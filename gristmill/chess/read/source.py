@@ -14,7 +14,6 @@ from typing import Final, Protocol
 import numpy as np
 
 from gristmill.chess.config import CacheConfig
-from gristmill.chess.read.collate import Sample, columns_of
 from gristmill.chess.read.months import OpenMonth
 from gristmill.chess.read.origins import sample_origins
 from gristmill.contract import Trace
@@ -41,8 +40,8 @@ class Samples(Protocol):
     def generations(self) -> tuple[Generation, ...]:
         """Of months and caches."""
 
-    def __getitem__(self, index: int) -> Sample:
-        """One sample."""
+    def batch(self, indices: Numbers) -> Columns:
+        """Samples by number as arrays."""
 
     def vocabulary(self) -> dict[str, int]:
         """The number of each move."""
@@ -72,8 +71,7 @@ class SpliceSource:
 
         Contexts are as wide as the longest of the batch, targets as wide as the horizon.
         """
-        samples = [self._data[number] for number in numbers.tolist()]
-        return columns_of(samples, self._data.vocabulary(), self._data.horizon)
+        return self._data.batch(numbers)
 
     def origin(self, number: int) -> Iterator[Trace]:
         """The game of a sample, its bytes in the PGN and in the drop."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from gristmill.chess.read.collate import Sample, collate
+from numpy.typing import NDArray
+
 from gristmill.lazy_exports import naming_the_extra
-from gristmill.reading.sample_numbers import numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 
 with naming_the_extra():
@@ -21,13 +21,13 @@ with naming_the_extra():
 class Samples(Protocol):
     """What this module needs of a GameSpliceDataset."""
 
-    horizon: int
-
     def __len__(self) -> int:
         """Number of samples."""
 
-    def __getitem__(self, index: int) -> Sample:
-        """One sample."""
+    def batch(
+        self, indices: Sequence[int], vocabulary: Mapping[str, int]
+    ) -> dict[str, NDArray[Any]]:
+        """Samples by number as arrays."""
 
     def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
         """One sample as tensors, as `GameSpliceDataset.tensors`."""
@@ -52,6 +52,5 @@ class TorchSamples(Dataset[dict[str, torch.Tensor]]):
 
     def __getitems__(self, indices: Sequence[int]) -> ColumnBatch:
         """Samples by number as one batch; a data loader of torch calls it."""
-        numbers = numbers_of(indices, len(self), "sample").tolist()
-        samples = [self.samples[number] for number in numbers]
-        return ColumnBatch(collate(samples, self.vocabulary, self.samples.horizon))
+        columns = self.samples.batch(indices, self.vocabulary)
+        return ColumnBatch({name: torch.from_numpy(found) for name, found in columns.items()})

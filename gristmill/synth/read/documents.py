@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Columns, identity_of, only
+from gristmill.loading.packing import Packed
+from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.located import located
@@ -32,12 +33,16 @@ _NAMES: Final = {"tokens": "tokens", "lossmask": "loss_mask", "span": "span_id"}
 
 
 def opened(
-    folders: Sequence[Path], *, split: Literal["train", "valid"] = "train"
-) -> SynthKDDocuments:
-    """All documents of a split of a folder of datasets."""
-    return SynthKDDocuments(
+    folders: Sequence[Path],
+    *,
+    split: Literal["train", "valid"] = "train",
+    seq_len: int | None = None,
+) -> Source:
+    """All documents of a split of a folder of datasets; with `seq_len` packed into rows."""
+    documents = SynthKDDocuments(
         [path.with_suffix("") for path in sorted((only(folders) / split).glob("*_tokens.idx"))]
     )
+    return documents if seq_len is None else Packed(documents, seq_len)
 
 
 class _Shard(NamedTuple):

@@ -1,6 +1,7 @@
 """Game datasets: every form of row, draws, damaged rows, stale sidecars."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from gristmill.chess import (
     build_splice_dataset,
 )
 from gristmill.chess.config import SPLITS
+from gristmill.chess.format.cache_arrays import SAMPLE_GAMES
 from gristmill.contract import BadInput
 from tests.chess.builders.chain import digests, live_row, rows
 
@@ -35,7 +37,25 @@ def test_rows_with_either_field_of_moves(valid: Path, tmp_path: Path, field: str
         name = f"{split}.jsonl"
         assert (tmp_path / "bare" / name).read_bytes() == (tmp_path / "full" / name).read_bytes()
         assert rows(tmp_path / "full" / name)[0]["headers"]["White"]
-    assert digests(tmp_path / "bare_cache") == digests(tmp_path / "full_cache")
+    found = digests(tmp_path / "full_cache")
+    for split in SPLITS:
+        del found[f"{split}/{SAMPLE_GAMES}"]
+    assert digests(tmp_path / "bare_cache") == found
+
+
+def test_games_without_packed_moves_give_the_other_files_alone(valid: Path, tmp_path: Path) -> None:
+    """Months that were validated before keep their bytes."""
+    shutil.copytree(valid, tmp_path / "before")
+    (tmp_path / "before/sidecar/games.moves.u16.bin").unlink()
+    made = {}
+    for name, source in (("with", valid), ("without", tmp_path / "before")):
+        build_game_dataset(source, tmp_path / name, GameConfig(share_bytes=40_000))
+        build_splice_cache(tmp_path / name, tmp_path / name / "runtime_splice_cache")
+        made[name] = digests(tmp_path / name)
+    more = {f"sidecar/{split}.{kind}.bin" for split in SPLITS for kind in ("moves.u16", "spans")}
+    more |= {f"runtime_splice_cache/{split}/{SAMPLE_GAMES}" for split in SPLITS}
+    assert set(made["with"]) - set(made["without"]) == more
+    assert made["without"].items() <= made["with"].items()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,11 @@ def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(value))
 
 
+def grow(path: Path) -> None:
+    """Append 16 bytes."""
+    path.write_bytes(path.read_bytes() + bytes(16))
+
+
 def flip(path: Path, at: int, by: int = 1) -> None:
     """Flip the bits `by` of the byte `at`."""
     data = bytearray(path.read_bytes())

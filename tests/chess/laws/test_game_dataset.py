@@ -11,7 +11,7 @@ from gristmill.chess import GameConfig, build_game_dataset
 from gristmill.chess.format.sidecar import GAME, Sidecar, write_rows
 from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.families import Subject
-from tests.chess.laws.damage import edit, edit_json, flip
+from tests.chess.laws.damage import edit, edit_json, flip, grow
 
 
 def copy_game_to_val(path: Path) -> None:
@@ -21,10 +21,14 @@ def copy_game_to_val(path: Path) -> None:
     train = Sidecar.open(path, "train")
     assert train
     record = train.records(0, 1).copy()
-    codes = train.phases(0, int(record["plies"][0])).tobytes()
+    plies = int(record["plies"][0])
+    codes, moves = train.phases(0, plies).tobytes(), train.moves(0, plies).tobytes()
+    span = train.spans(0, 1)
+    span["first"] = (path / "sidecar" / "val.phases.bin").stat().st_size
     record["row"] = len(val)
     (path / "val.jsonl").write_bytes(val + line)
-    for name, data in (("games", record.tobytes()), ("phases", codes)):
+    more = {"games": record.tobytes(), "phases": codes, "moves.u16": moves, "spans": span.tobytes()}
+    for name, data in more.items():
         file = path / "sidecar" / f"val.{name}.bin"
         file.write_bytes(file.read_bytes() + data)
     assert GAME.itemsize == len(record.tobytes())
@@ -44,6 +48,13 @@ def copy_game_to_val(path: Path) -> None:
         ),
         ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
         ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
+        ("moves_packed", lambda p: flip(p / "sidecar" / "val.moves.u16.bin", 41)),
+        *(
+            ("moves_packed", lambda p, at=at: flip(p / "sidecar" / "val.spans.bin", at))
+            for at in (16, 24, 28)
+        ),
+        ("moves_packed", lambda p: grow(p / "sidecar" / "val.spans.bin")),
+        ("rows_as_sidecar", lambda p: (p / "sidecar" / "val.moves.u16.bin").unlink()),
         ("missing_file", lambda p: (p / "test.jsonl").unlink()),
         ("readable_json", lambda p: (p / "stats.json").write_text("{}")),
         ("has_key", lambda p: edit_json(p / "stats.json", lambda s: s.pop("split_games"))),

@@ -13,7 +13,7 @@ from gristmill.chess import CacheConfig, GameConfig, build_game_dataset, build_s
 from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.families import Subject
-from tests.chess.laws.damage import edit, edit_json, flip
+from tests.chess.laws.damage import edit, edit_json, flip, grow
 
 
 def manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -61,6 +61,10 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
         ("splice_indices_in_games", lambda p: add(p, "splice_indices.u32.bin", 50, 9999, "<u4")),
         ("phases_rederived", lambda p: add(p, "sample_phase_ids.u8.bin", 2, 1, "|u1")),
         ("path_ids", lambda p: add(p, "path_ids.u32.bin", 1, 1, "<u4")),
+        ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 4)),
+        ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 7, 128)),
+        ("games_of_samples", lambda p: grow(p / "val" / "sample_games.u32.bin")),
+        ("games_of_samples", lambda p: (p / "val" / "sample_games.u32.bin").unlink()),
         ("source_unchanged", lambda p: edit(p.parent / "val.jsonl", b"1-0", b"0-1")),
         ("source_path_missing", lambda p: (p.parent / "val.jsonl").unlink()),
         (

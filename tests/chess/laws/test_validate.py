@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.chess.laws.validate import validated_laws
 from gristmill.families import Subject
-from tests.chess.laws.damage import edit, edit_json, flip
+from tests.chess.laws.damage import edit, edit_json, flip, grow
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ from tests.chess.laws.damage import edit, edit_json, flip
             lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"'),
         ),
         ("phases_rederived", lambda p: flip(p / "sidecar" / "games.phases.bin", 40, 2)),
+        ("moves_packed", lambda p: flip(p / "sidecar" / "games.moves.u16.bin", 40)),
+        ("moves_packed", lambda p: grow(p / "sidecar" / "games.moves.u16.bin")),
         ("rows_as_sidecar", lambda p: flip(p / "sidecar" / "games.games.bin", 32)),
         ("has_sidecar", lambda p: (p / "sidecar" / "games.games.bin").unlink()),
         (

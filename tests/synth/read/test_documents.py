@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.loading import Loader, Plan, mixture
+from gristmill.loading import Loader, Packed, Plan, mixture
 from gristmill.provenance import RECORD
 from gristmill.synth import SynthKDDocuments
+from gristmill.synth.read.documents import opened as documents_of
 from gristmill.vocabularies.pinned import O200K
 from tests.later import later
 from tests.sample_root import SampleRoot
@@ -41,6 +42,33 @@ def test_documents_of_a_batch_are_those_of_megatron(prefixes: list[Path]) -> Non
             length = int(batch["length"][row])
             assert np.array_equal(batch[column][row, :length], document)
             assert not batch[column][row, length:].any()
+
+
+def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(
+    prefixes: list[Path], sample_root: SampleRoot
+) -> None:
+    documents = SynthKDDocuments(prefixes)
+    rows = Packed(documents, 1024)
+    assert rows.lengths().sum() == documents.lengths().sum()
+    read = rows.read(np.arange(len(rows)))
+    for row in range(len(rows)):
+        bounds = read["cu_seqlens"][row]
+        for begin, (document, first, length) in zip(
+            bounds, rows.pieces(row).tolist(), strict=False
+        ):
+            found = documents.read(np.array([document]))
+            for name in COLUMNS:
+                piece = found[name][0, first : first + length]
+                assert np.array_equal(read[name][row, begin : begin + length], piece)
+            labels = [*found["tokens"][0, first + 1 : first + length + 1], 0][:length]
+            assert read["labels"][row, begin : begin + length].tolist() == labels
+    # Where the mask asks for a loss there is a label of the same document.
+    assert not (read["loss_mask"].astype(bool) & (read["labels"] == 0)).any()
+    facts = next(iter(rows.origin(1))).facts()
+    assert facts == next(iter(documents.origin(int(rows.pieces(1)[0, 0])))).facts()
+    opened = documents_of([prefixes[0].parent.parent], split="valid", seq_len=512)
+    assert isinstance(opened, Packed)
+    assert opened.identity.numbering["packed"] == {"rule": 1, "seq_len": 512}
 
 
 def test_documents_lead_to_their_raw_rows(prefixes: list[Path], sample_root: SampleRoot) -> None:
