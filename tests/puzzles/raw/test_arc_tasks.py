@@ -101,7 +101,7 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ("[]", "must hold an object"),
         ('{"train": [], "train": []}', "key twice"),
         ("[" * 20, "nested deeper"),
-        ({**TASK, "extra": [1]}, "has the key 'extra': the lists of pairs of a task are train and test"),
+        ({**TASK, "extra": [1]}, "has the key 'extra': the lists of pairs of a task are"),
         ({"train": [PAIR]}, "lacks the key test"),
         ({"test": [PAIR]}, "lacks the key train"),
         ({**TASK, "test": []}, "test must be a list of at least one pair"),
