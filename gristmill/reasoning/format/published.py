@@ -64,6 +64,15 @@ def splits_in(folder: Path, name: str) -> list[str]:
     return ordered({key for key in found if is_key(key)})
 
 
+def shard_splits(folder: Path) -> list[tuple[str, str]]:
+    """Corpus and split of all folders with shards, sorted; corpora need not be known.
+
+    folder: of all shards.
+    """
+    found = {path.parent for path in folder.glob("*/*/shard_*") if path.is_file()}
+    return sorted((path.parent.name, path.name) for path in found)
+
+
 def corpus_of_record(record: Record) -> Corpus:
     """Returns the corpus of a record of `reasoning/normalized`, as its file was then."""
     return corpus_and_split(str(record.partition), str(record.config.get("corpus", "")))[0]
