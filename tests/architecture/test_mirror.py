@@ -42,6 +42,7 @@ ACROSS = {
     "consumers/nanochat/test_nanochat.py": "texts as nanochat opens them",
     "consumers/test_matrix.py": "which program opens which artifact",
     "consumers/macroxue_trainer/test_macroxue_trainer.py": "views of 2048 as 2048former opens them",
+    "consumers/rl_decoder/test_rl_decoder.py": "annotations as RL-Decoder finds them",
     "consumers/trm/test_trm.py": "puzzles as TRM opens them",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",

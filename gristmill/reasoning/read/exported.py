@@ -26,6 +26,7 @@ from gristmill.reasoning.format.published import (
     ALIGNMENT,
     NORMALIZED,
     SHARDS,
+    SPANS,
     TOKENS,
     corpus_of,
     recorded,
@@ -38,6 +39,7 @@ from gristmill.reasoning.render.text import text_of
 _LINES: Final[dict[str, Callable[[str, str], str]]] = {
     NORMALIZED: names.normalized,
     ALIGNMENT: names.alignment,
+    SPANS: names.spans,
 }
 _TOKENS: Final = required({"example_id": pa.string(), "input_ids": list_of(pa.int32())})
 _ROWS: Final = 1 << 13
