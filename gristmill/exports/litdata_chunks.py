@@ -49,9 +49,8 @@ def chunks(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str
             for part in (np.array([len(sizes)]), offsets):
                 file.write(part.astype("<u4").data)
             for tokens, _ in held:
-                data = tokens.astype("<i4", copy=False).data
-                state = crc32(data, state)
-                file.write(data)
+                state = crc32(np.ascontiguousarray(tokens).data, state)
+                file.write(tokens.astype("<i4", copy=False).data)
         size, tokens_of = int(offsets[-1]), int(sizes.sum())
         said = {"chunk_bytes": size, "chunk_size": len(sizes), "dim": tokens_of}
         found.append({**said, "filename": path.name})

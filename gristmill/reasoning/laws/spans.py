@@ -17,7 +17,7 @@ from gristmill.reasoning.builders.exports.spans import CALIBRATION, EVALUATION, 
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.read.spans import KEYS, rows_of
+from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.vocabularies.tokenizer import open_tokenizer
 
 _WITHIN: Final = ("expression", "result", "inner_eq")

@@ -21,9 +21,9 @@ from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import TOKENS, corpus_of_record
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.raw.rows import row_bytes
-from gristmill.reasoning.read import spans
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace, tokenizer_of
+from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.text import text_of
 
@@ -113,7 +113,7 @@ def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract
     wanted = names.example_id(corpus.name, split, record)
     found = [
         (line, row["ann_text"])
-        for line, row in enumerate(spans.rows_of(folder / name), 1)
+        for line, row in enumerate(rows_of(folder / name), 1)
         if row["example_id"] == wanted
     ]
     if not found:

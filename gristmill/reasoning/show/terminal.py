@@ -178,8 +178,7 @@ def show_spans(request: Request) -> Iterator[RenderableType]:
     """Yield a record with its annotations: expressions and results in colours."""
     from rich.text import Text
 
-    from gristmill.reasoning.read.spans import rows_of
-    from gristmill.reasoning.render.annotations import text_with_answer
+    from gristmill.reasoning.render.annotations import rows_of, text_with_answer
 
     place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
     path = request.path / names.spans(place.corpus, place.split)

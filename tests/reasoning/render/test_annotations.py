@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
-from gristmill.reasoning.render.annotations import annotations_of, facts
+from gristmill.contract import BadInput
+from gristmill.reasoning.render.annotations import annotations_of, facts, rows_of
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,20 @@ def test_magnitudes_are_of_the_size(value: str, magnitude: str) -> None:
     text = f"<<1={value}>>"
     (found,) = annotations_of(text)
     assert facts(text, found)["magnitude"] == magnitude
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [("{", "is not JSON"), ("[]", "no row of spans"), ('{"trace_id": "a"}', "no row of spans")],
+)
+def test_a_line_of_another_form_is_named(line: str, rule: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.spans.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(BadInput, match=rule) as raised:
+        list(rows_of(path))
+    assert "1" in str(raised.value)
+
+
+def test_a_missing_file_says_what_to_build(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="build reasoning/spans"):
+        list(rows_of(tmp_path / "train.spans.jsonl"))

@@ -8,7 +8,7 @@ from gristmill.data_root import DataRoot
 from gristmill.provenance import Tokenizer, read_record
 from gristmill.publish.build import Attempt, Build
 from gristmill.reasoning.builders.exports.files import write_exports
-from gristmill.reasoning.builders.exports.spans import write_spans
+from gristmill.reasoning.builders.exports.spans import has_annotations, write_spans
 from gristmill.reasoning.config import ExportsConfig, SpansConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import EXPORTS, NORMALIZED, TOKENS, shard_splits
@@ -20,13 +20,14 @@ from gristmill.vocabularies.tokenizer import open_tokenizer
 def spans_build(wanted: Wanted) -> Build:
     """Returns the build of the spans of arithmetic of a split.
 
-    Raises GristmillError if the normalised records or the tokenizer are not published.
+    Raises NothingToBuild if the split has no annotation, GristmillError if the normalised records
+    or the tokenizer are not published.
     """
     root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
-    inputs = [
-        root.published(names.NORMALIZED, NORMALIZED, key),
-        tokenizer_input(root, config.tokenizer),
-    ]
+    normalized = root.published(names.NORMALIZED, NORMALIZED, key)
+    if not has_annotations(root.root / names.NORMALIZED, key):
+        raise NothingToBuild("the split has no annotation as <<48/2=24>>")
+    inputs = [normalized, tokenizer_input(root, config.tokenizer)]
     own = open_tokenizer(root.root / PLACE / config.tokenizer)
 
     def make(attempt: Attempt) -> Summary:
@@ -41,6 +42,11 @@ def spans_build(wanted: Wanted) -> Build:
         shared=key,
         tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
     )
+
+
+def wants_spans(root: DataRoot, partition: str) -> bool:
+    """Whether a split has annotations of arithmetic."""
+    return has_annotations(root.root / names.NORMALIZED, partition)
 
 
 def exports_build(wanted: Wanted) -> Build:

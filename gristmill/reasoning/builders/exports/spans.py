@@ -123,6 +123,17 @@ def rows(
             yield from _rows(each, made, at, encoded[at], config, part)
 
 
+def has_annotations(normalized: Path, partition: str) -> bool:
+    """Whether a split has an annotation; arguments as of `write_spans`."""
+    path = normalized / names.normalized(*partition.split("__"))
+    with path.open("rb") as file:
+        return any(
+            b"<<" in line
+            and any(annotations_of(text_with_answer(records.parse(line, path, number))))
+            for number, line in enumerate(file, 1)
+        )
+
+
 def calibration(traces: Sequence[str], config: SpansConfig) -> set[str]:
     """The traces of calibration, as RL-Decoder draws them; those of one trace alone are none."""
     ids = sorted(traces)

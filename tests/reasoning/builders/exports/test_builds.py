@@ -1,4 +1,4 @@
-"""Rows of spans are read with their form checked, and the command shows and traces them."""
+"""Published spans and exports are shown and traced to raw rows; what has nothing is not built."""
 
 from __future__ import annotations
 
@@ -7,27 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gristmill.asset import Wanted, declared
 from gristmill.cli import main
-from gristmill.contract import BadInput
-from gristmill.reasoning.read.spans import KEYS, rows_of
+from gristmill.contract import NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.reasoning.render.annotations import KEYS, rows_of
 from tests.reasoning.exported_root import build_dataset, built
-
-
-@pytest.mark.parametrize(
-    ("line", "rule"),
-    [("{", "is not JSON"), ("[]", "no row of spans"), ('{"trace_id": "a"}', "no row of spans")],
-)
-def test_a_line_of_another_form_is_named(line: str, rule: str, tmp_path: Path) -> None:
-    path = tmp_path / "train.spans.jsonl"
-    path.write_text(line + "\n")
-    with pytest.raises(BadInput, match=rule) as raised:
-        list(rows_of(path))
-    assert "1" in str(raised.value)
-
-
-def test_a_missing_file_says_what_to_build(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="build reasoning/spans"):
-        list(rows_of(tmp_path / "train.spans.jsonl"))
 
 
 def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path: Path) -> None:
@@ -56,3 +41,15 @@ def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_pa
         traced = said("trace", exported, "4", "--shard", shard)
         assert f"drops/reasoning/gsm8k/{split}.jsonl" in traced
         assert "raw_row: 5\n" in traced
+
+
+def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
+    asset = declared()["reasoning/spans"]
+    lake = DataRoot(tmp_path)
+    assert asset.is_asked(lake, "gsm8k__train")
+    path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
+    assert not asset.is_asked(lake, "gsm8k__train")
+    with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
+        asset.build(Wanted(asset, lake, "gsm8k__train"))
