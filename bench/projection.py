@@ -4,7 +4,8 @@ Run from the checkout: python -m bench.projection. To Parquet: arrays of puzzles
 pack of 2048. To llm.c and litdata: shards of a token dataset; to nanochat: normalised records. The
 copy is `shutil.copyfileobj` of each file, 16 MiB at a time: of the arrays, of the shards, of the
 chunks, and of the records, whose lines orjson parses besides.
-Exit status 1 where a projection has less than half the bytes per CPU second of the copy, or takes
+Exit status 1 where a projection has less than half the bytes per CPU second of the copy, of the
+records less than a fifth, since they are rendered, or takes
 more than 256 MiB of memory of its own.
 """
 
@@ -76,10 +77,11 @@ def compare(
     root: Path,
     to: str = PARQUET,
     limit: Callable[[Sequence[Path], Path], object] = copied,
+    least: float = LEAST,
 ) -> bool:
     """Measure both in turns; print the bytes per CPU second and the median ratio.
 
-    limit: what the projection is compared with.
+    limit: what the projection is compared with. least: ratio that is required.
     """
 
     def project(out: Path) -> object:
@@ -93,10 +95,10 @@ def compare(
     ratio = statistics.median(copy / own for copy, own in pairs)
     total = sum(path.stat().st_size for path in files) / 1e6
     rates = [total / statistics.median(column) for column in zip(*pairs, strict=True)]
-    good = ratio >= LEAST
+    good = ratio >= least
     print(
         f"{name}, {total:,.0f} MB: copy {rates[0]:,.0f} MB, projection {rates[1]:,.0f} MB per CPU "
-        f"second, ratio {ratio:.2f} (required {LEAST:g}) {'ok' if good else 'MISSED'}"
+        f"second, ratio {ratio:.2f} (required {least:g}) {'ok' if good else 'MISSED'}"
     )
     return good
 
@@ -161,7 +163,7 @@ def main() -> None:
             compare("pack of 2048", [pack / "steps.npy"], [*steps_of("macroxue/pack", pack)], root),
             compare("tokens to llm.c", shards, tokens, root, "llm.c"),
             compare("tokens to litdata, of twice the bytes", chunks, tokens, root, "litdata"),
-            compare("records to nanochat", texts, records, root, "nanochat", parsed),
+            compare("records to nanochat", texts, records, root, "nanochat", parsed, 0.2),
         ]
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"memory of its own: {grown:,.0f} MiB (allowed {MOST_MIB}, mapped files included)")

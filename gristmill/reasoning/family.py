@@ -292,7 +292,6 @@ _SPANS = Asset(
     all_of=_TOKENIZERS,
     build=call(f"{_EXPORTS}:spans_build"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
-    is_asked=call(f"{_EXPORTS}:wants_spans"),
     blocking=True,
     batch=100,
 )

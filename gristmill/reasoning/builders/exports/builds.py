@@ -44,11 +44,6 @@ def spans_build(wanted: Wanted) -> Build:
     )
 
 
-def wants_spans(root: DataRoot, partition: str) -> bool:
-    """Whether a split has annotations of arithmetic."""
-    return has_annotations(root.root / names.NORMALIZED, partition)
-
-
 def exports_build(wanted: Wanted) -> Build:
     """Returns the build of a token dataset in the formats of other programs.
 
