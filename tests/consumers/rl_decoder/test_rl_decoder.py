@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 RESULT = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 
 
-def read(lines: list[str], split: str) -> list[tuple[str, int, str, str, float]]:
+def read(lines: list[bytes], split: str) -> list[tuple[str, int, str, str, float]]:
     """Trace, number, text, expression and result of each annotation, line by line."""
     found = []
     for index, line in enumerate(lines):
@@ -37,9 +37,9 @@ def test_the_spans_are_those_of_the_annotations_that_it_finds(sample_root: Sampl
     normalized, _ = sample_root.record("reasoning/normalized")
     spans, _ = sample_root.record("reasoning/spans")
     for split in ("train", "test"):
-        lines = (normalized / f"gsm8k/{split}.jsonl").read_text().splitlines()
+        lines = (normalized / f"gsm8k/{split}.jsonl").read_bytes().splitlines()
         assert all({"question", "answer"} <= json.loads(line).keys() for line in lines)
-        rows = map(json.loads, (spans / f"gsm8k/{split}.spans.jsonl").read_text().splitlines())
+        rows = map(json.loads, (spans / f"gsm8k/{split}.spans.jsonl").read_bytes().splitlines())
         keys = ("trace_id", "ann_idx", "ann_text", "expr_str", "C")
         wanted = read(lines, split)
         assert len(wanted) > 5
