@@ -60,6 +60,7 @@ class SampleRoot:
         # What is built only where somebody asks for it.
         with (root.data / "gristmill.toml").open("a") as settings:
             settings.write("[chess.subset]\ntrain = 50\nval = 5\ntest = 5\n")
+            settings.write('[reasoning.exports]\nformats = ["llm.c", "litdata", "nanochat"]\n')
         write_talks(root.data)
         root.command("materialize", "--all")
         return root

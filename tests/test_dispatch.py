@@ -116,6 +116,8 @@ LEFT_OUT = {
     "reasoning/gpt2_shards": [f"texts: {UNKNOWN}", MANIFEST.format("reasoning/manifest")],
     "reasoning/alignment": [f"projection: {UNKNOWN}"],
     "reasoning/tokens": [f"texts: {UNKNOWN}"],
+    "reasoning/exports": [f"documents: {UNKNOWN}"],
+    "reasoning/spans": [f"records: {UNKNOWN}"],
 }
 UNCHECKED = {"macroxue/values", "synth/kd_manifest", "synth_smoke/kd_manifest"}
 FACTS = {
@@ -138,6 +140,8 @@ FACTS = {
     "reasoning/tokens": "gsm8k/test: 2 shards of [10, 64]; 1 shard of [8, 64]; ids: uint16",
     "tokenizers/placed": "tiny: tiktoken, 265 ids as uint16, 1 control tokens",
     "reasoning/alignment": "gsm8k/test.align.jsonl: 12 lines, 4,236 bytes",
+    "reasoning/exports": "nanochat/shard_00000.parquet: ",
+    "reasoning/spans": "gsm8k/test.spans.jsonl: ",
     "reasoning/qc_report": "reports of 20",
     "puzzles/domino": "train/all: 200 groups, 594 puzzles, 594 examples",
 }

@@ -16,28 +16,30 @@ _place = click.argument(
 @click.command()
 @_place
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--to", type=click.Choice(["parquet", "llm.c"]), default="parquet", show_default=True)
+@click.option(
+    "--to",
+    type=click.Choice(["parquet", "llm.c", "litdata", "nanochat"]),
+    default="parquet",
+    show_default=True,
+)
 @click.option(
     "--tokens",
-    type=click.IntRange(1, 10**9),
-    default=10**8,
-    show_default=True,
-    help="llm.c: after so many a file ends, with a whole document.",
+    type=click.IntRange(1, 5 * 10**8),
+    help="llm.c, litdata: after so many a file ends, with a whole document.  [default: 100 "
+    "million of llm.c, 16,777,216 of litdata]",
 )
-def project(place: Path, out: Path, to: str, tokens: int) -> None:
+def project(place: Path, out: Path, to: str, tokens: int | None) -> None:
     """Write the rows of the artifact at PATH for other programs into the new folder OUT.
 
     As Parquet: `load_dataset` of the hub opens OUT as it stands, and so does what reads Parquet.
-    For llm.c and modded-nanogpt: the documents of GPT-2 shards, as .bin files.
+    For llm.c and modded-nanogpt, or as chunks of litdata for litgpt: documents of tokens, of
+    reasoning/gpt2_shards, reasoning/tokens or synth/kd_shards. For nanochat: texts, of
+    reasoning/normalized.
     """
-    if to == "parquet":
-        from gristmill.exports import project as projecting
+    from gristmill.exports import project as projecting
 
-        found, unit = projecting.project(place, out), "rows"
-    else:
-        from gristmill.exports.token_files import token_files
-
-        found, unit = token_files(place, out, tokens), "tokens"
+    found = projecting.project(place, out, to, tokens)
+    unit = {"parquet": "rows", "nanochat": "texts"}.get(to, "tokens")
     for name, count in found.items():
         click.echo(printable(f"{out / name}  {count:,} {unit}"))
 

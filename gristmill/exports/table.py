@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Column
 
+Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
 JSON: Final = pa.field("json", pa.string(), metadata={b"json": b"1"})
 """A column whose values are any JSON; its field has this mark."""
@@ -36,6 +39,18 @@ SPLITS: Final = {"valid": "validation", "val": "validation"}
 """Names of splits that the hub writes otherwise."""
 
 
+class Tokens(NamedTuple):
+    """Documents as tokens.
+
+    end: the token behind each document. ids: how many ids the tokenizer has.
+    batches: yields the tokens of whole documents, and where each begins, with the end of the last.
+    """
+
+    end: int
+    ids: int
+    batches: Callable[[], Iterator[tuple[Array, Array]]]
+
+
 @dataclass(frozen=True)
 class Split:
     """Rows of an artifact.
@@ -47,6 +62,8 @@ class Split:
     file: path in the folder of JSON Lines or Parquet that hold these rows; "" where none does.
     partition: whose rows they are, of several that share the folder.
     licence: as the hub writes it, in lower case; "" where it is unknown.
+    tokens: the rows as documents of tokens; None where they are none.
+    texts: yields the rows as texts, none empty; None where they are none.
     """
 
     name: str
@@ -56,6 +73,8 @@ class Split:
     file: str = ""
     partition: str = ""
     licence: str = ""
+    tokens: Tokens | None = None
+    texts: Callable[[], Iterator[pa.Array]] | None = None
 
 
 def required(columns: Mapping[str, pa.DataType]) -> pa.Schema:
@@ -74,6 +93,33 @@ def grouped(splits: Iterable[Split]) -> dict[tuple[str, str], list[Split]]:
     for each in splits:
         groups.setdefault((each.table, each.name), []).append(each)
     return groups
+
+
+def cut(splits: Iterable[Split], most: int, shown: object) -> Iterator[tuple[Array, Array, bool]]:
+    """Yield tokens of documents, where each begins, and whether a file ends behind them.
+
+    splits: with tokens. most: after so many a file ends, with a whole document. shown: their place.
+
+    Raises BadInput where a token is none of the tokenizer, or a document has no end.
+    """
+    count = 0
+    for each in splits:
+        assert each.tokens is not None
+        end, ids, batches = each.tokens
+        for tokens, bounds in batches():
+            if len(tokens) and not 0 <= tokens.min() <= tokens.max() < ids:
+                raise BadInput(Path(str(shown)), f"{each.name} has a token outside of {ids} ids")
+            if (np.diff(bounds) < 1).any() or (tokens[bounds[1:] - 1] != end).any():
+                rule = f"{each.name} has a document without its separator: build it again"
+                raise BadInput(Path(str(shown)), rule)
+            at, last = 0, len(bounds) - 1
+            while at < last:
+                full = int(np.searchsorted(bounds, bounds[at] + most - count))
+                stop = min(max(full, at + 1), last)
+                count += int(bounds[stop] - bounds[at])
+                part = tokens[bounds[at] : bounds[stop]]
+                yield part, bounds[at : stop + 1] - bounds[at], count >= most
+                at, count = stop, count if count < most else 0
 
 
 def columns_of(splits: Iterable[Split]) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""Token files of llm.c, which modded-nanogpt reads too: a header, then tokens of 16 bits.
+"""Token files of llm.c, which modded-nanogpt reads too: a header, then tokens of 16 or 32 bits.
 
 The separator is before each document, since readers look for beginnings by it. Source:
 `docs/consumers.md#llmc`.
@@ -6,99 +6,53 @@ The separator is before each document, since readers look for beginnings by it. 
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from gristmill.contract import BadInput, GristmillError
-from gristmill.exports.card import splits_at
-from gristmill.exports.table import Split
+from gristmill.exports.table import Split, cut
 
-Tokens = npt.NDArray[Any]
-
-_HEADER, _MAGIC, _VERSION = 256, 20240520, 1
-_SEPARATOR: Final = 50256
-_NAMES: Final = {"validation": "val"}
+_HEADER: Final = 256
+_SHORT: Final = (20240520, 1, "<u2")
+_LONG: Final = (20240801, 7, "<u4")
+"""Magic number, version and dtype of files; the long ones are for more than 65,536 ids."""
 FILE_TOKENS: Final = 100_000_000
 
 
-def token_files(place: Path, out: Path, file_tokens: int = FILE_TOKENS) -> dict[str, int]:
-    """Write the documents of GPT-2 shards as token files into a new folder.
+def token_files(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
+    """Write the documents of a split as token files.
 
-    place: folder of the shards. out: a folder that does not exist; it is whole or not there.
-    file_tokens: after so many a file ends, with a whole document; default 100 million.
+    name: of the split. splits: its parts, of one tokenizer. out: the folder.
+    most: after so many tokens a file ends, with a whole document.
 
-    Returns the tokens of each file by its name, as `tokens_train_000000.bin`.
-    Raises GristmillError for other artifacts or an `out` that exists, BadInput for damage.
+    Returns the tokens of each file, by its name, as `tokens_train_000000.bin`; raises as `cut`.
     """
-    if out.exists():
-        raise BadInput(out, "exists: give a folder that does not")
-    splits = splits_at(place)
-    if any("input_ids" not in each.schema().names for each in splits):
-        raise GristmillError(f"{place}: has no tokens: give the folder of reasoning/gpt2_shards")
-    staged = out.with_name(f".{out.name}.part")
-    shutil.rmtree(staged, ignore_errors=True)
-    try:
-        staged.mkdir(parents=True)
-        counts: dict[str, int] = {}
-        for name in dict.fromkeys(each.name for each in splits):
-            own = [each for each in splits if each.name == name]
-            for number, path in enumerate(_written(own, staged, file_tokens, place)):
-                last = staged / f"tokens_{_NAMES.get(name, name)}_{number:06d}.bin"
-                path.rename(last)
-                counts[last.name] = (last.stat().st_size - 4 * _HEADER) // 2
-        staged.rename(out)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    ids = max(each.tokens.ids for each in splits if each.tokens)
+    magic, version, dtype = _SHORT if ids <= 1 << 16 else _LONG
+    counts: dict[str, int] = {}
+    file: BinaryIO | None = None
+    for tokens, _, is_last in cut(splits, most, out):
+        if file is None:
+            path = out / f"tokens_{name}_{len(counts):06d}.bin"
+            file = path.open("xb")
+            file.write(bytes(4 * _HEADER))
+            counts[path.name] = 0
+        # Of whole documents the last token is the separator, which goes to the front.
+        file.write(np.roll(tokens, 1).astype(dtype, copy=False).data)
+        counts[path.name] += len(tokens)
+        if is_last:
+            _close(file, (magic, version, counts[path.name]))
+            file = None
+    if file is not None:
+        _close(file, (magic, version, counts[path.name]))
     return counts
 
 
-def _written(
-    splits: Sequence[Split], folder: Path, file_tokens: int, place: Path
-) -> Iterator[Path]:
-    """Write one file after another; each is whole when it is yielded."""
-    file: BinaryIO | None = None
-    path, count = folder / "part", 0
-    for tokens, bounds in _documents(splits, place):
-        at, last = 0, len(bounds) - 1
-        while at < last:
-            if file is None:
-                file, count = path.open("xb"), 0
-                file.write(bytes(4 * _HEADER))
-            full = int(np.searchsorted(bounds, bounds[at] + file_tokens - count))
-            end = min(max(full, at + 1), last)
-            file.write(tokens[bounds[at] : bounds[end]].data)
-            count += int(bounds[end] - bounds[at])
-            at = end
-            if count >= file_tokens:
-                _close(file, count)
-                file = None
-                yield path
-    if file is not None:
-        _close(file, count)
-        yield path
-
-
-def _documents(splits: Sequence[Split], place: Path) -> Iterator[tuple[Tokens, Tokens]]:
-    """The tokens of documents, each after its separator, and where they begin, with the end."""
-    for batch in (batch for each in splits for batch in each.batches()):
-        listed = batch["input_ids"]
-        values, offsets = np.asarray(listed.flatten()), np.asarray(listed.offsets)
-        bounds = offsets - offsets[0]
-        if len(values) and not 0 <= values.min() <= values.max() <= _SEPARATOR:
-            raise GristmillError(f"{place}: has tokens that are not of GPT-2: give its shards")
-        if (np.diff(bounds) < 1).any() or (values[bounds[1:] - 1] != _SEPARATOR).any():
-            raise BadInput(place, "has a document without its separator: build the shards again")
-        yield np.roll(values, 1).astype("<u2"), bounds
-
-
-def _close(file: BinaryIO, count: int) -> None:
-    file.seek(0)
+def _close(file: BinaryIO, said: tuple[int, int, int]) -> None:
     header = np.zeros(_HEADER, "<i4")
-    header[:3] = _MAGIC, _VERSION, count
+    header[:3] = said
+    file.seek(0)
     file.write(header.tobytes())
     file.close()

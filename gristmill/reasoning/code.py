@@ -61,3 +61,11 @@ REPORT = Code(
         "5974142b6238ef804fb5de2393b48328768c8f8248500f38d462dc34b374cf53",
     ),
 )
+SPANS = Code(
+    entries=("gristmill.reasoning.builders.exports.spans.write_spans",),
+    libraries=("tiktoken", "tokenizers"),
+)
+EXPORTS = Code(
+    entries=("gristmill.reasoning.builders.exports.files.write_exports",),
+    libraries=("pyarrow",),
+)

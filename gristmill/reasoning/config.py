@@ -32,6 +32,7 @@ from gristmill.vocabularies.engine import AUTO
 
 Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
 Output = Literal["bin", "safetensors"]
+Format = Literal["llm.c", "litdata", "nanochat"]
 REFUSE: Literal["refuse"] = "refuse"
 CLEANING = get_args(Cleaning)
 """Names of the cleaning hooks: `docs/formats/reasoning.md#cleaning`."""
@@ -257,3 +258,53 @@ class ReportConfig(Checked):
         Count, Unit("examples"), Help("Examples of each split that are perturbed.")
     ] = 200
     seed: Annotated[Seed, Help("Decides which examples are perturbed.")] = 0
+
+
+@dataclass(frozen=True)
+class SpansConfig(Checked):
+    """How annotations of arithmetic become spans (docs/formats/reasoning.md#spans)."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    tokenizer: Annotated[
+        str, IN_EVENT, Help("Name of a tokenizer that is published, whose tokens are named.")
+    ] = "gpt2"
+    most_tokens: Annotated[
+        Positive, Unit("tokens"), Help("Tokens of a text that the program reads.")
+    ] = 1024
+    calibration: Annotated[
+        float,
+        Ge(0),
+        Le(1),
+        Unit("fraction of the traces"),
+        Help("Share of the traces that calibrate; at least one, and one is left."),
+    ] = 0.3
+    split_seed: Annotated[Seed, Help("Decides which traces calibrate.")] = 20260303
+
+
+@dataclass(frozen=True)
+class ExportsConfig(Checked):
+    """Which formats of other programs a token dataset gets (docs/formats/reasoning.md#exports).
+
+    Nothing is built while there is no format.
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    formats: Annotated[
+        tuple[Format, ...],
+        IN_EVENT,
+        Help("llm.c: token files; litdata: chunks for litgpt; nanochat: texts as Parquet."),
+    ] = ()
+    file_tokens: Annotated[
+        int,
+        Ge(0),
+        Le(500_000_000),
+        Unit("tokens"),
+        Help("Tokens after which a file ends, with a whole document; 0 for those of the format."),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(set(self.formats)) < len(self.formats):
+            raise ValueError("formats: must name each once")

@@ -12,15 +12,17 @@ from gristmill.reasoning import code
 from gristmill.reasoning.config import (
     AlignConfig,
     ConversationsConfig,
+    ExportsConfig,
     NormalizeConfig,
     ReportConfig,
     SourcesConfig,
+    SpansConfig,
     TokenizeConfig,
     TokensConfig,
 )
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.published import RECIPE, TOKENS
+from gristmill.reasoning.format.published import EXPORTS, RECIPE, SPANS, TOKENS
 from gristmill.settings.tables import Table
 from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
@@ -31,7 +33,9 @@ _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
 _OF_RECIPE: Final = dict.fromkeys(
     ("vocabulary", "safetensors", "corpora", "tokenizer", "outputs"), "the recipe says it"
 )
+_TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
+_EXPORTS: Final = "gristmill.reasoning.builders.exports.builds"
 _LAWS: Final = "gristmill.reasoning.laws.of_subject"
 _RECIPES: Final = "gristmill.reasoning.raw.recipes"
 _READY: Final = "gristmill.reasoning.raw.ready"
@@ -208,7 +212,7 @@ _DATASET = Asset(
     partitions="reasoning_datasets",
     inputs=[RECIPE],
     # A recipe names its corpora and its tokenizer: no mapping of partitions can express that.
-    all_of=["reasoning/normalized", PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES)],
+    all_of=["reasoning/normalized", *_TOKENIZERS],
     build=call(f"{_BUILDS}:tokens_build"),
     given=call(f"{_RECIPES}:recipe_of"),
     available=call(f"{_RECIPES}:wanted"),
@@ -267,6 +271,55 @@ _ALIGNMENT = Asset(
     batch=100,
 )
 
+_SPANS = Asset(
+    SPANS,
+    laws=[
+        Law("spans", call("gristmill.reasoning.laws.spans:span_laws")),
+        Law("records", call("gristmill.reasoning.laws.spans:made_again"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_spans"),
+    trace=call(f"{_TRACE}:traced_spans"),
+    rows=("annotations",),
+    code=code.SPANS,
+    table=Table(SPANS, SpansConfig),
+    text="The annotations of arithmetic of a split, `<<48/2=24>>`: operands, operators and result "
+    "as characters, bytes and tokens of a named tokenizer, split by trace for RL-Decoder.",
+    group=_QUALITY,
+    labels=["json"],
+    place=names.SPANS,
+    partitions=_SPLITS,
+    inputs=["reasoning/normalized"],
+    all_of=_TOKENIZERS,
+    build=call(f"{_EXPORTS}:spans_build"),
+    available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
+    blocking=True,
+    batch=100,
+)
+
+_EXPORTED = Asset(
+    EXPORTS,
+    laws=[
+        Law("files", call("gristmill.reasoning.laws.exports:file_laws")),
+        Law("documents", call("gristmill.reasoning.laws.exports:content_laws"), needs_inputs=True),
+    ],
+    show=call(f"{_SHOW}.terminal:show_files"),
+    trace=call(f"{_TRACE}:traced_export"),
+    code=code.EXPORTS,
+    table=Table(EXPORTS, ExportsConfig),
+    text="A token dataset as other programs read it: files of llm.c and modded-nanogpt, chunks of "
+    "litdata for litgpt, texts for nanochat. It is built only if `[reasoning.exports]` names "
+    "formats.",
+    group=_TOKENS,
+    labels=["parquet"],
+    place=names.EXPORTS,
+    partitions="reasoning_datasets",
+    inputs=[TOKENS],
+    all_of=["reasoning/normalized"],
+    build=call(f"{_EXPORTS}:exports_build"),
+    is_asked=call(f"{_EXPORTS}:wants_exports"),
+    blocking=True,
+)
+
 _REPORT = Asset(
     "reasoning/qc_report",
     laws=[Law("report", call(f"{_LAWS}:report"))],
@@ -292,7 +345,7 @@ _REPORT = Asset(
 CATALOG = Catalog(
     kinds=[
         *(_NORMALIZED, _CONVERSATIONS, _RAW_MANIFEST, _SHARDS, _MANIFEST, _ALIGNMENT, _REPORT),
-        _DATASET,
+        *(_DATASET, _EXPORTED, _SPANS),
     ],
     sources=[_RAW, _CHAT, _RECIPE],
     asset_of=call("gristmill.reasoning.format.reports:asset_of"),

@@ -31,10 +31,12 @@ _EDGES = [
 _OTHER_SETTING = {
     ("chess/subset", "chess/splice_dataset"),
     *(("reasoning/tokens", f"tokenizers/{name}") for name in ("gpt2", "o200k_harmony")),
+    *(("reasoning/spans", f"tokenizers/{name}") for name in ("placed", "o200k_harmony")),
     ("macroxue/training_view", "macroxue/pack"),
 }
 """Only with `of = "rows"` is a subset made of legacy rows; that of the samples is made of games. A
-view is made of a pack or of a pool; that of the samples is made of a pool."""
+view is made of a pack or of a pool; that of the samples is made of a pool. Spans name the tokens of
+one tokenizer."""
 PUBLISHED = [
     (asset, above)
     for asset, above in _EDGES

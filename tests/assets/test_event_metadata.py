@@ -46,7 +46,7 @@ TABLES = [
     *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
     "chess/subset",
     *("reasoning/normalized", "chat/conversations", "reasoning/gpt2_shards", "reasoning/alignment"),
-    "reasoning/tokens",
+    *("reasoning/tokens", "reasoning/exports", "reasoning/spans"),
     *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
 ]
 ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]

@@ -102,3 +102,17 @@ def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(
     with pytest.raises(BadInput, match="is damaged"):
         project(tmp_path, out)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "rule"),
+    [("llm.c", "no documents of tokens"), ("litdata", "tokens"), ("nanochat", "has no texts")],
+)
+def test_rows_that_a_format_does_not_hold_are_refused(
+    to: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = [Split("train", lambda: SCHEMA, lambda: iter(()))]
+    monkeypatch.setattr("gristmill.exports.project.splits_at", lambda _: splits)
+    with pytest.raises(GristmillError, match=rule):
+        project(tmp_path, tmp_path / "out", to)
+    assert list(tmp_path.iterdir()) == []

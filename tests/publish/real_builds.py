@@ -65,6 +65,9 @@ class Fault:
     how: str
 
 
+EXPORTED = ["llm.c", "litdata", "nanochat"]
+
+
 # Drops in two versions. What is not named here is as `gristmill samples` writes it.
 def _two_macroxue(root: Path, version: int) -> None:
     from gristmill.macroxue.samples import write_drop
@@ -107,7 +110,10 @@ def _two_reasoning(root: Path, version: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for split, records in (("train", 6), ("test", 4)):
         lines = [
-            {"question": f"{n} and {version}?", "answer": f"They are {n}.\n#### {n + version}"}
+            {
+                "question": f"{n} and {version}?",
+                "answer": f"<<{n}+{version}={n + version}>>\n#### {n + version}",
+            }
             for n in range(records)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -148,6 +154,7 @@ def _two_tokenizers(root: Path, version: int) -> None:
     shutil.rmtree(root / "drops/tokenizers/tiny", ignore_errors=True)
     put_tiny(root, last=b" " * (1 + version))
     put_recipe(root, "by_tiny")
+    _write(root / "gristmill.toml", f"[reasoning.exports]\nformats = {json.dumps(EXPORTED)}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -15,6 +15,10 @@ TOKENS: Final = "reasoning/tokens"
 """Folder of the datasets of other tokenizers below the data root, a folder a dataset."""
 ALIGNMENT: Final = "reasoning/alignment"
 """Folder of the alignments below the data root, shared by the partitions."""
+SPANS: Final = "reasoning/spans"
+"""Folder of the spans of arithmetic below the data root, shared by the partitions."""
+EXPORTS: Final = "reasoning/exports"
+"""Folder of token datasets for other programs below the data root, a folder a dataset."""
 RECIPES: Final = "reasoning/recipes"
 """The inbox of the recipes of token datasets."""
 REPORTS: Final = "reasoning/reports"
@@ -59,6 +63,11 @@ def split_index(corpus: str, split: str) -> str:
 def alignment(corpus: str, split: str) -> str:
     """Path of an alignment below `ALIGNMENT`."""
     return f"{corpus}/{split}.align.jsonl"
+
+
+def spans(corpus: str, split: str) -> str:
+    """Path of the spans of a split below `SPANS`."""
+    return f"{corpus}/{split}.spans.jsonl"
 
 
 def audits(partition: str) -> str:

@@ -12,6 +12,7 @@ RAW = "reasoning/raw"
 NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
 SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
 RECIPE, TOKENS = "reasoning/recipe", "reasoning/tokens"
+SPANS, EXPORTS = "reasoning/spans", "reasoning/exports"
 ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
 MANIFEST_VERSION = "1"
 """Code version of both manifests."""
@@ -62,6 +63,15 @@ def splits_in(folder: Path, name: str) -> list[str]:
         corpus, _, rest = path.relative_to(folder).as_posix().partition("/")
         found.add(f"{corpus}__{rest.removesuffix(after)}")
     return ordered({key for key in found if is_key(key)})
+
+
+def shard_splits(folder: Path) -> list[tuple[str, str]]:
+    """Corpus and split of all folders with shards, sorted; corpora need not be known.
+
+    folder: of all shards.
+    """
+    found = {path.parent for path in folder.glob("*/*/shard_*") if path.is_file()}
+    return sorted((path.parent.name, path.name) for path in found)
 
 
 def corpus_of_record(record: Record) -> Corpus:

@@ -180,6 +180,7 @@ def asset_of(folder: Path) -> str | None:
             (f"{split}.jsonl", "normalized"),
             (f"{split}/index.jsonl", "gpt2_shards"),
             (f"{split}.align.jsonl", "alignment"),
+            (f"{split}.spans.jsonl", "spans"),
         ):
             if (folder / corpus / name).is_file():
                 return f"reasoning/{asset}"
@@ -187,4 +188,6 @@ def asset_of(folder: Path) -> str | None:
         return "reasoning/gpt2_shards"  # the original's scripts write no index
     if conversations.shards(folder):
         return "chat/conversations"
+    if any((folder / each).is_dir() for each in ("llm.c", "litdata", "nanochat")):
+        return "reasoning/exports"
     return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None

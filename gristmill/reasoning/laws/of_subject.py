@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from gristmill.contract import Violation
 from gristmill.families import Subject
 from gristmill.reasoning.format.names import MANIFEST, split_index
-from gristmill.reasoning.format.published import splits_in
+from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.reports import dates
 from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.tokenizer_file import file_of_pinned
@@ -57,10 +57,9 @@ def texts(subject: Subject) -> Iterable[Violation]:
 def tokens(subject: Subject) -> Iterator[Violation]:
     """Yields what the dataset of a tokenizer breaks: its shards, and the manifest of them."""
     from gristmill.reasoning.format.shards import metas, read_manifest
-    from gristmill.reasoning.laws.other_shards import splits
     from gristmill.reasoning.laws.shards import shard_laws
 
-    if not (found := splits(subject.folder)):
+    if not (found := shard_splits(subject.folder)):
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
         return
     for corpus, split in found:
@@ -72,13 +71,12 @@ def tokens(subject: Subject) -> Iterator[Violation]:
 
 def token_texts(subject: Subject) -> Iterator[Violation]:
     """Yields where the dataset of a tokenizer is not the texts of its records."""
-    from gristmill.reasoning.laws.other_shards import splits
     from gristmill.reasoning.laws.shard_texts import text_laws
     from gristmill.reasoning.read.trace import name_in
     from gristmill.vocabularies.tokenizer import open_tokenizer
 
     tokenizer = open_tokenizer(subject.inputs[-1] / name_in(subject.folder))
-    for corpus, split in splits(subject.folder):
+    for corpus, split in shard_splits(subject.folder):
         yield from text_laws(
             subject.folder,
             f"{corpus}__{split}",
@@ -129,11 +127,11 @@ def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
 
 def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
     """The laws of all splits of a folder without records; those without an index are others'."""
-    from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
+    from gristmill.reasoning.laws.other_shards import other_shard_laws
     from gristmill.reasoning.laws.shards import shard_laws
 
     subject.leaves(MANIFEST, "reasoning/manifest")
-    if not (found := splits(subject.folder)):
+    if not (found := shard_splits(subject.folder)):
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
     for corpus, split in found:
         if subject.missing({split_index(corpus, split): f"index and tiling of {corpus}/{split}"}):

@@ -18,15 +18,6 @@ from gristmill.reasoning.format.shards import CONTRACT, TOKENS
 _NUMBERS: Final = ("seq_len", "num_sequences", "token_count", "shard_index")
 
 
-def splits(folder: Path) -> list[tuple[str, str]]:
-    """Corpus and split of all folders with shards, sorted; corpora need not be known.
-
-    folder: of all shards.
-    """
-    found = {path.parent for path in folder.glob("*/*/shard_*") if path.is_file()}
-    return sorted((path.parent.name, path.name) for path in found)
-
-
 def other_shard_laws(folder: Path, corpus: str, split: str) -> Iterator[Violation]:
     """Yield the violations of the shards of one split.
 

@@ -114,11 +114,15 @@ def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:
         if not own:
             raise GristmillError(f"{NORMALIZED} of {name} is not built")
         found |= dict.fromkeys(own)
-    name = recipe["tokenizer"]
     return [
         *(lake.published(names.NORMALIZED, NORMALIZED, key) for key in found),
-        lake.published(PLACE, f"tokenizers/{name}" if name in _PINNED else PLACED, name),
+        tokenizer_input(lake, recipe["tokenizer"]),
     ]
+
+
+def tokenizer_input(lake: DataRoot, name: str) -> Input:
+    """A published tokenizer as an input. Raises NotBuilt where it is not published."""
+    return lake.published(PLACE, f"tokenizers/{name}" if name in _PINNED else PLACED, name)
 
 
 def recipe_change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:

@@ -18,11 +18,12 @@ from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.reasoning.format import align, conversations, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
-from gristmill.reasoning.format.published import corpus_of_record
+from gristmill.reasoning.format.published import TOKENS, corpus_of_record
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace, tokenizer_of
+from gristmill.reasoning.render.annotations import rows_of
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.text import text_of
 
@@ -98,6 +99,73 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
     if not items:
         raise NotTraced(f"{made.title} was made from no {row['file']}: build it again")
     yield Origin({**made.raw_facts(items[0]), "raw_row": row["row"]})
+
+
+def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
+    """Trace the annotations of a record to their lines, the normalised record and the raw row.
+
+    partition: key of the split. record: number of the example, from 0.
+
+    Raises BadInput where the record has no annotation.
+    """
+    corpus, split = corpus_and_split(partition)
+    name = names.spans(corpus.name, split)
+    wanted = names.example_id(corpus.name, split, record)
+    found = [
+        (line, row["ann_text"])
+        for line, row in enumerate(rows_of(folder / name), 1)
+        if row["example_id"] == wanted
+    ]
+    if not found:
+        raise BadInput(folder / name, f"has no row {wanted}: it has no annotation")
+    for line, text in found:
+        yield Origin({"example_id": wanted, "spans_file": name, "line": line, "annotation": text})
+    yield from notes(_aligned(folder, partition, record))
+
+
+def export_origins(
+    folder: Path, partition: str, example_id: str, token: int
+) -> Iterator[contract.Trace]:
+    """Trace a token of an example of an exported dataset; as `example_origins`.
+
+    folder: of the exported dataset.
+    """
+    made = source(folder)
+    yield Origin({"exported": made.title})
+    dataset = made.made_from(TOKENS)
+    yield from example_origins(dataset.folder, partition, example_id, token)
+
+
+def text_origins(folder: Path, shard: int, number: int) -> Iterator[contract.Trace]:
+    """Trace a text of nanochat to its record and its raw row.
+
+    folder: of the exported dataset. shard: number of the file. number: of the text in it, from 0.
+
+    Raises BadInput where there is no such text.
+    """
+    import pyarrow.parquet as pq
+
+    files = sorted((folder / "nanochat").glob("shard_*.parquet"))
+    path = folder / "nanochat" / f"shard_{shard:05d}.parquet"
+    counts = [pq.read_metadata(each).num_rows for each in files]
+    if path not in files or not number < counts[files.index(path)]:
+        raise BadInput(path, f"has no text {number:,}: they count from 0, in each file")
+    yield Origin({"file": path.relative_to(folder).as_posix(), "text": number})
+    held = path == files[-1]
+    left = number if held else number + sum(counts[: files.index(path)])
+    made = source(folder)
+    parts = [str(item.partition) for item in made.inputs if item.asset == NORMALIZED]
+    names_of = {key.split("__")[1] for key in parts}
+    split = ("validation" if "validation" in names_of else "test") if held else "train"
+    for partition in (each for each in parts if each.split("__")[1] == split):
+        normalized = made.made_from(NORMALIZED, partition=partition)
+        jsonl = normalized.folder / names.normalized(*partition.split("__"))
+        for record, row in records.records(jsonl):
+            left -= bool(text_of(row))
+            if left < 0:
+                _, line = record_at(normalized.folder, partition, record)
+                yield from notes(_record(normalized, partition, record, line))
+                return
 
 
 def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:

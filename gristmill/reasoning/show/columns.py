@@ -1,7 +1,8 @@
 """The keys of normalised records, indices and alignments, for people who look for a field.
 
 Source: docs/formats/reasoning.md#normalised-files, docs/formats/reasoning.md#index,
-docs/formats/reasoning.md#alignment, docs/formats/chat.md#conversations
+docs/formats/reasoning.md#alignment, docs/formats/reasoning.md#spans,
+docs/formats/chat.md#conversations
 """
 
 from __future__ import annotations
@@ -52,6 +53,26 @@ _COLUMNS = {
         Column("input_ids", "uint16 or int32[seq_len]", "the sequences of shard_NNNNN.bin"),
         *_INDEX,
     ),
+    "reasoning/spans": (
+        Column("trace_id", "string", "<corpus>_<split>_<row of the raw file, from 0>"),
+        _EXAMPLE,
+        Column("example_idx", "integer", "row of the raw file, from 0"),
+        Column("raw_file", "integer", "number of the raw file, from 0"),
+        Column("ann_idx", "integer", "number of the annotation in its record, from 0"),
+        Column("ann_text", "string", "the annotation with its brackets"),
+        Column("expr_str", "string", "its expression"),
+        Column("C", "number", "its result"),
+        Column("log_abs_C", "number", "logarithm of one more than the size of the result"),
+        Column("magnitude", "string", "[0,10) [10,100) [100,1000) [1000+)"),
+        Column("characters", "object", "ranges of characters of its parts, half-open"),
+        Column("bytes", "object", "the same in bytes of UTF-8"),
+        Column("tokens", "object", "the same in tokens"),
+        Column("result_token_count", "integer", "tokens that the result shares a byte with"),
+        Column("result_token_id", "integer", "the first of these"),
+        Column("skipped", "string", "multi_token_result, token_alignment, or empty"),
+        Column("part", "string", "calibration or evaluation, by trace"),
+    ),
+    "reasoning/exports": (Column("text", "string", "of nanochat: a rendered record"),),
     "reasoning/alignment": (
         _EXAMPLE,
         _SEQUENCE,

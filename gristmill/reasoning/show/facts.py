@@ -7,8 +7,7 @@ from pathlib import Path
 
 from gristmill.reading.facts import Ranges, counted, file_facts
 from gristmill.reasoning.format import conversations, id_files, names, reports
-from gristmill.reasoning.format.published import SHARDS, TOKENS
-from gristmill.reasoning.laws.other_shards import splits
+from gristmill.reasoning.format.published import EXPORTS, SHARDS, TOKENS, shard_splits
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
@@ -19,7 +18,7 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
 
     Raises BadInput where a file cannot be read.
     """
-    for corpus, split in splits(folder) if asset in (SHARDS, TOKENS) else ():
+    for corpus, split in shard_splits(folder) if asset in (SHARDS, TOKENS) else ():
         ranges, shapes = Ranges(), dict[tuple[int, ...], int]()
         inside = folder / corpus / split
         endings = (".pt", *id_files.SUFFIXES)
@@ -34,6 +33,9 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
         import pyarrow.parquet as pq
 
         yield f"{path.name}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
+    for path in sorted(folder.glob("*/**/*")) if asset == EXPORTS else ():
+        if path.suffix in (".bin", ".parquet"):
+            yield f"{path.relative_to(folder).as_posix()}: {path.stat().st_size:,} bytes"
     if asset == "reasoning/qc_report":
         yield f"reports of {', '.join(reports.dates(folder))}"
     found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}

@@ -13,7 +13,7 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
 from gristmill.reasoning.format import align, conversations, id_files, names
-from gristmill.reasoning.format.published import TOKENS, splits_in
+from gristmill.reasoning.format.published import EXPORTS, TOKENS, splits_in
 from gristmill.reasoning.show import spans
 from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
 from gristmill.reasoning.show.terminal import data_root
@@ -27,11 +27,12 @@ _FILES: Final = {
     "reasoning/gpt2_shards": "{split}/index.jsonl",
     "reasoning/tokens": "{split}/index.jsonl",
     "reasoning/alignment": "{split}.align.jsonl",
+    "reasoning/spans": "{split}.spans.jsonl",
 }
 _SEARCHABLE: Final = (
     *("question", "answer", "cot", "cot_steps", "source_dataset", "example_id", "subject"),
     *("step_labels", "notes", "text", "extras.subject", "extras.source", "extras.dataset"),
-    *("messages_json", "synth_id"),
+    *("messages_json", "synth_id", "trace_id", "ann_text", "expr_str", "skipped", "part"),
 )
 
 
@@ -42,6 +43,8 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     """
     if asset == "chat/conversations":
         return [_conversations(files, path.name) for path in conversations.shards(folder)]
+    if asset == EXPORTS:
+        return [_texts(files, path.name) for path in sorted(folder.glob("nanochat/*.parquet"))]
     found = []
     for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
         corpus, split = partition.rsplit("__", 1)
@@ -55,6 +58,16 @@ def _conversations(files: Files, name: str) -> Stored:
         lambda: of_parquet(files.checked(name)),
         _SEARCHABLE,
         sample=lambda row: (str(row.number), {}),
+    )
+
+
+def _texts(files: Files, name: str) -> Stored:
+    path = f"nanochat/{name}"
+    return Stored(
+        path,
+        lambda: of_parquet(files.checked(path)),
+        _SEARCHABLE,
+        sample=lambda row: (str(row.number), {"shard": name[6:-8]}),
     )
 
 

@@ -172,3 +172,37 @@ def show_example(request: Request) -> Iterator[RenderableType]:
 def show_steps(request: Request) -> Iterator[RenderableType]:
     """Yield the example that a person asks for, with its steps."""
     yield steps_text(request)
+
+
+def show_spans(request: Request) -> Iterator[RenderableType]:
+    """Yield a record with its annotations: expressions and results in colours."""
+    from rich.text import Text
+
+    from gristmill.reasoning.render.annotations import rows_of, text_with_answer
+
+    place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
+    path = request.path / names.spans(place.corpus, place.split)
+    found = [row for row in rows_of(path) if row["example_id"] == place.example_id]
+    if not found:
+        raise BadInput(path, f"has no row {place.example_id}: the record has no annotation")
+    shown = text_with_answer(read_record(normalized_beside(request.path), place))
+    text = Text("".join(_visible(shown)) if shown.isprintable() else shown)
+    for row in found:
+        for name, style in (("expression", "bold cyan"), ("result", "bold green")):
+            text.stylize(style, *row["characters"][name])
+    yield Text(f"{place.example_id}  {len(found)} annotations, {found[0]['part']}", style="bold")
+    yield text
+    for row in found:
+        tokens = row["tokens"]["result"]
+        yield Text(f"{row['ann_text']}  result: tokens {tokens[0]}-{tokens[1]} {row['skipped']}")
+
+
+def show_files(request: Request) -> Iterator[RenderableType]:
+    """Yield the files of an exported dataset with their sizes."""
+    from rich.table import Table
+
+    table = Table("file", "bytes", box=None)
+    for path in sorted(each for each in request.path.glob("*/**/*") if each.is_file()):
+        name = path.relative_to(request.path).as_posix()
+        table.add_row(printable(name), f"{path.stat().st_size:,}")
+    yield table

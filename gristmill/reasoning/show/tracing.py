@@ -54,3 +54,28 @@ def traced_alignment(request: Request) -> Iterable[Trace]:
 
     place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
     return origins.alignment_origins(request.path, place.partition, place.record)
+
+
+def traced_spans(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the annotations of an example are from."""
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
+    return origins.span_origins(request.path, place.partition, place.record)
+
+
+def traced_export(request: Request) -> Iterable[Trace]:
+    """Where a token of an example of an exported dataset came from, or a text of nanochat.
+
+    request: the sample is the id of an example, with the option `token`; or the number of a text,
+        with the option `shard`, the number of its file.
+    """
+    from gristmill.reasoning.read import origins
+
+    if (place := parsed(request.sample)) is None:
+        shard = str(request.options.get("shard") or "0")
+        if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+            raise Misuse(f"--shard {shard}: must be the number of a file")
+        return origins.text_origins(request.path, int(shard), request.number)
+    token = request.options.get("token") or 0
+    return origins.export_origins(request.path, place.partition, place.example_id, token)

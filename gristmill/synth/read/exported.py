@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput
-from gristmill.exports.table import SPLITS, Batches, Split, list_of, required
+from gristmill.exports.table import SPLITS, Array, Batches, Split, Tokens, list_of, required
 from gristmill.synth.format import harmony_tokens, indexed, trace
 
 _IGNORED: Final = -100
@@ -84,8 +84,14 @@ def _documents(folder: Path, number: str, split: str) -> Split:
             rule = f"has {seen:,} documents of {split}, and {len(tokens):,} have tokens"
             raise BadInput(path, f"{rule}: build the shard again")
 
-    name = SPLITS.get(split, split)
-    return Split(name, lambda: _SCHEMA, batches, partition=number)
+    def documents() -> Iterator[tuple[Array, Array]]:
+        tokens = indexed.read(folder / split / f"shard_{number}_tokens")
+        for first in range(0, len(tokens), _DOCUMENTS):
+            bounds = tokens.bounds(first, min(first + _DOCUMENTS, len(tokens)))
+            yield tokens.load(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
+
+    said = Tokens(harmony_tokens.ENDOFTEXT, harmony_tokens.PADDED_VOCABULARY, documents)
+    return Split(SPLITS.get(split, split), lambda: _SCHEMA, batches, partition=number, tokens=said)
 
 
 def _batch(tokens: indexed.Indexed, first: int, rows: pa.Table, path: Path) -> pa.RecordBatch:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
+from gristmill.reasoning.format.published import shard_splits
+from gristmill.reasoning.laws.other_shards import other_shard_laws
 from tests.reasoning.foreign_shards import foreign, tensor
 
 SHARD = "mine/train/shard_{:05d}"
@@ -50,7 +51,7 @@ def found(folder: Path) -> list[str]:
 
 
 def test_good_shards_of_any_corpus_break_no_law(shards: Path) -> None:
-    assert splits(shards) == [("mine", "train")]
+    assert shard_splits(shards) == [("mine", "train")]
     assert found(shards) == []
 
 

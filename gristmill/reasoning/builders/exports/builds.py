@@ -1,0 +1,79 @@
+"""Spans and exports: what they are built from, how, and where they go."""
+
+from __future__ import annotations
+
+from gristmill.asset import Wanted
+from gristmill.contract import NothingToBuild, Summary
+from gristmill.data_root import DataRoot
+from gristmill.provenance import Tokenizer, read_record
+from gristmill.publish.build import Attempt, Build
+from gristmill.reasoning.builders.exports.files import write_exports
+from gristmill.reasoning.builders.exports.spans import has_annotations, write_spans
+from gristmill.reasoning.config import ExportsConfig, SpansConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.published import EXPORTS, NORMALIZED, TOKENS, shard_splits
+from gristmill.reasoning.raw.recipes import tokenizer_input
+from gristmill.vocabularies.pinned import PLACE
+from gristmill.vocabularies.tokenizer import open_tokenizer
+
+
+def spans_build(wanted: Wanted) -> Build:
+    """Returns the build of the spans of arithmetic of a split.
+
+    Raises NothingToBuild if the split has no annotation, GristmillError if the normalised records
+    or the tokenizer are not published.
+    """
+    root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
+    normalized = root.published(names.NORMALIZED, NORMALIZED, key)
+    if not has_annotations(root.root / names.NORMALIZED, key):
+        raise NothingToBuild("the split has no annotation as <<48/2=24>>")
+    inputs = [normalized, tokenizer_input(root, config.tokenizer)]
+    own = open_tokenizer(root.root / PLACE / config.tokenizer)
+
+    def make(attempt: Attempt) -> Summary:
+        return write_spans(root.root / names.NORMALIZED, key, attempt.out, config, own)
+
+    path = own.path.relative_to(root.root).as_posix()
+    return wanted.build(
+        names.SPANS,
+        config,
+        inputs,
+        make,
+        shared=key,
+        tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
+    )
+
+
+def exports_build(wanted: Wanted) -> Build:
+    """Returns the build of a token dataset in the formats of other programs.
+
+    Raises NothingToBuild if no format is asked for, GristmillError if the dataset is not published.
+    """
+    root, key, config = wanted.root, wanted.partition, wanted.config(ExportsConfig)
+    if not config.formats:
+        raise NothingToBuild("no format is asked for: set formats of [reasoning.exports]")
+    inputs = [root.published(f"{names.TOKENS}/{key}", TOKENS, key)]
+    dataset = root.root / names.TOKENS / key
+    inputs += [
+        root.published(names.NORMALIZED, NORMALIZED, f"{corpus}__{split}")
+        for corpus, split in shard_splits(dataset)
+    ]
+
+    def make(attempt: Attempt) -> Summary:
+        normalized = root.root / names.NORMALIZED
+        return write_exports(dataset, normalized, root.root, attempt.out, config)
+
+    size = sum(path.stat().st_size for path in dataset.rglob("shard_*") if path.is_file())
+    return wanted.build(
+        f"{names.EXPORTS}/{key}",
+        config,
+        inputs,
+        make,
+        tokenizer=read_record(dataset / "provenance.json").tokenizer,
+        space=2 * len(config.formats) * size,
+    )
+
+
+def wants_exports(root: DataRoot, _: str) -> bool:
+    """Whether files ask for a format of token datasets."""
+    return bool(root.settings(EXPORTS).get("formats"))

@@ -1,0 +1,53 @@
+"""Published spans and exports are shown and traced to raw rows; what has nothing is not built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gristmill.asset import Wanted, declared
+from gristmill.cli import main
+from gristmill.contract import NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.reasoning.render.annotations import KEYS, rows_of
+from tests.reasoning.exported_root import build_dataset, built
+
+
+def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    built(tmp_path, "reasoning/spans", "gsm8k__train", tokenizer="tiny")
+    built(tmp_path, "reasoning/exports", "mine", formats=("llm.c", "nanochat"))
+    folder = tmp_path / "reasoning/spans"
+    assert all(tuple(row) == KEYS for row in rows_of(folder / "gsm8k/train.spans.jsonl"))
+
+    def said(*words: object) -> str:
+        done = CliRunner().invoke(main, [*map(str, words)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    shown = said("show", folder, "gsm8k_train_000004")
+    assert "2 annotations" in shown
+    assert "<<16/2=8>>" in shown
+    traced = said("trace", folder, "gsm8k_train_000004")
+    assert "drops/reasoning/gsm8k/train.jsonl" in traced
+    assert "<<16/2=8>>" in traced
+    exported = tmp_path / "reasoning/exports/mine"
+    assert "llm.c/tokens_train_000000.bin" in said("show", exported, "0")
+    traced = said("trace", exported, "gsm8k_train_000004")
+    assert "drops/reasoning/gsm8k/train.jsonl" in traced
+    for shard, split in (("00000", "train"), ("00001", "test")):
+        traced = said("trace", exported, "4", "--shard", shard)
+        assert f"drops/reasoning/gsm8k/{split}.jsonl" in traced
+        assert "raw_row: 5\n" in traced
+
+
+def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
+    asset = declared()["reasoning/spans"]
+    lake = DataRoot(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
+    with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
+        asset.build(Wanted(asset, lake, "gsm8k__train"))
