@@ -17,7 +17,7 @@ from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.read.origins import of_chat_document
+from gristmill.synth.read.origins import of_own_document
 from gristmill.synth.read.shard_files import ShardFiles
 from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
 from gristmill.vocabularies.pinned import O200K, PLACED, place
@@ -89,7 +89,7 @@ def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataR
     assert (record.partition, record.config["eod"]) == ("mine__01", 199_999)
     assert {Path(str(item.path)).name for item in record.outputs} >= {"trace_01.parquet"}
     found = [
-        list(of_chat_document(Request(folder, str(at), {"split": split, "shard": None})))
+        list(of_own_document(Request(folder, str(at), {"split": split, "shard": None})))
         for split in ("train", "valid")
         for at in range(int(record.counts[f"{split}_rows"]))
     ]
