@@ -37,7 +37,7 @@ ACROSS = {
     "commands/test_postgres.py": "commands on an instance in Postgres",
     "consumers/datasets/test_opens.py": "what all families publish, as `load_dataset` opens it",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",
-    "consumers/distillkit/test_distillkit.py": "datasets of SYNTH and conversations as DistillKit opens them",
+    "consumers/distillkit/test_distillkit.py": "conversations as DistillKit opens them",
     "consumers/llm_c/test_llm_c.py": "shards of GPT-2 as llm.c and modded-nanogpt open them",
     "consumers/test_matrix.py": "which program opens which artifact",
     "consumers/macroxue_trainer/test_macroxue_trainer.py": "views of 2048 as 2048former opens them",

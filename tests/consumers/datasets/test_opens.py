@@ -46,7 +46,7 @@ Rows = dict[tuple[str, str], list[dict[str, object]]]
 READ = ["chess/game_dataset", "chess/splice_dataset", "chess/valid_games", "synth/harmony"]
 READ += ["chess/subset", "reasoning/normalized", "reasoning/alignment"]
 PROJECTED = ["macroxue/pack", "macroxue/pool", "macroxue/values", "synth/kd_shards"]
-PROJECTED += ["reasoning/gpt2_shards"]
+PROJECTED += ["reasoning/gpt2_shards", "synth/distill", "chat/distill"]
 PROJECTED += [f"puzzles/{kind}" for kind in ("arc", "domino", "grid", "maze", "sudoku")]
 
 

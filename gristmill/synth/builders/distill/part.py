@@ -126,9 +126,9 @@ class _HarmonyRows(_Distilled):
     def _texts(self, batch: pa.RecordBatch, rows: Sorted) -> dict[int, plain.Texts]:
         messages = batch.column(MESSAGES)
         return {
-            place: plain.texts_of(messages[place].as_py())
-            for places in rows.places.values()
-            for place in places
+            place: plain.texts_in(conversation, messages[place].as_py())
+            for split, places in rows.places.items()
+            for place, conversation in zip(places, rows.conversations[split], strict=True)
         }
 
     def render(self, batch: pa.RecordBatch, rows: Sorted, texts: Mapping[int, plain.Texts]) -> None:

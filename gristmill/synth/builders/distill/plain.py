@@ -11,10 +11,13 @@ from typing import Final
 
 import orjson
 
-from gristmill.synth.format.harmony_tokens import FINAL, PROMPT, REASONING
+from gristmill.synth.format.harmony_tokens import FINAL, PROMPT, REASONING, ROLE_WORDS
 from gristmill.synth.render import harmony
 from gristmill.synth.render.chat.pieces import PLAIN_SYSTEM, Piece, Turn, chatgpt_plain
+from gristmill.synth.render.shapes import Conversation
 
+_SINGLE: Final = (bytes([PROMPT, REASONING, FINAL]), bytes([PROMPT, FINAL]))
+_END: Final = '"}], "channel": "final"}]}'
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -49,6 +52,21 @@ def texts_of(messages_json: str) -> Texts:
     counts = [len(texts) for texts in found.values()]
     query, reasoning, answer = (texts[-1] if texts else "" for texts in found.values())
     return Texts(query, reasoning, answer, counts[0] == counts[2] == 1 and counts[1] <= 1)
+
+
+def texts_in(conversation: Conversation, messages_json: str) -> Texts:
+    """The same of a row that was read. conversation: what was read of it."""
+    shape, bodies = conversation.shape, conversation.bodies
+    codes = shape.spans[shape.has_body].tobytes()
+    if codes not in _SINGLE or shape.templates[0][-2] != ROLE_WORDS["user"]:
+        return texts_of(messages_json)
+    return Texts(bodies[0], bodies[1] if len(bodies) > 2 else "", bodies[-1], True)
+
+
+def ends_in_answer(messages_json: str) -> bool:
+    """Whether a row surely ends in an answer that is not blank; False where it must be parsed."""
+    end = messages_json[-len(_END) - 6 : -len(_END)]
+    return messages_json.endswith(_END) and "\\" not in end and end[-1:] not in ('"', " ")
 
 
 def _clean(text: str) -> str:

@@ -24,7 +24,7 @@ from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.builders.distill import filters
 from gristmill.synth.builders.distill.part import TEXTS, DistillTask, column, make_part
-from gristmill.synth.builders.distill.plain import texts_of
+from gristmill.synth.builders.distill.plain import ends_in_answer, texts_of
 from gristmill.synth.builders.harmony_shard import MESSAGES, OPTIONAL, open_shard
 from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_part import Task
@@ -130,12 +130,14 @@ def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], filte
             languages, kinds = (column(batch, name) for name in OPTIONAL)
             constraints = column(batch, TEXTS[0])
             for at, text in enumerate(column(batch, MESSAGES)):
-                try:
-                    answer = texts_of(text).answer
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    continue  # the row is refused where it is rendered
-                if not filters.fault(config, constraints[at], answer):
-                    counts[filters.label(kinds[at]), filters.label(languages[at])] += 1
+                if constraints[at] or not ends_in_answer(text):
+                    try:
+                        answer = texts_of(text).answer
+                    except (ValueError, KeyError, TypeError, AttributeError):
+                        continue  # the row is refused where it is rendered
+                    if filters.fault(config, constraints[at], answer):
+                        continue
+                counts[filters.label(kinds[at]), filters.label(languages[at])] += 1
     return columns, filters.shares(config, counts)
 
 
