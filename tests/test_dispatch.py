@@ -129,7 +129,7 @@ FACTS = {
     "synth/kd_shards": "train/shard_00_span: 99 documents; lengths: int32, 157 to 579; values: "
     "uint8, 0 to 2",
     "synth/distill": "validation: ",
-    "chat/distill": "train: 28 rows; lengths: int64, ",
+    "chat/distill": "train: 27 rows; lengths: int32, 26 to 26",
     "chat/conversations": "shard_00.parquet: 40 conversations",
     "chess/elite_pgn": "lichess_elite_2024-01.pgn: 14,197 lines, 487,801 bytes",
     "chess/valid_games": "valid_games.jsonl: 585 lines",

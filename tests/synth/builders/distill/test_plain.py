@@ -36,17 +36,8 @@ def test_the_texts_are_those_of_the_messages(
 @pytest.mark.parametrize(
     ("answer", "is_sure"),
     [
-        ("A", True),
-        (".", True),
-        ("x y", True),
-        ("", False),
-        (" ", False),
-        ("\n", False),
-        ("\x0b", False),
-        ("\xa0", False),
-        ("\\", False),
-        ('"', False),
-        ("\t  ", False),
+        *(("A", True), (".", True), ("x y", True), ("", False), (" ", False), ("\n", False)),
+        *(("\x0b", False), ("\xa0", False), ("\\", False), ('"', False), ("\t  ", False)),
     ],
 )
 def test_an_answer_is_surely_not_blank_or_is_parsed(answer: str, is_sure: bool) -> None:
