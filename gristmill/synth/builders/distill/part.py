@@ -26,6 +26,7 @@ from gristmill.synth.builders.distill import filters, plain
 from gristmill.synth.builders.harmony_shard import MESSAGES
 from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
 from gristmill.synth.config import ChatDistillConfig, DistillConfig
+from gristmill.synth.format import parquet
 from gristmill.synth.raw.render import HARMONY
 from gristmill.synth.read.distill import answers
 from gristmill.synth.render.chat import assemble
@@ -192,4 +193,5 @@ def column(batch: pa.RecordBatch, name: str) -> list[str]:
     """The texts of a column; each is empty where there is no such column or value."""
     if name not in batch.schema.names:
         return [""] * len(batch)
-    return ["" if value is None else str(value) for value in batch.column(name).to_pylist()]
+    values, _ = parquet.values(batch.column(name))  # a row that is not UTF-8 is refused elsewhere
+    return ["" if value is None else str(value) for value in values]

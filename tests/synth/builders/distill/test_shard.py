@@ -157,6 +157,17 @@ def test_a_shard_without_the_text_of_the_template_is_refused(
     build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain", reference=False)
 
 
+def test_a_row_that_is_not_utf8_is_set_aside(vocabulary: Path, tmp_path: Path) -> None:
+    shard = write([harmony_row(name, "q", "t", "7", constraints="x") for name in "ab"], tmp_path)
+    table, broken = pq.read_table(shard), pa.array([b"x", b"\xff"], pa.binary()).view(pa.string())
+    at = table.schema.get_field_index("constraints")
+    pq.write_table(table.set_column(at, "constraints", broken), shard)
+    with pytest.raises(BadInput, match="constraints is not UTF-8"):
+        build(shard, tmp_path / "no", vocabulary)
+    summary = build(shard, tmp_path / "out", vocabulary, bad_rows=1)
+    assert (summary.rows, summary.bad_rows) == (1, 1)
+
+
 def test_a_shard_of_which_no_row_stays_is_refused(vocabulary: Path, tmp_path: Path) -> None:
     shard = write([harmony_row("a", "q", "t", " ")], tmp_path)
     with pytest.raises(BadInput, match=r"all rows are left out .empty_answer 1."):
