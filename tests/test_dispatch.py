@@ -51,6 +51,7 @@ def test_a_shared_folder_has_the_kinds_of_all_its_records(tmp_path: Path) -> Non
         (("metadata.db", "valuation_types.json"), "macroxue/pack"),
         (("synth_harmony_shard_02.parquet",), "synth/harmony"),
         (("trace/trace_00.parquet",), "synth/kd_shards"),
+        (("trace/trace_00.parquet", "dataset_dict.json"), "synth/distill"),
         (("valid_games.jsonl",), "chess/valid_games"),
         (("train/splice_indices.u32.bin",), "chess/splice_cache"),
         (("steps-00000.npy",), "macroxue/pack"),
@@ -95,6 +96,7 @@ GUESSED = {
     "synth_smoke/kd_shards": "synth/kd_shards",
     "synth_smoke/kd_manifest": "synth/kd_shards",
     "chat/kd_shards": "synth/kd_shards",
+    "chat/distill": "synth/distill",
     "reasoning/raw_manifest": "reasoning/normalized",
     "reasoning/manifest": "reasoning/gpt2_shards",
 }
@@ -128,6 +130,8 @@ FACTS = {
     "synth/harmony": "synth_harmony_shard_00.parquet: 106 rows; messages_json string",
     "synth/kd_shards": "train/shard_00_span: 99 documents; lengths: int32, 157 to 579; values: "
     "uint8, 0 to 2",
+    "synth/distill": "validation: ",
+    "chat/distill": "train: 27 rows; lengths: int32, 26 to 26",
     "chat/conversations": "shard_00.parquet: 40 conversations",
     "chess/elite_pgn": "lichess_elite_2024-01.pgn: 14,197 lines, 487,801 bytes",
     "chess/valid_games": "valid_games.jsonl: 585 lines",

@@ -328,6 +328,11 @@ def _current_manifest(root: DataRoot) -> Input:
     return manifest
 
 
+def is_asked(table: str, root: DataRoot, key: str) -> bool:
+    """Whether files have a table for a shard, so that it is built without being named."""
+    return bool(settings_of_shard(table, root, key))
+
+
 def settings_of_shard(table: str, root: DataRoot, key: str) -> Settings:
     """Returns what files give for a shard, by the drop that its Harmony shard was built from."""
     given = root.settings(table, drop_of_shard(root, key))

@@ -60,6 +60,10 @@ CHAT_SHARDS = Code(
     entries=("gristmill.synth.builders.chat.shard.build_chat_shard",),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
 )
+DISTILL = Code(
+    entries=("gristmill.synth.builders.distill.shard.build_distill",),
+    libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
+)
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
     compatible_with=(

@@ -22,6 +22,7 @@ from gristmill.settings.kinds import (
     Engine,
     Help,
     Positive,
+    Seed,
     Share,
     Unit,
     Vocabulary,
@@ -181,6 +182,73 @@ class ChatKDConfig(KDConfig):
     render: str = ""
     eod: int = O200K.size - 1089
     ids: int = O200K.size
+
+
+@dataclass(frozen=True)
+class DistillConfig(KDConfig):
+    """How conversations become rows of token ids, labels and spans."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    valid_fraction: Annotated[
+        Share,
+        Unit("fraction of the rows"),
+        Help("Fraction of the rows in the validation split, by a draw from seed and id."),
+    ] = 0.01
+    template: Annotated[
+        Literal["harmony", "chatgpt_plain"],
+        Help(
+            "How a row is rendered: harmony as it stands, or chatgpt_plain with a system message "
+            "that is plain text, and the question with the text that it refers to."
+        ),
+    ] = "harmony"
+    reasoning: Annotated[
+        Literal["low", "medium", "high"], Help("Level of reasoning that chatgpt_plain states.")
+    ] = "high"
+    reference: Annotated[
+        bool,
+        Help(
+            "Whether chatgpt_plain adds query_seed_text to the question; it must be among the "
+            "metadata_fields of [synth.harmony]."
+        ),
+    ] = True
+    max_length: Annotated[
+        Positive, Unit("tokens"), Help("Tokens of a row, at most; longer ones are left out.")
+    ] = 8192
+    drop_failed: Annotated[
+        bool, Help("Leave out rows whose constraints say that their generation failed.")
+    ] = True
+    drop_wrong: Annotated[
+        bool, Help("Leave out answers that are not the `result:` of their constraints.")
+    ] = True
+    memorization_cap: Annotated[
+        Share,
+        Unit("fraction of the rows"),
+        Help("Rows of the exercise memorization in a shard, at most; 1 for no cap."),
+    ] = 0.7
+    english_share: Annotated[
+        Share,
+        Unit("fraction of the rows"),
+        Help("Rows in English in a shard, at least; those in other languages become fewer."),
+    ] = 0.75
+    keep: Annotated[
+        Share, Unit("fraction of the rows"), Help("Rows that stay, by a draw from seed and id.")
+    ] = 1.0
+    seed: Annotated[Seed, Help("Seed of all draws.")] = 1337
+
+    @property
+    def samples(self) -> bool:
+        """Whether rows stay in proportion to others: they are counted first."""
+        return self.memorization_cap < 1 or self.english_share > 0
+
+
+@dataclass(frozen=True)
+class ChatDistillConfig(DistillConfig):
+    """How conversations of one's own become such rows. render: as of `ChatKDConfig`."""
+
+    CODE_VERSION: ClassVar = "1"
+
+    render: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gristmill.asset import Asset
 from gristmill.families import Catalog, Law, Option, Source
@@ -10,7 +11,13 @@ from gristmill.inbox import DropKind
 from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
 from gristmill.synth import code
-from gristmill.synth.config import HarmonyConfig, KDConfig, RawSettings, SourceSettings
+from gristmill.synth.config import (
+    DistillConfig,
+    HarmonyConfig,
+    KDConfig,
+    RawSettings,
+    SourceSettings,
+)
 
 _SHARDS = "synth_shards"
 _GROUP = "synth/harmony"
@@ -155,7 +162,7 @@ _CHAT = Asset(
     "chat/kd_shards",
     laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
     show=call("gristmill.synth.show.terminal:show_document"),
-    trace=call("gristmill.synth.read.origins:of_chat_document"),
+    trace=call("gristmill.synth.read.origins:of_own_document"),
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
     code=code.CHAT_SHARDS,
@@ -168,12 +175,75 @@ _CHAT = Asset(
     partitions="chat_shards",
     inputs=["chat/conversations", "tokenizers/o200k_harmony"],
     build=call("gristmill.synth.builders.chat.builds:chat_build"),
-    given=call("gristmill.synth.builders.chat.builds:settings_of"),
+    given=call("gristmill.synth.builders.chat.builds:settings_of", "chat/kd_shards"),
     filled_in=[*_CHAT_NOT_SET],
     preview=call("gristmill.synth.show.preview:of_shard"),
     counted=call("gristmill.synth.laws.kd_shard:notes"),
     in_parts=True,
 )
+
+_CHAT_DISTILL_NOT_SET = {
+    **_CHAT_NOT_SET,
+    **dict.fromkeys(
+        ("template", "reasoning", "reference"),
+        "the recipe of the drop says how conversations are rendered",
+    ),
+    **dict.fromkeys(
+        ("drop_failed", "drop_wrong", "memorization_cap", "english_share"),
+        "conversations of one's own have no such columns",
+    ),
+}
+
+
+def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> Asset:
+    """A dataset of token ids, labels and spans. source: key of the asset with its conversations."""
+    return Asset(
+        asset,
+        laws=[Law("distill", call("gristmill.synth.laws.distill:law"))],
+        show=call("gristmill.synth.show.terminal:show_distilled"),
+        trace=call("gristmill.synth.read.origins:of_own_document"),
+        listed=["languages", "exercises"],
+        set_aside={"left_out": "left out"},
+        code=code.DISTILL,
+        text=f"{text} as token ids, labels and spans, in a folder that "
+        "`datasets.load_from_disk` opens, as DistillKit does. `gristmill project` makes Parquet "
+        "of it.",
+        labels=["arrow", "tiktoken"],
+        place="distill/" + asset.partition("/")[0],
+        inputs=[source, "tokenizers/o200k_harmony"],
+        build=call(f"gristmill.synth.builders.distill.builds:{build}"),
+        counted=call("gristmill.synth.laws.kd_shard:notes"),
+        in_parts=True,
+        **other,
+    )
+
+
+_DISTILL = [
+    _distill(
+        "synth/distill",
+        "distill_build",
+        "synth/harmony",
+        "The conversations of a Harmony shard, without failed and wrong answers,",
+        table=Table("synth/distill", DistillConfig, _INBOXES, not_set=_NOT_SET),
+        group="synth/full",
+        partitions=_SHARDS,
+        given=call("gristmill.synth.builds:settings_of_shard", "synth/distill"),
+        is_asked=call("gristmill.synth.builds:is_asked", "synth/distill"),
+        filled_in=[*_NOT_SET],
+    ),
+    _distill(
+        "chat/distill",
+        "chat_distill_build",
+        "chat/conversations",
+        "Conversations of your own, by the template that the recipe names,",
+        table=Table("chat/distill", DistillConfig, ("chat",), not_set=_CHAT_DISTILL_NOT_SET),
+        group="chat",
+        partitions="chat_shards",
+        given=call("gristmill.synth.builders.chat.builds:settings_of", "chat/distill"),
+        is_asked=call("gristmill.synth.builders.chat.builds:is_asked", "chat/distill"),
+        filled_in=[*_CHAT_DISTILL_NOT_SET],
+    ),
+]
 
 CATALOG = Catalog(
     kinds=[
@@ -200,6 +270,7 @@ CATALOG = Catalog(
             "The first 250 conversations of a Harmony shard, a tenth of them valid,",
         ),
         _CHAT,
+        *_DISTILL,
     ],
     sources=_SOURCES,
     asset_of=call("gristmill.synth.format.kind_of:asset_of"),

@@ -37,6 +37,7 @@ ACROSS = {
     "commands/test_postgres.py": "commands on an instance in Postgres",
     "consumers/datasets/test_opens.py": "what all families publish, as `load_dataset` opens it",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",
+    "consumers/distillkit/test_distillkit.py": "conversations as DistillKit opens them",
     "consumers/litgpt/test_litgpt.py": "documents of tokens as litgpt opens them",
     "consumers/llm_c/test_llm_c.py": "documents of tokens as llm.c and modded-nanogpt open them",
     "consumers/nanochat/test_nanochat.py": "texts as nanochat opens them",

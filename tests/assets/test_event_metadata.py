@@ -43,6 +43,7 @@ from tests.sample_root import SampleRoot
 TABLES = [
     *("macroxue/pack", "macroxue/pool", "macroxue/values", "macroxue/training_view"),
     *("synth/harmony", "synth/kd_shards", "synth_smoke/kd_shards", "chat/kd_shards"),
+    *("synth/distill", "chat/distill"),
     *("chess/valid_games", "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"),
     "chess/subset",
     *("reasoning/normalized", "chat/conversations", "reasoning/gpt2_shards", "reasoning/alignment"),
@@ -374,7 +375,7 @@ def test_keys_of_reasoning_are_those_that_are_written() -> None:
 
 @pytest.mark.parametrize("asset", TABLES)
 def test_the_format_page_has_every_column(asset: str) -> None:
-    of_chat = {"chat/kd_shards": "synth", "chat/conversations": "chat"}
+    of_chat = {"chat/kd_shards": "synth", "chat/distill": "synth", "chat/conversations": "chat"}
     family = of_chat.get(asset) or asset.partition("_" if "smoke" in asset else "/")[0]
     page = (CHECKOUT / f"docs/formats/{family}.md").read_text()
     for column in families.columns_of(asset):

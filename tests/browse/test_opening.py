@@ -172,13 +172,14 @@ def test_every_published_artifact_has_rows_with_pictures_and_origins(
     assert pictures == {
         *("macroxue/pack", "macroxue/pool", "macroxue/training_view", "synth/harmony"),
         *("synth/kd_shards", "synth_smoke/kd_shards", "chat/kd_shards", "chess/valid_games"),
+        *("synth/distill", "chat/distill"),
         "chess/game_dataset",
         *("chess/splice_cache", "chess/splice_dataset", "chess/subset", "reasoning/alignment"),
         *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
     }
     assert {asset for asset, has in shown.items() if "tokens" in has} > {
         *("synth/harmony", "synth/kd_shards", "reasoning/gpt2_shards", "reasoning/alignment"),
-        "chat/kd_shards",
+        *("chat/kd_shards", "synth/distill", "chat/distill"),
     }
     assert all("origin" in has for has in shown.values())
     known = {kind.asset for each in catalogs() for kind in each.kinds}

@@ -83,7 +83,7 @@ def test_parts_that_depend_on_those_before_are_made_by_no_share(
 
 
 def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> None:
-    assert len(parts.in_parts()) == 17
+    assert len(parts.in_parts()) == 19
     for asset in ("macroxue/values", "no/asset"):
         result = _parts("1", "2", asset, "d6")
         assert result.exit_code == 2

@@ -90,6 +90,7 @@ def _two_synth(root: Path, version: int) -> None:
     folder = root / "drops/synth/first"
     shutil.rmtree(folder, ignore_errors=True)
     write_drop(folder, files=8, rows=6, seed=version)
+    _write(folder / "gristmill.toml", "[synth.distill]\nenglish_share = 0.0")
 
 
 def _two_chess(root: Path, version: int) -> None:
@@ -122,6 +123,7 @@ def _two_reasoning(root: Path, version: int) -> None:
     _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
     shutil.rmtree(root / "drops/chat", ignore_errors=True)
     write_talks(root, 4 * version)
+    _write(root / "drops/chat/talks/gristmill.toml", "[chat.distill]\nmax_length = 4096")
 
 
 def _two_puzzles(root: Path, version: int) -> None:

@@ -9,7 +9,7 @@ Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#caps`,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,10 +71,14 @@ class Joiner:
     number: of the shard ("00").
     config: of the shard.
 
-    dropped_thoughts: that a template left out, so far.
-
     Enter `open` before the first part; its exit completes the files.
     """
+
+    summary_type: type[Any] = KDSummary
+    texts: Sequence[str] = _TEXTS
+    """Numbers of the summary that parts give."""
+    names: Sequence[str] = _NAMES
+    """Counts by name that they give."""
 
     def __init__(self, out: Path, number: str, config: KDConfig) -> None:
         self.open = ExitStack()
@@ -86,8 +90,7 @@ class Joiner:
         self._tokens = dict.fromkeys(kd_part_file.SPLITS, 0)
         self._spans = np.zeros(3, dtype=np.int64)
         self._texts: Counter[str] = Counter()
-        self._names: dict[str, Counter[str]] = {name: Counter() for name in _NAMES}
-        self.dropped_thoughts = 0
+        self._names: dict[str, Counter[str]] = {name: Counter() for name in self.names}
         # Of all parts, those that only count included.
         self._made = {"documents": 0, "tokens": 0}
         self.bad = quarantine.BadRows(config.bad_rows)
@@ -125,17 +128,17 @@ class Joiner:
         self.bad.add(summary["bad_rows"], summary["first_bad_rows"])
         if self.bad.too_many:
             return
-        self._texts.update({name: summary[name] for name in _TEXTS})
-        self.dropped_thoughts += summary.get("dropped_thoughts", 0)
+        self._texts.update({name: summary[name] for name in self.texts})
         for name, counter in self._names.items():
             counter.update(summary[name])
         for batch in kd_part_file.read(part):
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
-            self._trace.add(self._numbered(table))
+            table = self._numbered(table)
+            self._trace.add(table)
             for split, documents in batch.documents.items():
                 if len(documents.lengths):
-                    self._append(split, documents)
+                    self._append(split, documents, table)
 
     def check(self, shard: Path) -> None:
         """Raise BadInput where too many rows are bad, or none is good. Call it after the last part.
@@ -153,7 +156,8 @@ class Joiner:
         numbers = pa.array(table.column("document").to_numpy() + before)
         return table.set_column(1, table.schema.field(1), numbers)
 
-    def _append(self, split: str, documents: Documents) -> None:
+    def _append(self, split: str, documents: Documents, names: pa.RecordBatch) -> None:
+        """Append the documents of a split. names: rows of the trace, also of the other split."""
         if split not in self._writers:
             # Not before its first document: an empty split has no files.
             self._writers[split] = {
@@ -179,32 +183,36 @@ class Joiner:
     def summary(self) -> KDSummary:
         """Return the counts of the shard. Call it after the exit of `open`."""
         rows = sum(self._rows.values())
-        return KDSummary(
+        found: KDSummary = self.summary_type(
             files=self._files(rows),
             rows=rows,
             train_rows=self._rows["train"],
             train_tokens=self._tokens["train"],
             valid_rows=self._rows["valid"],
             valid_tokens=self._tokens["valid"],
-            **{name: self._texts[name] for name in _TEXTS},
+            **{name: self._texts[name] for name in self.texts},
             bad_rows=self.bad.count,
             spans=dict(zip(harmony_tokens.SPANS, self._spans.tolist(), strict=True)),
-            languages=_most_frequent(self._names["languages"]),
-            exercises=_most_frequent(self._names["exercises"]),
-            unknown_keys=_most_frequent(self._names["unknown_keys"]),
+            **{name: _most_frequent(counter) for name, counter in self._names.items()},
         )
+        return found
 
     def _files(self, rows: int) -> dict[str, FileNote]:
+        files = self._written()
+        digest = self._trace.content_sha256()
+        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
+        if self._quarantine.rows:
+            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
+        return files
+
+    def _written(self) -> dict[str, FileNote]:
+        """The files of the documents."""
         files = {}
         for split, writers in self._writers.items():
             for suffix, writer in writers.items():
                 name = f"{split}/shard_{self._number}_{suffix}"
                 files[f"{name}.bin"] = writer.note()
                 files[f"{name}.idx"] = FileNote(rows=self._rows[split])
-        digest = self._trace.content_sha256()
-        files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
-        if self._quarantine.rows:
-            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
         return files
 
 

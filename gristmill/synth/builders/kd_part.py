@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,6 +117,11 @@ class Sorted:
     )
     places: dict[str, list[int]] = field(default_factory=lambda: {split: [] for split in SPLITS})
 
+    def keep(self, split: str, which: Sequence[bool]) -> None:
+        """Keep some conversations of a split."""
+        self.conversations[split] = list(compress(self.conversations[split], which))
+        self.places[split] = list(compress(self.places[split], which))
+
 
 class Part:
     """Renders the rows of a task batch by batch, and counts them.
@@ -186,8 +191,7 @@ class Part:
         """Return the documents of a batch; `first_row` rows are before it."""
         rows = self.sorted(batch)
         made = {split: _assembled(rows, split, self.assemble, self.task.engine) for split in SPLITS}
-        if self.task.tokens is not None:
-            made = _up_to_cap(rows, made, self.task.tokens - self.summary["tokens"])
+        made = self.limited(rows, made)
         self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
         refused = self._refused(rows, first_row)
         for conversation in chain(*rows.conversations.values()):
@@ -202,6 +206,16 @@ class Part:
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
         return kd_part_file.Batch(made, table.serialize().to_pybytes(), refused)
+
+    def limited(self, rows: Sorted, made: dict[str, Documents]) -> dict[str, Documents]:
+        """The documents that stay; the conversations of the others leave `rows`."""
+        if self.task.tokens is None:
+            return made
+        return _up_to_cap(rows, made, self.task.tokens - self.summary["tokens"])
+
+    def is_valid(self, synth_id: str) -> bool:
+        """Whether a row is in the valid split."""
+        return holdout.is_valid(synth_id, self._threshold)
 
     def count(self, conversation: Any) -> None:
         """Count what a conversation that becomes a document holds."""
@@ -233,7 +247,7 @@ class Part:
             refused |= {index: rule for index, rule in rules.items() if index not in refused}
         for index, conversation in read.items():
             if index not in refused:
-                split = SPLITS[holdout.is_valid(str(ids[index]), self._threshold)]
+                split = SPLITS[self.is_valid(str(ids[index]))]
                 rows.conversations[split].append(conversation)
                 rows.places[split].append(index)
         return rows

@@ -71,20 +71,20 @@ def build_shard(
     tokenizer: TokenizerFile | None = None,
     make: Callable[[kd_part.Task, Path], dict[str, Any]] = kd_part.make_part,
     task_of: Callable[[kd_part.Task], kd_part.Task] = lambda task: task,
-    joined: Callable[[Joiner], object] = lambda joiner: None,
+    joiner_of: Callable[[Path, str, Any], Joiner] = Joiner,
     progress: Progress = SILENT,
 ) -> KDSummary:
     """As `build_kd_shard`, for rows that are rendered in another way.
 
     tokenizer: of the texts; default None: the vocabulary of the config.
     make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
-    joined: takes what has joined all parts.
+    joiner_of: takes folder, number and config, and returns what joins the parts.
     """
     number = shard_number(harmony_shard)
     # Before anything is written.
     (tokenizer or file_of_pinned(O200K, config.vocabulary)).read()
     out.mkdir(parents=True)
-    joiner = Joiner(out, number, config)
+    joiner = joiner_of(out, number, config)
     with joiner.open:
         tasks = list(_tasks(harmony_shard, config))
         total = None if config.capped else sum(task.input_rows for task in tasks)
@@ -103,7 +103,6 @@ def build_shard(
                 joiner.add(path, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
         joiner.check(harmony_shard)
-    joined(joiner)
     return joiner.summary()
 
 

@@ -32,6 +32,8 @@ def asset_of(folder: Path) -> str | None:
 
     folder: any path. Another program writes Megatron datasets without a trace.
     """
+    if (folder / "dataset_dict.json").is_file():
+        return "synth/distill"
     kind = kind_of(folder)
     if kind == "megatron" or (kind is None and any(folder.glob("*/shard_*_tokens.idx"))):
         return "synth/kd_shards"

@@ -24,7 +24,7 @@ from gristmill.reading import Verify
 from gristmill.reading.located import located
 from gristmill.synth.format import aligned
 from gristmill.synth.format.megatron_files import Index, MappedValues
-from gristmill.synth.read.origins import chat_document_origins, document_origins
+from gristmill.synth.read.origins import document_origins, own_document_origins
 from gristmill.synth.read.shard_files import ShardFiles
 
 _ASSET: Final = "synth/kd_shards"
@@ -116,7 +116,7 @@ class SynthKDDocuments:
         assert found, prefix
         folder = prefix.parent.parent
         if (folder / RECORD).is_file():
-            return chat_document_origins(folder, self.split, document)
+            return own_document_origins(folder, self.split, document)
         return document_origins(folder, found[1], self.split, document)
 
     @property

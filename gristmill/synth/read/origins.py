@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 HARMONY: Final = "synth/harmony"
+_TALKS: Final = "chat/conversations"
 _SHARD: Final = "synth_harmony_shard_{}.parquet"
 _IMPORTED: Final = "synth_harmony_shard_"
 _NEIGHBOURS: Final = 8
@@ -40,7 +41,7 @@ def document_origins(
     """
     found = trace(folder, shard, split, document)
     yield found
-    yield from notes(_document(folder, shard, found.row - 1, found.synth_id))
+    yield from notes(_document(source(folder, shard), found.row - 1, found.synth_id))
 
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
@@ -61,8 +62,8 @@ def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
     yield from notes(_harmony(folder, shard, row, row_of))
 
 
-def _document(folder: Path, shard: str, row: int, synth_id: str) -> Iterator[contract.Trace]:
-    harmony = source(folder, shard).made_from(HARMONY)
+def _document(made: Source, row: int, synth_id: str) -> Iterator[contract.Trace]:
+    harmony, shard = made.made_from(HARMONY), made.record.partition
     row_of = _harmony_row(harmony.folder / _SHARD.format(shard), row)
     if str(row_of.get("synth_id")) != synth_id:
         raise NotTraced(
@@ -169,23 +170,25 @@ def of_document(request: Request) -> Iterator[contract.Trace]:
     return document_origins(request.path, *shard_and_split(request), request.number)
 
 
-def of_chat_document(request: Request) -> Iterator[contract.Trace]:
-    """Trace the document of conversations of one's own to its row and the row of the drop."""
+def of_own_document(request: Request) -> Iterator[contract.Trace]:
+    """Trace a document of an artifact with a folder of its own to its row and the raw row."""
     _, split = shard_and_split(request)
-    return chat_document_origins(request.path, split, request.number)
+    return own_document_origins(request.path, split, request.number)
 
 
-def chat_document_origins(folder: Path, split: str, document: int) -> Iterator[contract.Trace]:
-    """Trace a document of conversations of one's own; as `document_origins`."""
+def own_document_origins(folder: Path, split: str, document: int) -> Iterator[contract.Trace]:
+    """Trace a document of an artifact with a folder of its own; as `document_origins`."""
     made = source(folder)
     number = str(made.record.partition).rpartition("__")[2]
     found = trace(folder, number, split, document)
     yield found
-    yield from notes(_chat_row(made, found.row))
+    is_chat = any(item.asset == _TALKS for item in made.inputs)
+    harmony = _document(made, found.row - 1, found.synth_id)
+    yield from notes(_chat_row(made, found.row) if is_chat else harmony)
 
 
 def _chat_row(made: Source, row: int) -> Iterator[Origin]:
-    talks = made.made_from("chat/conversations")
+    talks = made.made_from(_TALKS)
     (path,) = talks.folder.glob("shard_*.parquet")
     with parquet.opened(path, []) as file:
         group, inside = _group_of(path, file, row - 1)

@@ -66,6 +66,19 @@ class Documents:
             by_tiktoken=self.by_tiktoken[:count],
         )
 
+    def chosen(self, keep: npt.NDArray[np.bool_]) -> Documents:
+        """Return some of the documents. keep: bool [D]."""
+        inside = np.repeat(keep, self.lengths)
+        return Documents(
+            tokens=self.tokens[inside],
+            span=self.span[inside],
+            lengths=self.lengths[keep],
+            runs=self.runs[np.repeat(keep, self.run_counts)],
+            run_counts=self.run_counts[keep],
+            texts=self.texts[keep],
+            by_tiktoken=self.by_tiktoken[keep],
+        )
+
 
 def assemble(
     conversations: Sequence[Conversation], vocabulary: Path, engine: str = AUTO

@@ -18,6 +18,14 @@ _DATASETS = (
     Column("lossmask", "uint8", "0 or 1 for each token: whether it is trained"),
     Column("span", "uint8", "0 prompt, 1 reasoning, 2 final"),
 )
+_DISTILL = (
+    Column("id", "string", "dataset and id of the row"),
+    Column("source", "struct", "dataset, language, exercise, and these with the id as JSON"),
+    Column("input_ids", "list<int32>", "token ids, without an end of document"),
+    Column("labels", "list<int32>", "the same, -100 up to the answer; not shifted"),
+    Column("attention_mask", "list<int8>", "1 for each token"),
+    Column("spans", "struct", "tokens before the answer, of its reasoning, of its final part"),
+)
 _TRACE = {
     "split": "train or valid",
     "document": "number of the document in that split of this shard, from 0",
@@ -47,4 +55,6 @@ def columns(asset: str) -> Sequence[Column]:
     if asset.endswith("/kd_shards"):
         trace = (Column(f"trace.{f.name}", str(f.type), _TRACE[f.name]) for f in schema())
         return [*_DATASETS, *trace]
+    if asset.endswith("/distill"):
+        return _DISTILL
     return ()

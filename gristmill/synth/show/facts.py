@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from gristmill.reading.facts import Ranges, counted, file_facts
 from gristmill.synth.builders import harmony_shard
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.laws.shards import SPLITS
+from gristmill.synth.read import distill
 
 _VALUES = 1 << 22
 
@@ -23,6 +26,13 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     """
     if asset.startswith("synth/harmony"):
         yield from _parquet(folder)
+    elif asset.endswith("/distill"):
+        for split, name in distill.SPLITS.items():
+            rows, lengths = 0, Ranges()
+            for batch in distill.batches(folder, split):
+                rows += len(batch)
+                lengths.add(np.asarray(batch.column("input_ids").value_lengths()), "lengths")
+            yield "; ".join([f"{name}: {counted(rows, 'row')}", *lengths.lines()])
     else:
         for split in SPLITS:
             for index in sorted((folder / split).glob("shard_*_tokens.idx")):

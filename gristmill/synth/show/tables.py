@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from gristmill.browse.columns import Columns, of_parquet
 from gristmill.browse.source import Record, Stored
@@ -17,6 +18,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.builders.harmony_shard import shard_name, shards
 from gristmill.synth.format import harmony_tokens, trace
 from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.read import distill
 from gristmill.synth.show import preview, terminal, tokens
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
                 number = path.name[6:-11]
                 shared = "" if asset.startswith("chat/") else number
                 yield _documents(folder, files, number, path.parent.name, shared)
+    elif asset.endswith("/distill"):
+        for split in _SPLITS:
+            yield _distilled(folder, files, split)
 
 
 def _harmony(folder: Path, files: Files, number: str) -> Stored:
@@ -77,6 +82,34 @@ def _documents(folder: Path, files: Files, number: str, split: str, partition: s
         sample=lambda row: (str(row.number), {"shard": number, "split": split}),
         pictures=lambda row: [Picture("tokens", preview.svg([lines(row, False)]))],
         tokens=lambda row: _shown(lines(row, True)[1]),
+    )
+
+
+def _distilled(folder: Path, files: Files, split: str) -> Stored:
+    def lines(row: Record) -> tuple[str, list[tokens.Line]]:
+        vocabulary = terminal.vocabulary_of(folder)
+        return tokens.distilled(folder, split, row.number, vocabulary)
+
+    def opened() -> Columns:
+        name = distill.SPLITS[split]
+        paths = [files.checked(f"{name}/{path.name}") for path in distill.files_of(folder, split)]
+        held = pa.Table.from_batches(distill.batches(folder, split), distill.SCHEMA)
+        held = held.select([name for name in distill.SCHEMA.names if name != "attention_mask"])
+        types = dict.fromkeys(held.column_names, "text")
+
+        def get(names: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:
+            part = held.slice(first, stop - first)
+            return {name: part[name].to_pylist() for name in names}
+
+        return Columns(paths[0], types, len(held), get, step=_STEP)  # type: ignore[arg-type]
+
+    return Stored(
+        distill.SPLITS[split],
+        opened,
+        ("id", "source"),
+        sample=lambda row: (str(row.number), {"split": split}),
+        pictures=lambda row: [Picture("tokens", preview.svg([_short(*lines(row))]))],
+        tokens=lambda row: _shown(lines(row)[1]),
     )
 
 

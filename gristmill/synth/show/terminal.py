@@ -150,6 +150,13 @@ def show_document(request: Request) -> Iterator[Text]:
     yield document_text(request.path, *shard_and_split(request), request.number, vocabulary)
 
 
+def show_distilled(request: Request) -> Iterator[Text]:
+    """Yield the row of a dataset of labels and spans that a person asks for."""
+    _, split = shard_and_split(request)
+    vocabulary = vocabulary_of(request.path)
+    yield _text(*tokens.distilled(request.path, split, request.number, vocabulary))
+
+
 def vocabulary_of(path: Path) -> Path:
     """The vocabulary of an artifact, in the data root above it. Raises what `find` raises."""
     above = path.absolute().parents

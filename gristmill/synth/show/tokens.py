@@ -11,12 +11,14 @@ import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from gristmill.contract import BadInput
 from gristmill.printable import printable
 from gristmill.synth.format import aligned, harmony_tokens, indexed
+from gristmill.synth.read import distill
 from gristmill.synth.read.trace import trace
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import GPT2
@@ -125,6 +127,29 @@ def conversation(
         f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
     )
     return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
+
+
+def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> tuple[str, list[Line]]:
+    """Return the title of a row of a dataset of labels and spans, and its messages.
+
+    number: of the row, from 0. Raises BadInput if there is no such row, or if it is damaged.
+    """
+    row = distill.row(folder, split, number)
+    tokens, counts = row["input_ids"], list(row["spans"].values())
+    stops = list(accumulate(counts))
+    words = words_of(vocabulary)
+    if not tokens or min(tokens) < 0 or max(tokens) >= words.size or stops[-1] != len(tokens):
+        rule = f"row {number} is damaged, see `gristmill verify`: build the dataset again"
+        raise BadInput(folder / distill.SPLITS[split], rule)
+    mask = [int(label >= 0) for label in row["labels"]]
+    span = [code for code, count in enumerate(counts) for _ in range(count)]
+    prompt = [at for at in range(1, stops[0] - 2) if tokens[at] == harmony_tokens.START]
+    bounds = pairwise([0, *prompt, *(stop for stop in stops if stop), len(tokens)])
+    title = f"{distill.SPLITS[split]} row {number} · {row['id']} · {len(tokens):,} tokens"
+    # As labels, which are one place before their tokens.
+    mask, span = [*mask[1:], 0], [*span[1:], 0]
+    shown = [(begin, end) for begin, end in bounds if begin < end]
+    return printable(title), lines(tokens, mask, span, shown, vocabulary, True)
 
 
 def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:

@@ -47,7 +47,7 @@ READ = ["chess/game_dataset", "chess/splice_dataset", "chess/valid_games", "synt
 READ += ["chess/subset", "reasoning/normalized", "reasoning/alignment"]
 READ += ["reasoning/spans"]
 PROJECTED = ["macroxue/pack", "macroxue/pool", "macroxue/values", "synth/kd_shards"]
-PROJECTED += ["reasoning/gpt2_shards", "reasoning/tokens"]
+PROJECTED += ["reasoning/gpt2_shards", "reasoning/tokens", "synth/distill", "chat/distill"]
 PROJECTED += [f"puzzles/{kind}" for kind in ("arc", "domino", "grid", "maze", "sudoku")]
 
 

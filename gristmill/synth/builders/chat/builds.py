@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from gristmill import provenance
 from gristmill.asset import Wanted
@@ -16,17 +16,38 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.settings.tables import Settings
 from gristmill.synth.builders.chat.shard import build_chat_shard
 from gristmill.synth.config import ChatKDConfig, KDConfig
-from gristmill.synth.raw.render import read_render
+from gristmill.synth.raw.render import Render, read_render
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 
-ASSET: Final = "chat/kd_shards"
 _CONVERSATIONS, _INBOX = "chat/conversations", "chat"
 _GROWTH: Final = 8
 
 
-def chat_build(wanted: Wanted) -> Build:
-    """Returns the build of the Megatron datasets of one shard of conversations.
+class Talks(NamedTuple):
+    """What a shard of conversations is built from.
+
+    shard: its file. render, tokenizer: how it is rendered. place: of the tokenizer's file, below
+    the data root. bytes: of the conversations.
+    """
+
+    shard: Path
+    inputs: list[Input]
+    render: Render
+    tokenizer: Tokenizer
+    place: Path
+    artifact: str
+    bytes: int
+
+    @property
+    def recorded(self) -> NamedTokenizer:
+        """The tokenizer as records have it."""
+        own = self.tokenizer
+        return NamedTokenizer(name=own.name, path=self.place.as_posix(), sha256=own.sha256)
+
+
+def talks_of(wanted: Wanted) -> Talks:
+    """What a partition is built from.
 
     Raises GristmillError if the conversations or the vocabulary are not published, or the drop with
     the recipe is gone; BadInput if `[render]` of the recipe is wrong.
@@ -42,33 +63,40 @@ def chat_build(wanted: Wanted) -> Build:
     artifact = root.artifact(*wanted.asset.place.split("/"), key)
     files = [] if render.path is None else [render.path]
     inputs = [source, vocabulary, *root.raw_inputs(artifact, files, "chat/raw", key)]
-    given = wanted.config(KDConfig, filled_in={"vocabulary": place, "valid_fraction": 0.0})
-    config = ChatKDConfig(
-        **vars(given), render=render.recorded, eod=tokenizer.eod, ids=tokenizer.size
-    )
     shard = root.root / folder / f"shard_{number}.parquet"
+    return Talks(shard, inputs, render, tokenizer, place, artifact, _bytes(root, folder))
+
+
+def chat_build(wanted: Wanted) -> Build:
+    """Returns the build of the Megatron datasets of one shard of conversations.
+
+    Raises what `talks_of` raises.
+    """
+    talks = talks_of(wanted)
+    tokenizer = talks.tokenizer
+    given = wanted.config(KDConfig, filled_in={"vocabulary": talks.place, "valid_fraction": 0.0})
+    config = ChatKDConfig(
+        **vars(given), render=talks.render.recorded, eod=tokenizer.eod, ids=tokenizer.size
+    )
 
     def make(attempt: Attempt) -> Summary:
-        resolved = replace(config, vocabulary=tokenizer.path)
         return build_chat_shard(
-            shard,
+            talks.shard,
             attempt.out,
-            resolved,
-            render,
+            replace(config, vocabulary=tokenizer.path),
+            talks.render,
             tokenizer,
             attempt.parts,
             progress=attempt.progress,
         )
 
     return wanted.build(
-        artifact,
+        talks.artifact,
         config,
-        inputs,
+        talks.inputs,
         make,
-        tokenizer=NamedTokenizer(
-            name=tokenizer.name, path=place.as_posix(), sha256=tokenizer.sha256
-        ),
-        space=0 if config.capped else _GROWTH * _bytes(root, folder),
+        tokenizer=talks.recorded,
+        space=0 if config.capped else _GROWTH * talks.bytes,
     )
 
 
@@ -85,7 +113,12 @@ def _bytes(root: DataRoot, folder: str) -> int:
     return sum(item.bytes or 0 for item in record.outputs)
 
 
-def settings_of(root: DataRoot, partition: str) -> Settings:
+def is_asked(table: str, root: DataRoot, partition: str) -> bool:
+    """Whether files have a table for a partition, so that it is built without being named."""
+    return bool(settings_of(table, root, partition))
+
+
+def settings_of(table: str, root: DataRoot, partition: str) -> Settings:
     """Returns what files give for a partition: the file of its drop, else the data root's."""
     drop = root.inbox(_INBOX) / partition.rpartition("__")[0]
-    return root.settings(ASSET, drop if drop.is_dir() else None)
+    return root.settings(table, drop if drop.is_dir() else None)

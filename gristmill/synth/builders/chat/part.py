@@ -50,11 +50,11 @@ class ChatTask(Task):
 def make_part(task: Task, path: Path) -> dict[str, Any]:
     """Write the part of a `ChatTask`; as `kd_part.make_part`, and `dropped_thoughts`."""
     assert isinstance(task, ChatTask)
-    part = _HarmonyPart(task) if task.render.template == HARMONY else _PiecesPart(task)
+    part = HarmonyPart(task) if task.render.template == HARMONY else PiecesPart(task)
     return written(part, path)
 
 
-class _ChatPart(Part):
+class ChatPart(Part):
     """Renders the rows of a task. Which split a row is in, its column says."""
 
     columns = ("spans", "split")
@@ -88,7 +88,7 @@ class _ChatPart(Part):
         raise NotImplementedError
 
 
-class _HarmonyPart(_ChatPart):
+class HarmonyPart(ChatPart):
     """Rows in Harmony, as those of SYNTH; some answers may not be trained on."""
 
     def __init__(self, task: ChatTask) -> None:
@@ -117,7 +117,7 @@ class _HarmonyPart(_ChatPart):
         return self._shapes[key][1]
 
 
-class _Rendered(NamedTuple):
+class Rendered(NamedTuple):
     """A conversation as pieces. dropped: thoughts that its template leaves out."""
 
     pieces: Sequence[Piece]
@@ -125,7 +125,7 @@ class _Rendered(NamedTuple):
     dropped: int
 
 
-class _PiecesPart(_ChatPart):
+class PiecesPart(ChatPart):
     """Rows by another template."""
 
     def read(self, texts: Sequence[str], spans: Sequence[str]) -> Iterator[list[Any] | str]:
@@ -153,7 +153,7 @@ class _PiecesPart(_ChatPart):
         self.summary["control_texts"] += conversation.control_texts
         self.summary["dropped_thoughts"] += conversation.dropped
 
-    def _pieces(self, talks: list[list[Turn]]) -> Iterator[_Rendered | str]:
+    def _pieces(self, talks: list[list[Turn]]) -> Iterator[Rendered | str]:
         words, render = assemble.words_of(self.tokenizer, self.task.engine), self.render
         found: Iterator[tuple[list[Piece], int] | str]
         if render.path is None:
@@ -172,4 +172,4 @@ class _PiecesPart(_ChatPart):
                 yield one
                 continue
             bodies = (text for text, _, message in one[0] if message != OUTSIDE)
-            yield _Rendered(one[0], sum(map(words.controls, bodies)), one[1])
+            yield Rendered(one[0], sum(map(words.controls, bodies)), one[1])

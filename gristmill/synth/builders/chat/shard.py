@@ -6,7 +6,7 @@ Source: `docs/formats/chat.md#tokens`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.run.parts import PartStore
@@ -30,6 +30,11 @@ class ChatSummary(KDSummary):
     dropped_thoughts: int = 0
 
 
+class _ChatJoiner(Joiner):
+    summary_type = ChatSummary
+    texts = (*Joiner.texts, "dropped_thoughts")
+
+
 def build_chat_shard(
     shard: Path,
     out: Path,
@@ -44,7 +49,6 @@ def build_chat_shard(
 
     shard: `shard_NN.parquet`. render, tokenizer: how its conversations are rendered and encoded.
     """
-    joiners: list[Joiner] = []
 
     def task_of(task: kd_part.Task) -> ChatTask:
         return ChatTask(**vars(task), render=render, tokenizer=tokenizer)
@@ -57,8 +61,8 @@ def build_chat_shard(
         tokenizer=tokenizer,
         make=make_part,
         task_of=task_of,
-        joined=joiners.append,
+        joiner_of=_ChatJoiner,
         progress=progress,
     )
-    values = {field.name: getattr(summary, field.name) for field in fields(KDSummary)}
-    return ChatSummary(**values, dropped_thoughts=joiners[0].dropped_thoughts)
+    assert isinstance(summary, ChatSummary)
+    return summary

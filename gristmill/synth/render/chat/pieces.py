@@ -85,11 +85,12 @@ def chatml(turns: Sequence[Turn]) -> list[Piece]:
     return pieces
 
 
-_PLAIN: Final = (
+PLAIN_SYSTEM: Final = (
     "You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"
-    "Reasoning: high\n\n"
+    "Reasoning: {}\n\n"
     "# Valid channels: analysis, commentary, final. Channel must be included for every message."
 )
+"""The system message of `chatgpt_plain`, with a place for the level of reasoning."""
 
 
 def chatgpt_plain(turns: Sequence[Turn]) -> list[Piece]:
@@ -100,7 +101,8 @@ def chatgpt_plain(turns: Sequence[Turn]) -> list[Piece]:
     """
     pieces: list[Piece] = []
     if turns[0].role != "system":
-        pieces.append(Piece(f"<|start|>system<|message|>{_PLAIN}<|end|>", PROMPT))
+        system = PLAIN_SYSTEM.format("high")
+        pieces.append(Piece(f"<|start|>system<|message|>{system}<|end|>", PROMPT))
     last = len(turns) - 1
     for number, turn in enumerate(turns):
         content, thought = turn.content.strip(), turn.thought.strip()

@@ -17,9 +17,12 @@ from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.synth.read.origins import of_chat_document
+from gristmill.synth.read import distill
+from gristmill.synth.read.origins import of_own_document
 from gristmill.synth.read.shard_files import ShardFiles
 from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
+from gristmill.synth.show.terminal import show_distilled
+from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
 from tests.synth.render.chat.talks import TEMPLATES
@@ -89,7 +92,7 @@ def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataR
     assert (record.partition, record.config["eod"]) == ("mine__01", 199_999)
     assert {Path(str(item.path)).name for item in record.outputs} >= {"trace_01.parquet"}
     found = [
-        list(of_chat_document(Request(folder, str(at), {"split": split, "shard": None})))
+        list(of_own_document(Request(folder, str(at), {"split": split, "shard": None})))
         for split in ("train", "valid")
         for at in range(int(record.counts[f"{split}_rows"]))
     ]
@@ -98,6 +101,31 @@ def test_a_drop_is_published_and_each_document_leads_back_to_its_row(root: DataR
         row = int(str(document.facts()["synth_id"])[2:])
         assert raw.facts()["raw_row"] == row + 1
         assert raw.facts()["raw_file"] == "drops/chat/mine/a.jsonl"
+
+
+@pytest.mark.parametrize("template", [RENDER, ""])
+def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(
+    root: DataRoot, template: str
+) -> None:
+    recipe = root.root / "drops/chat/mine/corpus.toml"
+    recipe.write_text(recipe.read_text().replace(RENDER, template))
+    built(root, "chat/conversations")
+    counts = built(root, "chat/distill", keep=0.8).record.counts
+    folder = root.root / "distill/chat/mine__01"
+    assert counts["left_out/share"] + counts["rows"] == 30
+    for split in ("train", "valid"):
+        assert counts[f"{split}_rows"] > 0
+        for number in range(int(counts[f"{split}_rows"])):
+            row = distill.row(folder, split, number)
+            request = Request(folder, str(number), {"split": split, "shard": None})
+            document, raw = of_own_document(request)
+            assert row["id"] == f"mine:{document.facts()['synth_id']}"
+            assert row["id"] == f"mine:id{int(str(raw.facts()['raw_row'])) - 1}"
+            words = encoding(root.root / "tokenizer" / O200K.relative)
+            answer = [label for label in row["labels"] if 0 <= label < 199_998]
+            assert words.decode(answer).endswith(f"a{row['id'].removeprefix('mine:id')}")
+            assert sum(row["spans"].values()) == len(row["input_ids"])
+            assert "row" in str(next(show_distilled(request)).plain)
 
 
 def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataRoot) -> None:

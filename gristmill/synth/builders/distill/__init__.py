@@ -1,0 +1,1 @@
+"""Conversations to datasets of token ids, labels and spans that `datasets` opens."""

@@ -1,0 +1,182 @@
+"""Rows of token ids, labels and spans: their columns, how documents become rows, and their files.
+
+A folder has what `datasets.load_from_disk` opens: `dataset_dict.json`, and a folder of Arrow
+streams for each split. Source: `docs/formats/synth.md#distill-datasets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.contract import BadInput
+from gristmill.synth.format import harmony_tokens
+from gristmill.synth.render.documents import Documents
+
+IGNORED: Final = -100
+DICT: Final = "dataset_dict.json"
+STATE: Final = "state.json"
+SPLITS: Final = {"train": "train", "valid": "validation"}
+"""The folder of each split."""
+_TEXTS: Final = ("dataset", "language", "exercise", "meta_json")
+_COUNTS: Final = ("assistant_token_start", "analysis_token_count", "final_token_count")
+SCHEMA: Final = pa.schema(
+    {
+        "id": pa.string(),
+        "source": pa.struct([(name, pa.string()) for name in _TEXTS]),
+        "input_ids": pa.list_(pa.int32()),
+        "labels": pa.list_(pa.int32()),
+        "attention_mask": pa.list_(pa.int8()),
+        "spans": pa.struct([(name, pa.int32()) for name in _COUNTS]),
+    }
+)
+
+Places = npt.NDArray[np.int64]
+
+
+class Answers(NamedTuple):
+    """Where the last answer of each document is among all tokens, int64 [D].
+
+    first: of the document. start: behind the prompt. end: behind the answer.
+    reasoning: tokens of its thought. final: those of its answer; 0 without one.
+    """
+
+    first: Places
+    start: Places
+    end: Places
+    reasoning: Places
+    final: Places
+
+
+def answers(documents: Documents, is_harmony: bool) -> Answers:
+    """Where the last thought of each document and the answer after it are.
+
+    is_harmony: whether messages begin with a header, whose first two tokens are of the prompt.
+    """
+    ends = np.cumsum(documents.lengths, dtype=np.int64)
+    first = ends - documents.lengths
+    code = np.zeros(len(documents.span) + 1, np.uint8)
+    code[1:] = documents.span
+    code = code[:-1]  # of tokens, not of labels
+    code[first] = 0
+    before = np.zeros_like(code)
+    before[1:] = code[:-1]
+    named = np.flatnonzero(code)
+    begins = np.flatnonzero((code > 0) & ((before == 0) | (before > code)))
+    at = np.searchsorted(named, ends)
+    has_answer = np.diff(at, prepend=0) > 0
+    end, start = first.copy(), first.copy()
+    end[has_answer] = named[at[has_answer] - 1] + 1
+    start[has_answer] = begins[np.searchsorted(begins, end[has_answer]) - 1]
+    thought = np.append(0, np.cumsum(code == harmony_tokens.REASONING))
+    reasoning = thought[end] - thought[start]
+    final = end - start - reasoning
+    if is_harmony:
+        start[has_answer] += 2
+        is_final = reasoning == 0
+        final[is_final & has_answer] -= 2
+        reasoning[~is_final] -= 2
+    return Answers(first, start, end, reasoning, final)
+
+
+def rows(
+    tokens: npt.NDArray[np.int32],
+    found: Answers,
+    names: pa.RecordBatch,
+    dataset: str,
+    returns: bool = True,
+) -> pa.RecordBatch:
+    """The rows of documents.
+
+    tokens: of the documents, back to back. found: their answers.
+    names: synth_id, language and exercise of each. dataset: what the rows are from.
+    returns: whether an answer that ends with `<|end|>` gets `<|return|>`, as in Harmony (default).
+    """
+    edges = np.zeros((2, len(tokens) + 1), np.int8)
+    for line, begin in enumerate((found.first, found.start)):
+        edges[line, begin] += 1
+        edges[line, found.end] -= 1
+    # A document may begin where the one before ends.
+    inside, answered = np.cumsum(edges, axis=1, dtype=np.int8)[:, :-1].astype(bool)
+    ids = tokens[inside]
+    places = np.append(0, np.cumsum(found.end - found.first)).astype(np.int32)
+    last = places[1:] - 1
+    if returns:
+        ids[last] = np.where(ids[last] == harmony_tokens.END, harmony_tokens.RETURN, ids[last])
+    labels = np.where(answered[inside], ids, np.int32(IGNORED))
+    counts = (found.start - found.first, found.reasoning, found.final)
+    listed = ((ids, pa.int32()), (labels, pa.int32()), (np.ones(len(ids), np.int8), pa.int8()))
+    columns = [
+        pc.binary_join_element_wise(f"{dataset}:", names["synth_id"], ""),
+        pa.StructArray.from_arrays(
+            _sources(names, dataset), fields=list(SCHEMA.field("source").type)
+        ),
+        *(pa.ListArray.from_arrays(pa.array(places), pa.array(of, kind)) for of, kind in listed),
+        pa.StructArray.from_arrays(
+            [pa.array(each.astype(np.int32)) for each in counts],
+            fields=list(SCHEMA.field("spans").type),
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _sources(names: pa.RecordBatch, dataset: str) -> list[pa.Array]:
+    """Dataset, language and exercise of rows, and these with the id as JSON."""
+    kept = {name: names[name] for name in ("exercise", "language", "synth_id")}
+    pieces: list[Any] = [f'{{"dataset":{orjson.dumps(dataset).decode()}']
+    for name, column in kept.items():
+        pieces += [f',"{name}":"', _quoted(column), '"']
+    joined = pc.binary_join_element_wise(*pieces, "}", "")
+    return [pa.array([dataset] * len(names)), kept["language"], kept["exercise"], joined]
+
+
+def _quoted(column: pa.Array) -> pa.Array:
+    """Texts as JSON has them between its quotation marks."""
+    if not pc.any(pc.match_substring_regex(column, r'[\x00-\x1f"\\]')).as_py():
+        return column
+    return pa.array([orjson.dumps(text).decode()[1:-1] for text in column.to_pylist()])
+
+
+def files_of(folder: Path, split: str) -> list[Path]:
+    """The Arrow streams of a split, as its `state.json` names them.
+
+    split: "train" or "valid". Raises BadInput where that file is missing or damaged.
+    """
+    state = folder / SPLITS[split] / STATE
+    try:
+        found = orjson.loads(state.read_bytes())
+        return [state.with_name(Path(item["filename"]).name) for item in found["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(state, f"names no files ({error}): build the dataset again") from error
+
+
+def batches(folder: Path, split: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a split in order; memory maps its files.
+
+    Raises BadInput where a file is damaged or has other columns.
+    """
+    for path in files_of(folder, split):
+        try:
+            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                if not stream.schema.equals(SCHEMA):
+                    raise BadInput(path, "has other columns than its rows: build it again")
+                yield from stream
+        except (pa.ArrowException, OSError) as error:
+            raise BadInput(path, f"is damaged ({error}): build the dataset again") from error
+
+
+def row(folder: Path, split: str, number: int) -> dict[str, Any]:
+    """One row of a split. Raises BadInput where there is none, and as `batches`."""
+    left = number
+    for batch in batches(folder, split) if number >= 0 else ():
+        if left < len(batch):
+            return dict(batch.slice(left, 1).to_pylist()[0])
+        left -= len(batch)
+    raise BadInput(folder / SPLITS[split], f"has {number - left} rows, no row {number} from 0")
