@@ -122,7 +122,7 @@ def test_two_corpora_of_one_folder_are_told_apart(sample_root: SampleRoot, tmp_p
     (tmp_path / "mix.toml").write_text(
         "".join(
             f'[source.{name}]\npath = "{shards}"\ncorpora = ["{name}"]\nepochs = 1\n'
-            for name in ("gsm8k", "reveal")
+            for name in ("gsm8k", "trip")
         )
     )
     made = Loader(read_mix(tmp_path / "mix.toml", sample_root.data), 2, form="numpy")
@@ -130,7 +130,7 @@ def test_two_corpora_of_one_folder_are_told_apart(sample_root: SampleRoot, tmp_p
     (tmp_path / "state.json").write_text(json.dumps(made.state_dict()))
     lines = run(tmp_path, sample_root, "consumed", "state.json").output.splitlines()
     names = [line.partition(":")[0] for line in lines]
-    assert [name.partition("__")[0] for name in names] == [f"{shards} gsm8k", f"{shards} reveal"]
+    assert [name.partition("__")[0] for name in names] == [f"{shards} gsm8k", f"{shards} trip"]
     source, number = made.numbers(0)[0]
     words = ("seen", "state.json", names[source], str(number), "--mix", "mix.toml")
     assert run(tmp_path, sample_root, *words).output == "step 0, position 0\n"
