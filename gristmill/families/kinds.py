@@ -22,8 +22,6 @@ from gristmill.settings.tables import Table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gristmill.provenance import Record
-
 
 class Misuse(GristmillError):
     """A command was called with options that do not fit the artifact; the text says which do."""
@@ -113,7 +111,7 @@ class Kind:
     source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
-    counted: Callable[[Record], Iterable[Violation]] | None = None
+    counted: Callable[[Any], Iterable[Violation]] | None = None
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"

@@ -117,7 +117,9 @@ def test_consumed_needs_the_state_alone(folder: Path, sample_root: SampleRoot) -
         assert line.startswith(f"{name}: {count:,} samples, 0.0")
 
 
-def test_two_corpora_of_one_folder_are_told_apart(sample_root: SampleRoot, tmp_path: Path) -> None:
+def test_two_corpora_of_one_folder_have_names_of_their_own(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
     shards = "reasoning/tokenized/gpt2"
     (tmp_path / "mix.toml").write_text(
         "".join(
