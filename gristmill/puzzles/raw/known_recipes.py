@@ -109,9 +109,9 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     if not chosen:
         raise Unread(
             f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with the "
-            f'lines `kind = "KIND"` and `sources = ["{drop.name}"]`; KIND is one of '
-            f"{', '.join(kind for kind in KINDS if kind != DOMINO)}, and `gristmill look {drop}` "
-            "guesses it"
+            f'lines `kind = "{KINDS[0]}"` and `sources = ["{drop.name}"]`; other kinds are '
+            f"{', '.join(kind for kind in KINDS[1:] if kind != DOMINO)}, and `gristmill look` "
+            "guesses one"
         )
     missing = {
         recipe.name: missing_sources(lake, recipe, lambda i, n: n == drop.name or is_there(i, n))
