@@ -25,7 +25,7 @@ from gristmill.settings.tables import Settings, Table
 if TYPE_CHECKING:
     from gristmill.data_root import DataRoot
     from gristmill.inbox.account import Account
-    from gristmill.provenance import Input, Record, Tokenizer
+    from gristmill.provenance import Input, Tokenizer
     from gristmill.publish.build import Attempt, Build, Published
     from gristmill.publish.by_rank import Ranks
 
@@ -38,7 +38,7 @@ Figures = Mapping[str, "str | int | float"]
 class Asset(Kind):
     """An artifact that Gristmill builds: the one place that says what belongs to it.
 
-    asset, laws, show, trace, source, rows, set_aside, code, file: see `Kind`.
+    asset, laws, show, trace, source, rows, set_aside, counted, code, file: see `Kind`.
 
     text: the description on its page. group: its group there, of `assets/groups.py`.
     labels: what it is made with, shown beside its name.
@@ -62,7 +62,6 @@ class Asset(Kind):
     preview: takes what was published, and returns what its page shows beside the counts; default:
         nothing.
     notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
-    counted: takes a record, and yields the same from it.
     across: whether a raw file that two partitions were built from is unusual (default False).
     blocking: whether assets after it in a run wait for its laws (default False).
     batch: how many partitions one run of a backfill builds; default: one.
@@ -97,7 +96,6 @@ class Asset(Kind):
 
     preview: Callable[[Published], Figures] = lambda _: {}
     notes: Callable[[Path], Iterable[Violation]] | None = None
-    counted: Callable[[Record], Iterable[Violation]] | None = None
     across: bool = False
     blocking: bool = False
     batch: int = 1

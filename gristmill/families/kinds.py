@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill import keys
 from gristmill.code.digest import Code
-from gristmill.contract import GristmillError, Trace
+from gristmill.contract import GristmillError, Trace, Violation
 from gristmill.inbox.kind import DropKind
 from gristmill.laws import Law
 from gristmill.layout import DROPS
@@ -95,6 +95,7 @@ class Kind:
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         or not whole, by reason, and what was done with these: {"rejected_by": "refused"}; default:
         none is.
+    counted: takes a record, and yields what is unusual by its counts and breaks no law.
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
@@ -110,6 +111,7 @@ class Kind:
     source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
+    counted: Callable[[Any], Iterable[Violation]] | None = None
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"

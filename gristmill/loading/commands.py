@@ -87,10 +87,10 @@ def batch(state: Path, mix_file: Path, step: int, rank: int, world: int, data_ro
     source, its number, and the way to the raw file and its bytes.
     """
     loader = _loader(state, mix_file, data_root, rank, world)
+    names = _names(loader)
     for source, number in _numbers(loader, step):
-        artifact = loader.plan.sources[source]
-        click.echo(printable(f"{artifact.identity.artifact}: sample {number}"))
-        for trace in artifact.origin(number):
+        click.echo(printable(f"{names[source]}: sample {number}"))
+        for trace in loader.plan.sources[source].origin(number):
             _say(f"  {name}: {value}" for name, value in trace.facts().items())
 
 
@@ -125,9 +125,10 @@ def seen(state: Path, source: str, number: int, mix_file: Path, data_root: Path)
     from gristmill.loading.steps import step_of
 
     loader = _loader(state, mix_file, data_root)
-    names = [each.identity.artifact for each in loader.plan.sources]
+    names = _names(loader)
     if source not in names:
-        raise click.UsageError(f"{printable(source)} is no source: it is {', '.join(names)}")
+        listed = " or ".join(f'"{name}"' for name in names)
+        raise click.UsageError(f"{printable(source)} is no source: it is {listed}")
     try:
         positions = loader.plan.seen(names.index(source), number, loader.position)
     except IndexError as error:
@@ -151,6 +152,12 @@ def consumed(state: Path) -> None:
     for each in counts(read_state(state)):
         epochs = each.drawn / max(each.samples, 1)
         click.echo(printable(f"{each.artifact}: {each.drawn:,} samples, {epochs:.2f} epochs"))
+
+
+def _names(loader: Loader) -> list[str]:
+    from gristmill.loading.source import names_of
+
+    return names_of([each.identity for each in loader.plan.sources])
 
 
 def _numbers(loader: Loader, step: int) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.source import Source
+from gristmill.loading.source import Source, names_of
 from gristmill.loading.views import whole
 
 MOST_EPOCHS: Final = 4.0
@@ -48,15 +48,16 @@ class Mixture:
     def facts(self) -> list[dict[str, Any]]:
         """For each source its samples, epochs, share, and tokens: None where it has no lengths."""
         total = sum(self.quotas)
+        names = names_of([source.identity for source in self.sources])
         return [
             {
-                "source": source.identity.artifact,
+                "source": name,
                 "samples": quota,
                 "tokens": _tokens(source, quota),
                 "epochs": quota / int(source.cuts[-1]),
                 "share": quota / total,
             }
-            for source, quota in zip(self.sources, self.quotas, strict=True)
+            for name, source, quota in zip(names, self.sources, self.quotas, strict=True)
         ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +110,25 @@ def identity_of(
         versions = (f"sha256 of {len(versions)}: {hashlib.sha256(listed).hexdigest()}",)
     folders = ", ".join(dict.fromkeys(short(each.folder) for each in generations))
     return Identity(asset, versions, split, numbering or {}, folders)
+
+
+def names_of(identities: Sequence[Identity]) -> list[str]:
+    """A name for each source, no two alike: its artifact, where several have it the split, too.
+
+    Those that still have one name get their number among all sources, from 1.
+    """
+    artifacts = Counter(each.artifact for each in identities)
+    names = [
+        f"{each.artifact} {each.split}"
+        if artifacts[each.artifact] > 1 and each.split
+        else each.artifact
+        for each in identities
+    ]
+    counts = Counter(names)
+    return [
+        f"{name} (source {number})" if counts[name] > 1 else name
+        for number, name in enumerate(names, start=1)
+    ]
 
 
 def only(folders: Sequence[Path]) -> Path:

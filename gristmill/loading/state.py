@@ -15,7 +15,7 @@ import numpy as np
 from gristmill.contract import GristmillError
 from gristmill.loading.order import VERSION as ORDER
 from gristmill.loading.plan import Plan, Segment
-from gristmill.loading.source import Identity, Source
+from gristmill.loading.source import Identity, Source, names_of
 from gristmill.loading.steps import Change, step_after
 
 FORMAT: Final = "gristmill.loader"
@@ -106,8 +106,10 @@ def consumed(state: Mapping[str, Any]) -> list[Consumed]:
     gone = [_Gone(each) for each in state["sources"]]
     drawn = Plan.of(gone, segments, state["seed"], state["window"]).drawn(position)
     return [
-        Consumed(each.identity.artifact, _length(each), count)
-        for each, count in zip(gone, drawn, strict=True)
+        Consumed(name, _length(each), count)
+        for name, each, count in zip(
+            names_of([each.identity for each in gone]), gone, drawn, strict=True
+        )
     ]
 
 

@@ -15,6 +15,7 @@ from gristmill.contract import GristmillError
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint
+from gristmill.look.games import game_notes
 from gristmill.look.licences import licence_of
 from gristmill.look.proposal import (
     Part,
@@ -100,7 +101,7 @@ def look(
         refused,
         [tasks] if tasks else [] if taken else list(hints(reading, columns)),
     )
-    found.notes += [*unread, *misnamed, *_notes(found)]
+    found.notes += [*unread, *misnamed, *game_notes(reading, links), *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]
     if any(map(is_readable, parts)):
         names = [file.name for file in reading.files if file.name not in left]

@@ -153,7 +153,7 @@ def _answered(part: Part, notes: list[str]) -> Table:
     made: Table = {"answer": answer}
     column = columns[answer]
     if guess.choices and column.kind in (TEXT, NUMBER):
-        made["answer"] = {"choice": answer, "of": guess.choices, "as": "text"}
+        made["answer"] = {"choice": answer, "of": guess.choices, "as": _as(part, answer, cot)}
     elif column.kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
     elif column.kind == TEXTS:
@@ -165,6 +165,18 @@ def _answered(part: Part, notes: list[str]) -> Table:
         is_cut = columns[cot].kind == TEXT and _share(part, cot, _CLOSE) >= _MOST
         return made | {"cot": {"think": cot} if is_cut else cot}
     return made | _cut(part, answer) if made["answer"] == answer else made
+
+
+def _as(part: Part, answer: str, cot: str | None) -> str:
+    """How the right choice is written: with its letter where thoughts end in letters, too."""
+    letters = [
+        re.search(rf"\b{value}\b[\s.)]*$", thought) is not None
+        for row in part.sample
+        if isinstance(value := value_at(row, answer), str)
+        and re.fullmatch("[A-Z]", value)
+        and isinstance(thought := value_at(row, cot) if cot else None, str)
+    ]
+    return "both" if letters and sum(letters) / len(letters) >= 0.5 else "text"
 
 
 def _cut(part: Part, answer: str) -> Table:

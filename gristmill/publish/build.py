@@ -289,13 +289,14 @@ def not_checked_line(record: Record) -> str:
 
 
 def account_line(build: Build, record: Record) -> str:
-    """Returns in one line what became of the files and rows of a drop; empty for neither."""
+    """Returns in one line what became of a drop's files and rows, and what is unusual in counts."""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
-    if build.account is None and not set_aside:
+    unusual = [note.found for note in (kind.counted(record) if kind.counted else ())]
+    if build.account is None and not set_aside and not unusual:
         return ""
     counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]
     for what, counts in set_aside.items():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         counted.append(f"{sum(counts.values()):,} {what} ({by_reason})")
-    return "; ".join([*(build.account.lines if build.account else []), *counted])
+    return "; ".join([*(build.account.lines if build.account else []), *counted, *unusual])

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gristmill.asset import Wanted
-from gristmill.contract import FileNote, Summary, counts_of
+from gristmill.contract import BadInput, FileNote, Summary, counts_of
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
@@ -46,7 +46,14 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     inputs = _inputs(lake, recipe, folders, artifact, links, subsets)
 
     def make(attempt: Attempt) -> Summary:
-        summary = _make(kind, folders, attempt, config, links)
+        try:
+            summary = _make(kind, folders, attempt, config, links)
+        except BadInput as error:
+            if names.AMBIGUOUS not in error.rule:
+                raise
+            given = settings_of_recipe(lake, recipe)
+            place = place_of(lake, recipe.name, "unique", given)[1]
+            raise BadInput(error.file, f"{error.rule} below {place}", error.row) from error
         # The publisher compares only the files that were listed, but the dataset may be made of
         # one that arrived after the listing.
         present = [

@@ -94,6 +94,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         trace=_TRACE,
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
+        counted=call(f"{_LAWS}.notes:rows_left_out"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),

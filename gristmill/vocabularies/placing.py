@@ -70,21 +70,21 @@ def place_tokenizer(
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
     folder: the drop. declared: its `tokenizer.toml`. out: must not exist.
-    links: what happens to links in the drop. progress: gets the stage "prove", of one file.
+    links: what happens to links in the drop. progress: gets the stages of reading and comparing.
 
     Raises BadInput where the file is not the declared one, where its library refuses it, where
     its `eod` is no control token, and where it makes control tokens of ordinary text.
     """
     data = declared_file(folder, declared, links)
-    inside = out / declared.name
-    inside.mkdir(parents=True)
+    (inside := out / declared.name).mkdir(parents=True)
     path = inside / declared.file
     path.write_bytes(data)
     (inside / FILE).write_bytes(read_file(folder / FILE, root=folder, most=1 << 20, links=links))
-    source = folder / declared.file
-    bare = declared.tokenizer(path)
-    with progress.stage("prove", "files", 1) as stage:
+    source, bare = folder / declared.file, declared.tokenizer(path)
+    with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
         found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
+        stage.advance(1)
+    with progress.stage("compare gigatoken beside each character (minutes)", "files", 1) as stage:
         proof = _proof(declared, path)
         stage.advance(1)
     special = dict(found.specials)

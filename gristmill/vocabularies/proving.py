@@ -55,7 +55,23 @@ def find_facts(tokenizer: TokenizerFile) -> Found:
     tokens = reference.token_bytes()
     _refuse_control(tokenizer, reference, specials)
     size = max(len(tokens), *(token + 1 for token in specials.values()), 1)
-    return Found(size, tuple(specials.items()), _no_offsets(reference, tokens))
+    return Found(size, tuple(specials.items()), _no_offsets(reference, tokens, probe.texts()))
+
+
+def changed_by_form(tokenizer: TokenizerFile) -> Callable[[str], bool] | None:
+    """What tells whether a tokenizer's form of Unicode changes a text.
+
+    The tokens of all other texts are their bytes. None where that is not so.
+    """
+    reference = reference_of(tokenizer)
+    if (form := reference.unicode_form()) is None:
+        return None
+
+    def changes(text: str) -> bool:
+        return not text.isascii() and form(text) != text
+
+    same = [text for text in probe.texts() if not changes(text)]
+    return None if _no_offsets(reference, reference.token_bytes(), same) else changes
 
 
 def _refuse_control(
@@ -73,9 +89,9 @@ def _refuse_control(
                 )
 
 
-def _no_offsets(reference: Reference, tokens: Sequence[bytes]) -> str:
+def _no_offsets(reference: Reference, tokens: Sequence[bytes], texts: Sequence[str]) -> str:
     """Why the bytes of the tokens are not those of a text, "" where they are."""
-    for text in probe.texts():
+    for text in texts:
         ids = reference.encode(text).tolist()
         back = b"".join([tokens[token] for token in ids])
         if back != text.encode():

@@ -31,6 +31,7 @@ LIBRARIES: Final[Mapping[Form, str]] = {
 
 _BYTE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 _BLANK: Final = "\u2581"
+_UNICODE_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
 
 
 class Reference(Protocol):
@@ -47,6 +48,12 @@ class Reference(Protocol):
 
     def unknown(self) -> int | None:
         """The id that stands for what has no other, None where there is none."""
+
+    def unicode_form(self) -> Callable[[str], str] | None:
+        """What brings a text to a form of Unicode before it is cut, such as NFC; None for others.
+
+        None also where a rule changes texts otherwise, or adds a first blank.
+        """
 
 
 @lru_cache(maxsize=4)
@@ -98,6 +105,9 @@ class _Ranks:
     def unknown(self) -> int | None:
         return None
 
+    def unicode_form(self) -> None:
+        return None
+
 
 class _Json:
     """tokenizers, of a `tokenizer.json`; the file says what is a control token."""
@@ -143,6 +153,14 @@ class _Json:
         token = model.get("unk_token")
         return self._of.token_to_id(token) if isinstance(token, str) else None
 
+    def unicode_form(self) -> Callable[[str], str] | None:
+        rule = self._content.get("normalizer") or {}
+        parts = rule.get("normalizers") if rule.get("type") == "Sequence" else [rule]
+        if not parts or any(part.get("type") not in _UNICODE_FORMS for part in parts):
+            return None
+        found: Callable[[str], str] = self._of.normalizer.normalize_str
+        return found
+
 
 class _Pieces:
     """sentencepiece."""
@@ -170,6 +188,9 @@ class _Pieces:
     def unknown(self) -> int | None:
         found = int(self._of.unk_id())
         return None if found < 0 else found
+
+    def unicode_form(self) -> None:
+        return None
 
 
 def _has_type(content: Mapping[str, Any], wanted: str) -> bool:

@@ -19,9 +19,17 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.contract import BadInput
+from gristmill.settings.fields import did_you_mean
+from gristmill.vocabularies.declared import FILE as DECLARED
 from gristmill.vocabularies.encode import Encoded, Encoder, encoder_of
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import VOCABULARIES, MissingVocabulary, Vocabulary
+from gristmill.vocabularies.pinned import (
+    PLACED,
+    VOCABULARIES,
+    MissingVocabulary,
+    Vocabulary,
+    drop_folder,
+)
 from gristmill.vocabularies.references import reference_of
 from gristmill.vocabularies.tokenizer_file import (
     CURE,
@@ -92,12 +100,29 @@ def open_tokenizer(folder: Path | str) -> Tokenizer:
         path = folder / facts.pop("file")
         return Tokenizer(**facts, path=path, specials=specials, proof=Proof(**proof))
     except FileNotFoundError as error:
-        raise MissingVocabulary(
-            f"{folder}: no tokenizer is placed there: bring its file by `gristmill tokenizers "
-            f"FILE --name {folder.name} --eod TEXT`, then run {CURE}"
-        ) from error
+        raise MissingVocabulary(_missing(folder)) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(folder, f"has damaged facts ({error}): run {CURE}") from error
+
+
+def _missing(folder: Path) -> str:
+    """What to do where no tokenizer is in a folder: place its drop, correct its name, or bring it.
+
+    The nearest name is one of a drop, of a folder beside it, or of a pinned vocabulary.
+    """
+    found = f"{folder}: no tokenizer is placed there"
+    dropped, placed = (
+        {each.name for each in place.glob("*/") if (each / file).is_file()}
+        for place, file in ((drop_folder(folder.parents[1]), DECLARED), (folder.parent, FACTS))
+    )
+    if folder.name in dropped:
+        return f"{found}, but its drop is there: run `gristmill materialize {PLACED}`"
+    near = did_you_mean(folder.name, {*dropped, *placed, *(each.name for each in VOCABULARIES)})
+    correct = f"{near} Else bring" if near else ": bring"
+    return (
+        f"{found}{correct} its file by `gristmill tokenizers FILE --name {folder.name} --eod TEXT`"
+        f", then run `gristmill materialize {PLACED}`"
+    )
 
 
 def facts_of(tokenizer: TokenizerFile) -> dict[str, Any]:

@@ -117,11 +117,34 @@ def test_consumed_needs_the_state_alone(folder: Path, sample_root: SampleRoot) -
         assert line.startswith(f"{name}: {count:,} samples, 0.0")
 
 
+def test_two_corpora_of_one_folder_have_names_of_their_own(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    shards = "reasoning/tokenized/gpt2"
+    (tmp_path / "mix.toml").write_text(
+        "".join(
+            f'[source.{name}]\npath = "{shards}"\ncorpora = ["{name}"]\nepochs = 1\n'
+            for name in ("gsm8k", "trip")
+        )
+    )
+    made = Loader(read_mix(tmp_path / "mix.toml", sample_root.data), 2, form="numpy")
+    next(iter(made))
+    (tmp_path / "state.json").write_text(json.dumps(made.state_dict()))
+    lines = run(tmp_path, sample_root, "consumed", "state.json").output.splitlines()
+    names = [line.partition(":")[0] for line in lines]
+    assert [name.partition("__")[0] for name in names] == [f"{shards} gsm8k", f"{shards} trip"]
+    source, number = made.numbers(0)[0]
+    words = ("seen", "state.json", names[source], str(number), "--mix", "mix.toml")
+    assert run(tmp_path, sample_root, *words).output == "step 0, position 0\n"
+    mixed = run(tmp_path, sample_root, "mix", "mix.toml").output
+    assert all(mixed.count(f"{name}: ") == 1 for name in names)
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (("batch", "state.json", "--mix", "mix.toml", "--step", "99999"), "no step 99999"),
-        (("seen", "state.json", "x", "0", "--mix", "mix.toml"), "x is no source: it is macroxue/"),
+        (("seen", "state.json", "x", "0", "--mix", "mix.toml"), 'x is no source: it is "macroxue/'),
         (("seen", "state.json", D6, "99999999", "--mix", "mix.toml"), "no sample 99999999"),
     ],
 )

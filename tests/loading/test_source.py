@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.loading.source import MOST_VERSIONS, Identity, Source, digest_of, identity_of
+from gristmill.loading.source import (
+    MOST_VERSIONS,
+    Identity,
+    Source,
+    digest_of,
+    identity_of,
+    names_of,
+)
 from gristmill.reading.generation import Generation
 from tests.loading.numbered import Numbered
 
@@ -52,3 +59,12 @@ def test_a_selection_is_named_by_its_numbers() -> None:
 def test_a_source_is_known_by_what_it_has() -> None:
     assert isinstance(Numbered("a", [0, 1]), Source)
     assert not isinstance(object(), Source)
+
+
+def test_sources_of_one_artifact_are_named_by_their_split_or_their_number() -> None:
+    given = [("a", "train"), ("a", "val"), ("b", "train"), ("c", None), ("c", None)]
+    identities = [
+        Identity("x", (str(at),), split, {}, name) for at, (name, split) in enumerate(given)
+    ]
+    names = ["a train", "a val", "b", "c (source 4)", "c (source 5)"]
+    assert names_of(identities) == names

@@ -51,6 +51,19 @@ def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
     assert (made.rows, made.good) == (1, 1)
 
 
+@pytest.mark.parametrize(("end", "shown"), [("The answer is B.", "both"), ("It barks.", "text")])
+def test_a_choice_has_its_letter_where_thoughts_end_in_it(end: str, shown: str) -> None:
+    row = {
+        "question": "Which one of these is an animal?",
+        "options": ["A)oak", "B)dog"],
+        "rationale": f"{'An oak is a tree, as one sees by its leaves. ' * 6}{end}",
+        "correct": "B",
+    }
+    made = proposed(row)
+    assert values(made)["answer"] == {"choice": "correct", "of": "options", "as": shown}
+    assert (values(made)["cot"], made.good) == ("rationale", 1)
+
+
 def test_truth_values_become_words_and_contexts_stand_before_the_question() -> None:
     made = proposed({"question": "Is it so, as he says?", "answer": True, "context": "He says it."})
     assert values(made)["answer"]["map"] == {"true": "yes", "false": "no"}

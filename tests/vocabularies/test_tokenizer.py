@@ -75,3 +75,5 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(MissingVocabulary, match="qwen: no tokenizer is placed there"):
         open_tokenizer(tmp_path / "qwen")
+    with pytest.raises(MissingVocabulary, match=r"there: did you mean gpt2\? Else bring its file"):
+        open_tokenizer(tmp_path / "gtp2")

@@ -6,12 +6,27 @@ Source: docs/formats/chess.md#notes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from gristmill.chess.format.names import STATS, SUMMARY
 from gristmill.chess.laws.files import law, read_json
 from gristmill.contract import Violation
+from gristmill.provenance import Record
+
+_SETTING_OF: Final = {
+    "too_short": "min_plies",
+    "below_elo": "elo_floor",
+    "other_time_control": "time_controls",
+    "abandoned": "drop_abandoned",
+    "bot_player": "drop_bots",
+    "other_title": "titles",
+    "other_event": "events",
+}
+"""The setting by which a game is rejected, by the reason."""
+_CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 
 @law
@@ -20,19 +35,14 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
     path: folder of the artifact `chess/valid_games`.
 
-    Yields `no_valid_game` where every game of the PGN is rejected, `equal_games` where one is in
-    the PGN more than once, and `other_month` for dates that are not in the month.
+    Yields `equal_games` where one is in the PGN more than once, and `other_month` for dates that
+    are not in the month.
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
     if faults:
         return
     where = str(path / SUMMARY)
-    if summary.get("total_games") and not summary.get("valid_games"):
-        reasons = summary.get("invalid_reason_counts", {})
-        found = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-        rule = f"none of {summary['total_games']:,} games is valid ({found})"
-        yield Violation("no_valid_game", where, rule)
     if equal := summary.get("equal_games"):
         first = equal["first"]
         rule = f"{equal['games']:,} games are in the PGN once more, such as {first['game_id']} at "
@@ -45,22 +55,49 @@ def validated_notes(path: Path) -> Iterator[Violation]:
         yield Violation("other_month", where, rule)
 
 
-@law
-def dataset_notes(path: Path) -> Iterator[Violation]:
-    """Find what is unusual in a game dataset; the check `noteworthy` warns of it.
+def no_valid_game(record: Record) -> Iterator[Violation]:
+    """Yield `no_valid_game` where every game of the PGN is rejected, with reasons and settings.
 
-    path: folder of the artifact `chess/game_dataset`.
-
-    Yields `no_game` where no valid game of the month is in a split.
+    record: of the artifact `chess/valid_games`.
     """
-    stats, faults = read_json(path / STATS)
-    yield from faults
-    if faults or stats.get("spliceable_games"):
+    counts, total = record.counts, record.counts.get("total_games", 0)
+    if not total or counts.get("valid_games"):
         return
-    total, taken = stats.get("input_games_total", 0), stats.get("input_games_after_filters", 0)
-    rule = f"none of {total:,} valid games is in a split"
+    found, is_by_setting = [], False
+    for name, count in counts.items():
+        if count and name.startswith("reasons/"):
+            reason = name.removeprefix("reasons/")
+            setting = _SETTING_OF.get(reason)
+            is_by_setting |= setting is not None
+            found.append(f"{count:,} {reason}{_asked(record, [setting] if setting else [])}")
+    rule = f"none of {total:,} games is valid: {', '.join(found)}"
+    rule += _CURE if is_by_setting else ""
+    yield Violation("no_valid_game", f"{record.artifact}/{SUMMARY}", rule)
+
+
+def no_game(record: Record) -> Iterator[Violation]:
+    """Yield `no_game` where no valid game of the month is in a split, with reasons and settings.
+
+    record: of the artifact `chess/game_dataset`.
+    """
+    counts = record.counts
+    total, taken = (counts.get(name, 0) for name in ("input_games", "eligible_games"))
+    if counts.get("spliceable_games"):
+        return
+    rule = "there is no valid game"
     if total:
-        lack = "result" if stats.get("games") == "finished" else "winner"
-        rule += f": {total - taken:,} have no {lack} (games), "
-        rule += f"{taken:,} too few moves (min_context)"
-    yield Violation("no_game", str(path / STATS), rule)
+        lack = "result" if record.config.get("games") == "finished" else "winner"
+        rule = (
+            f"none of {total:,} valid games is in a split: {total - taken:,} have no {lack}"
+            f"{_asked(record, ['games'])}, {taken:,} too few moves"
+            f"{_asked(record, ['min_context', 'min_target'])}{_CURE}"
+        )
+    yield Violation("no_game", f"{record.artifact}/{STATS}", rule)
+
+
+def _asked(record: Record, names: list[str]) -> str:
+    """Settings as they were, in brackets."""
+    given = [
+        f"{name} = {json.dumps(record.config[name])}" for name in names if name in record.config
+    ]
+    return f" ({', '.join(given)})" if given else ""

@@ -25,7 +25,7 @@ from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING, KIND, text_o
 from gristmill.puzzles.domains.sudoku.canonical import canonical_forms
 from gristmill.puzzles.domains.sudoku.solver import solutions_of
 from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.names import SET, SPLITS
+from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.raw.folders import source_folders
 from gristmill.run.parts import PartStore
@@ -36,7 +36,8 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 RowNumbers = npt.NDArray[np.int64]
 
 FIRST_REPEAT: Final = "first repeat in "
-"""Begins the names of counts that are lines: of each file that of the first row left out."""
+FIRST_AMBIGUOUS: Final = "first ambiguous in "
+"""Begin the names of counts that are lines: of each file that of the first row left out."""
 _TOGETHER: Final = 8192
 _SHOWN: Final = 10
 
@@ -80,12 +81,23 @@ def _without_duplicates(table: Table, rows: RowNumbers, counts: Counter[str]) ->
             repeated[place] = text in seen
             seen.add(text)
     counts["duplicates_removed"] += int(np.count_nonzero(repeated))
-    files, places = np.unique(table.files[rows[repeated]], return_index=True)
-    for number, row in zip(files.tolist(), rows[repeated][places].tolist(), strict=True):
-        # A file has rows of both splits where it is a bank.
-        name, line = FIRST_REPEAT + table.sources[number].path, int(table.lines[row])
-        counts[name] = min(line, counts[name] or line)
+    _note_first(table, rows[repeated], FIRST_REPEAT, counts)
     return rows[~repeated]
+
+
+def _note_first(table: Table, rows: RowNumbers, begin: str, counts: Counter[str]) -> None:
+    """Note of each file the line of the first of some rows, which may be in any order."""
+    for number in np.unique(table.files[rows]).tolist():
+        # A file has rows of both splits where it is a bank.
+        name = begin + table.sources[number].path
+        line = int(table.lines[rows[table.files[rows] == number]].min())
+        counts[name] = min(line, counts[name] or line)
+
+
+def _first_lines(counts: Counter[str], begin: str) -> dict[str, int]:
+    return {
+        name.removeprefix(begin): line for name, line in counts.items() if name.startswith(begin)
+    }
 
 
 def _in_drawn_order(table: Table, rows: RowNumbers, seed: int) -> RowNumbers:
@@ -119,7 +131,9 @@ def _unique_ones(
     for batch, solutions in zip(together, results, strict=False):
         kept.append(batch[solutions == 1])
         found += len(kept[-1])
-        counts["ambiguous_dropped"] += len(batch) - len(kept[-1])
+        dropped = batch[solutions != 1]
+        counts["ambiguous_dropped"] += len(dropped)
+        _note_first(table, dropped, FIRST_AMBIGUOUS, counts)
         if most is not None and found >= most:
             break
     results.close()
@@ -168,6 +182,7 @@ class SudokuSummary(DatasetSummary):
     below_difficulty: rows left out by their rating.
     duplicates_removed: rows whose question an earlier row of the split has.
     first_repeats: of each file with such rows the line of the first one.
+    first_ambiguous: of each file with rows of `ambiguous_dropped` the line of the first one.
     ambiguous_dropped: rows looked at with another number of solutions than one.
     leaks_dropped: test rows that are training rows up to symmetry.
     augmentations_missing: augmentations that repeated an example of their group too often.
@@ -177,6 +192,7 @@ class SudokuSummary(DatasetSummary):
     below_difficulty: int
     duplicates_removed: int
     first_repeats: Mapping[str, int]
+    first_ambiguous: Mapping[str, int]
     ambiguous_dropped: int
     leaks_dropped: int
     augmentations_missing: int
@@ -247,7 +263,7 @@ def check_unique(questions: Boards, task: SudokuTask) -> None:
     rule = (
         f"takes more than {MOST_GUESSES:,} guesses to solve: take the puzzle out"
         if found[row] == GAVE_UP
-        else "has more than one solution: take the puzzle out, or build with unique = drop or off"
+        else f'{AMBIGUOUS}: take the puzzle out, or leave such puzzles out by `unique = "drop"`'
     )
     raise BadInput(task.paths[task.files[row]], rule, int(task.lines[row]))
 
@@ -287,11 +303,8 @@ def build_sudoku(
         sources_read=counts["sources_read"],
         below_difficulty=counts["below_difficulty"],
         duplicates_removed=counts["duplicates_removed"],
-        first_repeats={
-            name.removeprefix(FIRST_REPEAT): line
-            for name, line in counts.items()
-            if name.startswith(FIRST_REPEAT)
-        },
+        first_repeats=_first_lines(counts, FIRST_REPEAT),
+        first_ambiguous=_first_lines(counts, FIRST_AMBIGUOUS),
         ambiguous_dropped=counts["ambiguous_dropped"],
         leaks_dropped=counts["leaks_dropped"],
         augmentations_missing=made.groups["train"] * config.num_aug - made.augmented,

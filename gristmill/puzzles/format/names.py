@@ -54,3 +54,7 @@ def is_set_name(name: object) -> bool:
         and name.isprintable()
         and "\\" not in name
     )
+
+
+AMBIGUOUS: Final = "has more than one solution"
+"""What errors say of a puzzle that can be left out by the setting `unique`."""

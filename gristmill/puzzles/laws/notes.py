@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, Violation
-from gristmill.provenance import RECORD, read_record
+from gristmill.provenance import Record
 from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.format.sources import SourceFile, Sources, read_sources
 
 _NAMED: Final = 5
-_FIRST: Final = "first_repeats/"
+_REPEATED: Final = "repeat an earlier one of their split"
+_AMBIGUOUS: Final = "have another number of solutions than one"
 
 
 def puzzle_notes(folder: Path) -> Iterator[Violation]:
@@ -23,7 +24,6 @@ def puzzle_notes(folder: Path) -> Iterator[Violation]:
 
     Yields these notes, each with a number and examples:
     equal_tasks: ARC tasks that have the pairs of an earlier one; they are kept.
-    repeated_puzzles: rows of tables or banks that an earlier one is the same as; they are left out.
     sources: they cannot be read.
     """
     try:
@@ -36,9 +36,6 @@ def puzzle_notes(folder: Path) -> Iterator[Violation]:
         more = ", ..." if len(equal) > _NAMED else ""
         rule = f"{len(equal):,} tasks have the pairs of an earlier one: {named}{more}"
         yield Violation("equal_tasks", SOURCES, rule)
-    record = folder / RECORD
-    if sources.files and record.exists():
-        yield from _repeated(read_record(record).counts)
 
 
 def equal_tasks(sources: Sources) -> list[tuple[str, str]]:
@@ -60,16 +57,27 @@ def _named(file: SourceFile) -> str:
     return f"{file.path} {file.facts['task']}" if "task" in file.facts else file.path
 
 
-def _repeated(counts: dict[str, int | float]) -> Iterator[Violation]:
-    first = [
-        f"{name.removeprefix(_FIRST)} line {line}"
-        for name, line in counts.items()
-        if name.startswith(_FIRST)
-    ]
-    # Of ARC this counts draws, and there are no such lines.
-    if first:
-        rule = (
-            f"{counts.get('duplicates_removed', 0):,} rows repeat an earlier one of their split,"
-            f" and are left out; the first of each file: {', '.join(first[:_NAMED])}"
-        )
-        yield Violation("repeated_puzzles", SOURCES, rule)
+def rows_left_out(record: Record) -> Iterator[Violation]:
+    """Yield which rows of tables or banks are left out, with their number and the first lines.
+
+    repeated_puzzles: an earlier row of their split is the same.
+    ambiguous_puzzles: Sudokus with more than one solution, where `unique` is "drop".
+
+    record: of a dataset.
+    """
+    for law, first, count, said in (
+        ("repeated_puzzles", "first_repeats/", "duplicates_removed", _REPEATED),
+        ("ambiguous_puzzles", "first_ambiguous/", "ambiguous_dropped", _AMBIGUOUS),
+    ):
+        lines = [
+            f"{name.removeprefix(first)} line {line}"
+            for name, line in record.counts.items()
+            if name.startswith(first)
+        ]
+        # Of ARC `duplicates_removed` counts draws, and there are no such lines.
+        if lines:
+            rule = (
+                f"{record.counts.get(count, 0):,} rows {said}, and are left out; the first of each "
+                f"file: {', '.join(lines[:_NAMED])}"
+            )
+            yield Violation(law, SOURCES, rule)

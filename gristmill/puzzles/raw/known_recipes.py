@@ -16,7 +16,7 @@ from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe, is_part
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO, KINDS, Recipe, is_part
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
@@ -108,8 +108,10 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     chosen = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
     if not chosen:
         raise Unread(
-            f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with a kind "
-            f'({", ".join(KINDS)}) and sources = ["{drop.name}"], as docs/puzzles.md shows'
+            f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with the "
+            f'lines `kind = "{KINDS[0]}"` and `sources = ["{drop.name}"]`; other kinds are '
+            f"{', '.join(kind for kind in KINDS[1:] if kind != DOMINO)}, and `gristmill look` "
+            "guesses one"
         )
     missing = {
         recipe.name: missing_sources(lake, recipe, lambda i, n: n == drop.name or is_there(i, n))

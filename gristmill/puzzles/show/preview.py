@@ -39,6 +39,7 @@ _LONGEST: Final = 120
 """Characters of a name or value."""
 _NAMED: Final = {
     "duplicates_removed": "duplicates removed",
+    "ambiguous_dropped": "puzzles with another number of solutions than one, dropped",
     "leaks_dropped": "test examples dropped, since training has them",
 }
 """Counts of the build that have a line of their own."""

@@ -16,6 +16,7 @@ from typing import Final, Self, TextIO
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
 from gristmill.reasoning.raw.flatten import Unfit, is_left_out
+from gristmill.settings.tables import FILE
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
 
 _MOST_NAMED: Final = 20
@@ -122,8 +123,8 @@ class Refused:
         count = self._split.reasons.total()
         if count > self._most:
             raise self._split.error(
-                f"correct the drop, or set such records aside with {self._table} bad_rows, which "
-                f"is {self._most} and must be {count}"
+                f"correct the drop, or set such records aside by `bad_rows = {count}` below "
+                f"{self._table} in {self.drop / FILE}; it is {self._most}"
             )
         if self.count and not kept:
             reasons = _listed(Counter(self.damaged) + self.left_out)

@@ -20,6 +20,7 @@ from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import not_samples
 from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.raw.file_names import name_notes
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.equal_files import refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -167,10 +168,10 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str]
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    notes = []
+    notes = [note for names in taken.values() for note in name_notes(names)]
     if not corpus.is_built_in and corpus.licence.training_allowed is None:
         rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
-        notes = [f"the terms are unknown, {rule}true }} into {CORPUS}"]
+        notes = [*notes, f"the terms are unknown, {rule}true }} into {CORPUS}"]
     return Account(taken, left_out, notes)
 
 

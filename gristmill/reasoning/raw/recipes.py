@@ -23,16 +23,17 @@ from gristmill.inbox.listing import list_inbox
 from gristmill.provenance import Input
 from gristmill.reasoning.config import TokensConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.corpora import NAME, is_key
+from gristmill.reasoning.format.corpora import CORPORA, NAME, is_key
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS, published_partitions
 from gristmill.reasoning.raw import ready
-from gristmill.settings.fields import shown
+from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.resolve import resolve
 from gristmill.settings.tables import Settings, Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
+from gristmill.vocabularies.tokenizer import open_tokenizer
 
 _NOT_SET: Final = {
     "vocabulary": "the recipe names a tokenizer",
@@ -112,7 +113,7 @@ def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:
     for name in recipe["corpora"]:
         own = [key for key in published if name in (key, key.partition("__")[0])]
         if not own:
-            raise GristmillError(f"{NORMALIZED} of {name} is not built")
+            raise GristmillError(_no_split(lake, name))
         found |= dict.fromkeys(own)
     return [
         *(lake.published(names.NORMALIZED, NORMALIZED, key) for key in found),
@@ -121,8 +122,25 @@ def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:
 
 
 def tokenizer_input(lake: DataRoot, name: str) -> Input:
-    """A published tokenizer as an input. Raises NotBuilt where it is not published."""
+    """A published tokenizer as an input. Raises NotBuilt where it is not published.
+
+    A name that no tokenizer has is refused with those that are near.
+    """
+    if name not in _PINNED and not (lake.root / PLACE / name).is_dir():
+        open_tokenizer(lake.root / PLACE / name)
     return lake.published(PLACE, f"tokenizers/{name}" if name in _PINNED else PLACED, name)
+
+
+def _no_split(lake: DataRoot, name: str) -> str:
+    """Why nothing of a corpus or split is published, and what to do."""
+    dropped = ready.available(lake)
+    known = dropped | {key.partition("__")[0] for key in dropped}
+    if name in known:
+        return f"{NORMALIZED} of {name} is not built: run `gristmill materialize {NORMALIZED}`"
+    near = did_you_mean(name, known | set(CORPORA))
+    folder = lake.inbox(ready.INBOX) / name.partition("__")[0]
+    bring = f"bring the drop {folder}, or correct corpora"
+    return f"corpora: no drop gives {shown(name)}{f'{near} Else {bring}' if near else f': {bring}'}"
 
 
 def recipe_change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:

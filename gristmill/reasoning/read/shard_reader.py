@@ -250,7 +250,8 @@ class ShardReader(Reader[Held]):
                 f"{self.root}: rank {self.rank} of {self.world_size} reads some shards alone: open"
                 " it without rank and world_size, and give these to the Loader"
             )
-        return SequenceSource(self, self._order.sizes, self._identity)
+        is_part = bool(self._corpora or self._splits)
+        return SequenceSource(self, self._order.sizes, self._identity, is_part)
 
     def rows_by_number(self, numbers: Numbers) -> Columns:
         """The columns of sequences int64 [N], in the order asked; each shard is read once."""
@@ -330,13 +331,19 @@ class SequenceSource:
     data: of one rank. sizes: int64 [S], chosen sequences of each shard.
     chosen: the digest of the chosen entries of the manifest, and the selection of sequences. The
         digest has that of each file, so that shards of the seed's tools have an identity, too.
+    is_part: whether corpora or splits were chosen.
     """
 
-    def __init__(self, data: ShardReader, sizes: Numbers, chosen: Mapping[str, Any]) -> None:
+    def __init__(
+        self, data: ShardReader, sizes: Numbers, chosen: Mapping[str, Any], is_part: bool
+    ) -> None:
         self._data = data
         version = f"manifest {chosen['manifest_sha256']}"
         own = {"select": chosen["select"]}
-        self.identity = Identity("reasoning/manifest", (version,), None, own, short(data.root))
+        # Several sources may be of one folder: each is named by the splits that it reads.
+        keys = dict.fromkeys(f"{shard.corpus}__{shard.split}" for shard in data.shards)
+        artifact = f"{short(data.root)} {'+'.join(keys)}" if is_part else short(data.root)
+        self.identity = Identity("reasoning/manifest", (version,), None, own, artifact)
         self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
         first = data.shards[0]
         name = first.tokenizer or GPT2.name

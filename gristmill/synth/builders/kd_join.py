@@ -19,7 +19,7 @@ import numpy as np
 
 from gristmill.contract import FileNote, Summary
 from gristmill.synth.builders import kd_part, kd_part_file
-from gristmill.synth.config import KDConfig
+from gristmill.synth.config import ChatKDConfig, KDConfig
 from gristmill.synth.format import aligned, harmony_tokens, quarantine, trace
 from gristmill.synth.format.indexed import IndexedWriter
 from gristmill.synth.render.documents import Documents
@@ -93,7 +93,8 @@ class Joiner:
         self._names: dict[str, Counter[str]] = {name: Counter() for name in self.names}
         # Of all parts, those that only count included.
         self._made = {"documents": 0, "tokens": 0}
-        self.bad = quarantine.BadRows(config.bad_rows)
+        tables = ("[chat.kd_shards]",) if isinstance(config, ChatKDConfig) else ()
+        self.bad = quarantine.BadRows(config.bad_rows, *tables)
         self._quarantine = self.open.enter_context(quarantine.QuarantineWriter(out, number))
 
     def capped(self, tasks: Iterator[kd_part.Task]) -> Iterator[kd_part.Task]:

@@ -20,6 +20,7 @@ MOST_NAMED: Final = 20
 _MOST_ID: Final = 60
 _MOST_RULE: Final = 160
 _MOST_KEPT: Final = 1000
+_TABLES: Final = "[synth.kd_shards], of the smoke test [synth_smoke.kd_shards],"
 _NONE_GOOD: Final = "a shard without a good row is not built, whatever `bad_rows` is"
 
 
@@ -97,12 +98,12 @@ class QuarantineWriter:
 class BadRows:
     """Counts the bad rows of a shard over its parts, and keeps the first of them for an error.
 
-    allowed: how many rows may be set aside.
+    allowed: how many rows may be set aside. table: of `gristmill.toml`, which says it.
     """
 
-    def __init__(self, allowed: int) -> None:
+    def __init__(self, allowed: int, table: str = _TABLES) -> None:
         self.count = 0
-        self._allowed = allowed
+        self._allowed, self._table = allowed, table
         self._first: list[BadRow] = []
 
     def add(self, count: int, first: Sequence[Sequence[Any]]) -> None:
@@ -121,8 +122,8 @@ class BadRows:
             return
         first = self._first[0]
         if self.count == 1:
-            cure = f"set such rows aside with the setting `bad_rows`, which is {self._allowed}"
-            cure = f"correct the row, or {cure}" if good else f"correct the row: {_NONE_GOOD}"
+            cure = "correct the row"
+            cure += f", or {self._set_aside()}" if good else f": {_NONE_GOOD}"
             rule = f"synth_id {first.synth_id!r}: {first.rule} ({cure})"
             raise BadInput(shard, rule, first.row)
         if not good:
@@ -130,8 +131,13 @@ class BadRows:
             raise self._listed(shard, f"{rule} again: {_NONE_GOOD}:")
         raise self._listed(
             shard,
-            f"{self.count:,} rows cannot be rendered: correct them, or set such rows aside with "
-            f"the setting `bad_rows`, which is {self._allowed} and must be {self.count}:",
+            f"{self.count:,} rows cannot be rendered: correct them, or {self._set_aside()}:",
+        )
+
+    def _set_aside(self) -> str:
+        return (
+            f"set such rows aside by `bad_rows = {self.count}` below {self._table} in "
+            f"gristmill.toml; it is {self._allowed}"
         )
 
     def _listed(self, shard: Path, rule: str) -> BadInput:

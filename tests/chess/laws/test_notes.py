@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gristmill.chess import ValidateConfig, build_game_dataset, validate
-from gristmill.chess.laws.notes import dataset_notes, validated_notes
+from gristmill.chess.config import GameConfig
+from gristmill.chess.laws.notes import no_game, no_valid_game, validated_notes
+from gristmill.contract import Summary, counts_of
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7"
 
@@ -17,27 +22,35 @@ def _game(result: str, moves: str = MOVES) -> str:
     return f'[Event "E"]\n[Result "{result}"]\n\n{moves} {result}\n\n'
 
 
-def _notes(root: Path, text: str, min_plies: int = 8) -> list[str]:
+def _record(config: ValidateConfig | GameConfig, summary: Summary) -> Any:
+    return SimpleNamespace(artifact="x", config=asdict(config), counts=counts_of(summary))
+
+
+def _notes(root: Path, text: str, **settings: Any) -> list[str]:
     """What is noted of the validated folder and of the dataset of a PGN."""
     (root / "x.pgn").write_text(text)
-    validate([root / "x.pgn"], root / "valid", ValidateConfig(min_plies=min_plies))
-    build_game_dataset(root / "valid", root / "game")
-    return [str(note) for note in (*validated_notes(root / "valid"), *dataset_notes(root / "game"))]
+    asked = ValidateConfig(**settings)
+    valid = _record(asked, validate([root / "x.pgn"], root / "valid", asked))
+    game = _record(GameConfig(), build_game_dataset(root / "valid", root / "game"))
+    notes = (*validated_notes(root / "valid"), *no_valid_game(valid), *no_game(game))
+    return [str(note) for note in notes]
 
 
 def test_a_month_with_games_has_no_notes(built: Path, tmp_path: Path) -> None:
     # The sample month repeats games.
     assert [note.law for note in validated_notes(built / "valid")] == ["equal_games"]
-    assert list(dataset_notes(built / "game")) == []
     assert _notes(tmp_path, _game("1-0") + _game("1/2-1/2", f"{MOVES} 6. d3")) == []
 
 
-def test_a_month_of_rejected_games_is_noted_with_its_reasons(tmp_path: Path) -> None:
-    valid, dataset = _notes(tmp_path, "hello world\n\n" + _game("1-0", "1. e4 e5") * 2)
-    assert "none of 3 games is valid" in valid
-    assert "1 empty_game" in valid and "2 too_short" in valid
-    assert "summary.json" in valid and str(tmp_path) not in valid
-    assert "none of 0 valid games is in a split" in dataset
+def test_a_month_of_rejected_games_is_noted_with_reasons_and_settings(tmp_path: Path) -> None:
+    text = "hello world\n\n" + _game("1-0", "1. e4 e5") * 2 + _game("1-0")
+    valid, dataset = _notes(tmp_path, text, elo_floor=2000)
+    assert valid == (
+        "x/summary.json: no_valid_game: none of 4 games is valid: 1 empty_game, 2 too_short "
+        "(min_plies = 8), 1 below_elo (elo_floor = 2000); change the setting under "
+        "[chess.month] in gristmill.toml"
+    )
+    assert "there is no valid game" in dataset
 
 
 def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
@@ -45,11 +58,13 @@ def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
         _game("1/2-1/2") + _game("1/2-1/2", f"{MOVES} 6. d3") + _game("1-0", "1. e4 e5 2. Nf3 Nc6")
     )
     (note,) = _notes(tmp_path, text, min_plies=2)
-    assert "none of 3 valid games is in a split: 2 have no winner (games), 1 too few" in note
+    assert (
+        'none of 3 valid games is in a split: 2 have no winner (games = "decisive"), 1 too few '
+        "moves (min_context = 8, min_target = 1); change the setting under [chess.month]"
+    ) in note
 
 
-@pytest.mark.parametrize("text", ["", "[]", json.dumps({"total_games": "x"})])
+@pytest.mark.parametrize("text", ["", "[]", json.dumps({"equal_games": 1})])
 def test_a_damaged_report_is_noted(tmp_path: Path, text: str) -> None:
-    for name in ("summary.json", "stats.json"):
-        (tmp_path / name).write_text(text)
-    assert list(validated_notes(tmp_path)) and list(dataset_notes(tmp_path))
+    (tmp_path / "summary.json").write_text(text)
+    assert list(validated_notes(tmp_path))

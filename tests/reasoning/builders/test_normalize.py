@@ -235,8 +235,10 @@ def test_the_longest_run_of_white_space_is_kept(tmp_path: Path) -> None:
 
 
 def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"train\.jsonl:2: has the columns x.*bad_rows, which is 0"):
+    with pytest.raises(BadInput, match=r"train\.jsonl:2: has the columns x") as one:
         built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"))
+    place = f"below [reasoning.normalized] in {tmp_path}/gsm8k/gristmill.toml"
+    assert f"aside by `bad_rows = 1` {place}; it is 0" in str(one.value)
     with pytest.raises(BadInput) as escaped:
         built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n')
     assert str(escaped.value).isprintable()
@@ -244,7 +246,7 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
     with pytest.raises(BadInput) as error:
         built(tmp_path / "many", "gsm8k", rows, bad_rows=29)
     assert "30 records are refused (30 shape)" in str(error.value)
-    assert "which is 29 and must be 30" in str(error.value)
+    assert "by `bad_rows = 30` below" in str(error.value) and "; it is 29" in str(error.value)
     assert "and 10 more" in str(error.value)
 
 

@@ -60,7 +60,7 @@ def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Pat
     assert recipes.wanted(lake) == ["mine"]  # what it needs has drops
     for asset, key, missing in (
         ("reasoning/normalized", "gsm8k__test", "reasoning/normalized of gsm8k is not built"),
-        ("tokenizers/placed", "tiny", "tokenizers/placed tiny is not built"),
+        ("tokenizers/placed", "tiny", "tiny: no tokenizer is placed there, but its drop is there"),
     ):
         with pytest.raises(Waits, match=missing):
             recipes.needs(path, root, lambda *_: True)
@@ -73,6 +73,26 @@ def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Pat
     assert {found.name for found in (folder / "gsm8k").iterdir()} == {"test"}
     build = build_of("reasoning/tokens", lake, "mine")
     assert build is not None and is_current(build)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"corpora": ["gsm8"]}, 'no drop gives "gsm8": did you mean gsm8k? Else bring the drop '),
+        ({"corpora": ["gsm8k__tst"]}, "did you mean gsm8k__test?"),
+        ({"corpora": ["zzz"]}, 'no drop gives "zzz": bring the drop '),
+        ({"tokenizer": "tinny"}, "placed there: did you mean tiny? Else bring its file by"),
+        ({"tokenizer": "zzz"}, "placed there: bring its file by `gristmill tokenizers FILE"),
+    ],
+)
+def test_a_recipe_with_a_name_that_nothing_has_names_the_nearest_one(
+    root: Path, values: dict[str, object], said: str
+) -> None:
+    _build(root, "reasoning/normalized", "gsm8k__test")
+    with pytest.raises(Waits) as caught:
+        recipes.needs(put_recipe(root, **values), root, lambda *_: True)
+    assert said in str(caught.value)
+    assert "recipes/mine.toml: " in str(caught.value)
 
 
 def test_a_recipe_that_changed_is_said(root: Path) -> None:

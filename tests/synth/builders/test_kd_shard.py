@@ -201,7 +201,7 @@ def test_refused_rows_after_a_cap_on_tokens_are_not_read(
         summary = build_kd_shard(shard, tmp_path / f"{kept}", config)
         assert (summary.rows, summary.bad_rows) == (kept, refused)
     config = KDConfig(vocabulary, 0.5, max_tokens=cap + 1, bad_rows=2)
-    with pytest.raises(BadInput, match="must be 3"):
+    with pytest.raises(BadInput, match="bad_rows = 3` below"):
         build_kd_shard(shard, tmp_path / "more", config)
 
 
@@ -419,7 +419,7 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     assert (caught.value.file, caught.value.row) == (str(shard), 61)
     first, *lines = caught.value.rule.splitlines()
     assert first.startswith("23 rows cannot be rendered: correct them, or set")
-    assert "`bad_rows`, which is 0 and must be 23" in first
+    assert "`bad_rows = 23` below [synth.kd_shards], " in first
     assert lines[-1] == "  and 3 more of the 23 rows"
     assert [line.split(":")[0] for line in lines[:-1]] == [
         f"  row {61 + n}, synth_id 'id{22 - n}'" for n in range(20)
@@ -465,7 +465,7 @@ def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
     shard = write_rows(rows, row_group_size=10)
     caps: dict[str, int]
     for caps in ({"max_rows": 10}, {"max_tokens": 10 * lengths[0]}):
-        with pytest.raises(BadInput, match=r"^[^ ]*:2: 18 rows .* must be 18:"):
+        with pytest.raises(BadInput, match=r"^[^ ]*:2: 18 rows .* by `bad_rows = 18` below"):
             build_kd_shard(shard, tmp_path / f"{caps}", KDConfig(vocabulary, **caps))
         config = KDConfig(vocabulary, bad_rows=18, **caps)
         assert build_kd_shard(shard, tmp_path / f"all_{caps}", config).rows == 10

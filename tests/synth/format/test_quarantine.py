@@ -40,15 +40,16 @@ def test_the_file_has_each_row_as_it_was_packed(tmp_path: Path) -> None:
 
 def test_one_bad_row_is_named_in_one_sentence() -> None:
     assert _rule(ROWS[1:], 1, 0) == (
-        "synth_id None: Missing synth_id (correct the row, or set such rows aside with the "
-        "setting `bad_rows`, which is 0)"
+        "synth_id None: Missing synth_id (correct the row, or set such rows aside by "
+        "`bad_rows = 1` below [synth.kd_shards], of the smoke test [synth_smoke.kd_shards], in "
+        "gristmill.toml; it is 0)"
     )
 
 
 def test_several_bad_rows_are_listed_on_lines_of_their_own() -> None:
     assert _rule(ROWS, 2, 1).splitlines() == [
-        "2 rows cannot be rendered: correct them, or set such rows aside with the setting "
-        "`bad_rows`, which is 1 and must be 2:",
+        "2 rows cannot be rendered: correct them, or set such rows aside by `bad_rows = 2` below "
+        "[synth.kd_shards], of the smoke test [synth_smoke.kd_shards], in gristmill.toml; it is 1:",
         "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
         "  row 9, synth_id None: Missing synth_id",
     ]
@@ -62,7 +63,9 @@ def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
     with pytest.raises(BadInput) as caught:
         bad.check(Path("shard"), good=1)
     first, *lines = caught.value.rule.splitlines()
-    assert first.startswith("51 rows ") and first.endswith("which is 4 and must be 51:")
+    assert (
+        first.startswith("51 rows ") and first.endswith("it is 4:") and "`bad_rows = 51`" in first
+    )
     assert len(lines) == MOST_NAMED + 1
     assert lines[-1] == "  and 31 more of the 51 rows"
     assert all(len(line) < 320 for line in lines)

@@ -23,6 +23,7 @@ from gristmill.vocabularies import encode
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
+from gristmill.vocabularies.proving import changed_by_form
 from gristmill.vocabularies.tokenizer import Tokenizer
 
 _NOTHING: Final = re.compile("(?!)")
@@ -36,6 +37,7 @@ class Words:
     encoder: of ordinary text. lengths: int64 [ids], bytes of each ordinary token.
     control: matches the texts of control tokens. begin: with which all of these begin.
     ids: of these, by text. eod: id of the end.
+    changes: whether the tokenizer changes a text before it cuts it; None where it changes none.
     """
 
     encoder: Encoder
@@ -44,6 +46,7 @@ class Words:
     begin: str
     ids: Mapping[str, int]
     eod: int
+    changes: Callable[[str], bool] | None = None
 
     def controls(self, text: str) -> int:
         """How many texts of control tokens a text has."""
@@ -75,8 +78,10 @@ def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
     engine: as of `Tokenizer.encoder`.
 
     Raises GristmillError where a token is not the bytes of its place, and as `Tokenizer.encoder`.
+    Where that is so only of texts that NFC or another form of Unicode changes, these are refused.
     """
-    if tokenizer.no_offsets:
+    changes = changed_by_form(tokenizer) if tokenizer.no_offsets else None
+    if tokenizer.no_offsets and changes is None:
         raise GristmillError(
             f"{tokenizer.path}: {tokenizer.no_offsets}, so that the spans of its tokens are not "
             "known: take another tokenizer"
@@ -92,7 +97,7 @@ def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
     begins = {text[:2] for text in ids}
     begin = min(begins) if len(begins) == 1 else ""
     encoder = tokenizer.encoder(engine)
-    return Words(encoder, tokenizer.token_lengths, control, begin, ids, tokenizer.eod)
+    return Words(encoder, tokenizer.token_lengths, control, begin, ids, tokenizer.eod, changes)
 
 
 class _Made:
@@ -159,6 +164,11 @@ def assemble(talks: Sequence[Sequence[Piece]], words: Words) -> Documents:
         ends.append(len(made.order))
         numbers.append(len(made.texts) - before)
     counts = np.array(numbers, np.int32)
+    if words.changes and any(map(words.changes, made.texts)):
+        raise ValueError(
+            "the tokenizer brings a text to another form of Unicode (such as NFC), so that the "
+            "places of its tokens are not known: write the text in that form"
+        )
     ids, by_tiktoken = words.encoder.encode(made.texts)
     ordinary = np.frombuffer(b"".join(ids), np.int32)
     order = np.array(made.order, np.int32)

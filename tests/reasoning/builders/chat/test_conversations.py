@@ -125,7 +125,7 @@ def test_files_say_their_split_and_a_conversation_has_an_id_by_its_text(tmp_path
 def test_damaged_rows_are_named_listed_and_bounded(tmp_path: Path) -> None:
     rows = [talk("one"), {"m": [{"role": "bot", "content": "x"}]}, talk("two", "<think>")]
     drop = write(tmp_path, HEAD, rows)
-    with pytest.raises(BadInput, match=r"2 records .*\[chat.conversations\] bad") as refused:
+    with pytest.raises(BadInput, match=r"2 records .* below \[chat.conversations\] in ") as refused:
         build(drop, tmp_path / "no")
     assert refused.value.row == 2
     made, found = build(drop, tmp_path / "out", bad_rows=2)

@@ -4,14 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import normalizers
 
+from gristmill.contract import GristmillError
 from gristmill.synth.render.chat.assemble import Words, assemble, words_of
 from gristmill.synth.render.chat.pieces import Piece
+from gristmill.vocabularies.declared import read_declared
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, O200K
-from gristmill.vocabularies.tokenizer import of_pinned
+from gristmill.vocabularies.placing import place_tokenizer, put
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
+from gristmill.vocabularies.tokenizer_file import Proof
+from tests.vocabularies.test_placing import EOD, in_this_process, trained
 
 
 @pytest.fixture
@@ -72,3 +78,42 @@ def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root: Path) -> 
     ids = made.tokens.tolist()
     assert (ids[0], ids[-1], ids.count(50256)) == (50256, 50256, 2)
     assert made.span[0] == 2
+
+
+@pytest.fixture
+def composing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
+    """A placed tokenizer whose file has the normaliser NFC."""
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    monkeypatch.setattr("gristmill.vocabularies.proving.prove", lambda _: Proof("not compared"))
+    source = trained(tmp_path / "tokenizer.json", normalizers.NFC())
+    drop = put(source, tmp_path, name="nfc", eod=EOD).parent
+    place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+    return open_tokenizer(tmp_path / "out/nfc")
+
+
+def test_a_tokenizer_with_nfc_takes_the_texts_that_nfc_leaves(composing: Tokenizer) -> None:
+    assert composing.no_offsets
+    words = words_of(composing)
+    text = "d\u00e9j\u00e0 vu, \u4f60\u597d"
+    made = assemble([[Piece("Q ", 0), Piece(text, 2, 0), Piece(EOD, 2)]], words)
+    whole = composing.encode([f"Q {text}"]).ids[0]
+    assert made.tokens.tolist()[:-2] == np.frombuffer(whole, np.int32).tolist()
+    assert made.tokens.tolist()[-2:] == [composing.eod] * 2
+    labelled = made.tokens[1:][made.span[:-1] == 2].tolist()  # a label is before its token
+    assert text.encode() in b"".join(composing.token_bytes[token] for token in labelled)
+    # One text grows by as many bytes as the other one shrinks.
+    for changed in ("de\u0301ja", "\u0958 and e\u0301"):
+        with pytest.raises(ValueError, match="another form of Unicode"):
+            assemble([[Piece(text, 2, 0)], [Piece(changed, 2, 0)]], words)
+
+
+def test_a_tokenizer_that_changes_texts_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    monkeypatch.setattr("gristmill.vocabularies.proving.prove", lambda _: Proof("not compared"))
+    rules = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    drop = put(trained(tmp_path / "t.json", rules), tmp_path, name="lower", eod=EOD).parent
+    place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+    with pytest.raises(GristmillError, match="spans of its tokens are not known"):
+        words_of(open_tokenizer(tmp_path / "out/lower"))
