@@ -26,36 +26,14 @@ ELITE = Code(
 VALID = Code(
     entries=("gristmill.chess.builders.validate.validate",),
     libraries=("chess",),
-    compatible_with=(
-        "c44cdfe0c51d71b969ee6bb910a527a030fefd68eee0ce785706fe709ec4ec8c",
-        "cbe205e7a91de8a91849f97182b46d9b3dee7c8218da0227403c14be0d8db915",
-        "1f41fa42191b3045aa8a4de7f0e83b47e3e8a251477f491e51243d5645dab3a1",
-    ),
 )
 GAMES = Code(
     entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
     libraries=("chess",),
-    compatible_with=(
-        "448fc1116290b886a793577f008d45822435436cd884fe9a788cf2cf88dd0a97",
-        "9233473875285fb9fc3e1d300a9531c12c3ebfc7bac4646925a52d9d815217ef",
-        "36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
-        "23c896ffe612f67b307642675b77aa2968333edf9ec2c710ef67a8e253628eb3",
-        "28f137f4bf198ba16ffdb4cfd995a4767fa9bf0c4890c54890ef338bbbc0f27e",
-        "1f398a2ddaa54ab0869a33a1df82f276d7ea7b00e2ed4284247e247be9cbd29e",
-    ),
-    undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )
 CACHE = Code(
     entries=("gristmill.chess.builders.splice_cache.build_splice_cache",),
     libraries=("chess",),
-    compatible_with=(
-        "1ce0027ab603dd4746f653bd6a3bb6668ce92e40ac84be125aef586356f4f79b",
-        "36354a1b0d623538f150d9cd383a4a5d5ae8961524491ca2469ee27acdc91b3f",
-        "5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
-        "b15214bae9c5d0a4620fddd5f6caa48c5f7684870ff2a9109ce59175272e77c0",
-        "1803e85cb15cbf57996b28e89f7ad1eab4bc46dddec18b41e0bf09c260f4ff69",
-    ),
-    undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
 SUBSET = Code(entries=("gristmill.chess.builders.subset.build_subset",), libraries=("chess",))
 SPLICES = Code(
@@ -67,6 +45,7 @@ SPLICES = Code(
         "d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
         "e33ec84dee2f147599d69e10ed4db159f9e3a959141ff5ec306c8171532bc8be",
         "2fb2b9f0417a41ff15ffd68b986692920b667264c871b3a0b2607ce8ba607034",
+        "cd62afc93efa2dbb37fd71a5945b402f9efb3cb641a65d094fb5ee446a18d0f1",
     ),
     undigested="d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
 )

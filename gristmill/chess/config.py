@@ -205,7 +205,7 @@ class GameConfig(_WithGames):
     Raises ValueError also where games and allow_draws disagree, or the ratios exceed 1 together.
     """
 
-    CODE_VERSION: ClassVar = "2"
+    CODE_VERSION: ClassVar = "3"
 
     min_context: MinContext = 8
     min_target: MinTarget = 1
@@ -299,7 +299,7 @@ class SubsetConfig(Checked):
 class CacheConfig(Checked):
     """How a game dataset becomes a splice cache (docs/formats/chess.md#splice-cache)."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     min_context: MinContext = 8
     min_target: MinTarget = 1

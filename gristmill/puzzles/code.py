@@ -16,14 +16,21 @@ _DATASET = (
 
 ARC = Code(
     entries=("gristmill.puzzles.builders.arc.build_arc", *_DATASET),
+    compatible_with=("3ed42fe03efd41c4a94408bc778f22166eb22a3890a62b8e1c5cc5d15c743e10",),
 )
 SUDOKU = Code(
     entries=("gristmill.puzzles.builders.sudoku.build_sudoku", *_DATASET),
+    compatible_with=("5ef539b88e436066851ab4809fcfbbf0a50336fc4c88cc19d8e1516bd8844e13",),
 )
 MAZE = Code(
     entries=("gristmill.puzzles.builders.maze.build_maze", *_DATASET),
+    compatible_with=("ac096b850d783819e2aad4fd0ccb5ec907c8bc3988211a07244b009f5bbccfba",),
 )
 DOMINO = Code(
     entries=("gristmill.puzzles.builders.domino.build_domino", *_DATASET),
+    compatible_with=("cff7f7ee5ecfcff3ce0405ad603629bd41425204800e93f14cce99022863a884",),
 )
-GRID = Code(entries=("gristmill.puzzles.builders.grid.build_grid", *_DATASET))
+GRID = Code(
+    entries=("gristmill.puzzles.builders.grid.build_grid", *_DATASET),
+    compatible_with=("2ee101970cb702b884fcf6d75f99ab49e7bd8cbdb5d30739d478eb9d816ec9ce",),
+)

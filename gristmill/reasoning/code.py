@@ -66,6 +66,9 @@ SPANS = Code(
     libraries=("tiktoken", "tokenizers"),
 )
 EXPORTS = Code(
-    entries=("gristmill.reasoning.builders.exports.files.write_exports",),
+    entries=(
+        "gristmill.reasoning.builders.exports.files.write_exports",
+        "gristmill.reasoning.show.columns.columns",
+    ),
     libraries=("pyarrow",),
 )

@@ -61,7 +61,10 @@ CHAT_SHARDS = Code(
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
 )
 DISTILL = Code(
-    entries=("gristmill.synth.builders.distill.shard.build_distill",),
+    entries=(
+        "gristmill.synth.builders.distill.shard.build_distill",
+        "gristmill.synth.builders.harmony_shard.shard_name",
+    ),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
 )
 KD_MANIFEST = Code(
