@@ -71,7 +71,8 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         ((split, name),) = tables.items()
         lacking = f"{next(other for other in SPLITS if other != split)}.csv"
         what = f"no {lacking} but that of a sample" if left else f"no {lacking}"
-        raise BadInput(folder, f"has {name}, but {what}: add it")
+        rule = f"has {name}, but {what}: add it, or rename a file that has no split"
+        raise BadInput(folder, rule)
     counts = is_bank if any(map(is_bank, names)) else is_sudoku_file
     if not tables:
         check_names(folder, names, counts)
