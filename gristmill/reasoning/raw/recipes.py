@@ -33,7 +33,6 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
-from gristmill.vocabularies.tokenizer import open_tokenizer
 
 _NOT_SET: Final = {
     "vocabulary": "the recipe names a tokenizer",
@@ -127,6 +126,8 @@ def tokenizer_input(lake: DataRoot, name: str) -> Input:
     A name that no tokenizer has is refused with those that are near.
     """
     if name not in _PINNED and not (lake.root / PLACE / name).is_dir():
+        from gristmill.vocabularies.tokenizer import open_tokenizer
+
         open_tokenizer(lake.root / PLACE / name)
     return lake.published(PLACE, f"tokenizers/{name}" if name in _PINNED else PLACED, name)
 

@@ -41,7 +41,7 @@ def document_origins(
     """
     found = trace(folder, shard, split, document)
     yield found
-    yield from notes(_document(source(folder, shard), found.row - 1, found.synth_id))
+    yield from notes(_document(folder, shard, found.row - 1, found.synth_id))
 
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
@@ -62,7 +62,10 @@ def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
     yield from notes(_harmony(folder, shard, row, row_of))
 
 
-def _document(made: Source, row: int, synth_id: str) -> Iterator[contract.Trace]:
+def _document(
+    folder: Path, partition: str | None, row: int, synth_id: str
+) -> Iterator[contract.Trace]:
+    made = source(folder, partition)
     harmony, shard = made.made_from(HARMONY), made.record.partition
     row_of = _harmony_row(harmony.folder / _SHARD.format(shard), row)
     if str(row_of.get("synth_id")) != synth_id:
@@ -183,7 +186,7 @@ def own_document_origins(folder: Path, split: str, document: int) -> Iterator[co
     found = trace(folder, number, split, document)
     yield found
     is_chat = any(item.asset == _TALKS for item in made.inputs)
-    harmony = _document(made, found.row - 1, found.synth_id)
+    harmony = _document(folder, None, found.row - 1, found.synth_id)
     yield from notes(_chat_row(made, found.row) if is_chat else harmony)
 
 
