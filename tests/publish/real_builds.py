@@ -120,7 +120,10 @@ def _two_reasoning(root: Path, version: int) -> None:
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     own = root / "drops/reasoning/mine"
     _write(own / "corpus.toml", 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"')
-    _write(own / "part.jsonl", json.dumps({"q": f"What is {version}?", "a": "1. One.\n2. Two."}))
+    _write(
+        own / "part.jsonl",
+        json.dumps({"q": f"What is {version}?", "a": "1. One <<1+1=2>>.\n2. Two."}),
+    )
     shutil.rmtree(root / "drops/chat", ignore_errors=True)
     write_talks(root, 4 * version)
     _write(root / "drops/chat/talks/gristmill.toml", "[chat.distill]\nmax_length = 4096")

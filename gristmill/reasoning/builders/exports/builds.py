@@ -31,7 +31,8 @@ def spans_build(wanted: Wanted) -> Build:
     own = open_tokenizer(root.root / PLACE / config.tokenizer)
 
     def make(attempt: Attempt) -> Summary:
-        return write_spans(root.root / names.NORMALIZED, key, attempt.out, config, own)
+        folder = root.root / names.NORMALIZED
+        return write_spans(folder, key, attempt.out, config, own, attempt.progress)
 
     path = own.path.relative_to(root.root).as_posix()
     return wanted.build(
@@ -61,7 +62,8 @@ def exports_build(wanted: Wanted) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         normalized = root.root / names.NORMALIZED
-        return write_exports(dataset, normalized, root.root, attempt.out, config)
+        folders = (dataset, normalized, root.root)
+        return write_exports(*folders, attempt.out, config, attempt.progress)
 
     size = sum(path.stat().st_size for path in dataset.rglob("shard_*") if path.is_file())
     return wanted.build(

@@ -15,6 +15,7 @@ from gristmill.exports.table import Split
 from gristmill.reasoning.config import ExportsConfig
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS
 from gristmill.reasoning.read import exported
+from gristmill.run.progress import SILENT, Progress
 
 TEXTS = "nanochat"
 
@@ -31,24 +32,32 @@ class ExportsSummary(Summary):
 
 
 def write_exports(
-    dataset: Path, normalized: Path, root: Path, out: Path, config: ExportsConfig
+    dataset: Path,
+    normalized: Path,
+    root: Path,
+    out: Path,
+    config: ExportsConfig,
+    progress: Progress = SILENT,
 ) -> ExportsSummary:
     """Write a folder for each format.
 
     dataset: the token dataset. normalized: the folder of the normalised files.
     root: the data root of both. out: folder to write, which must not exist.
+    progress: gets the stage `formats`, one for each folder; default: nothing.
 
     Raises GristmillError where nanochat has nothing to validate with, BadInput for damage.
     """
     tokens, texts, files = dict[str, int](), dict[str, int](), dict[str, FileNote]()
-    for name in config.formats:
-        folder = out / name
-        folder.mkdir(parents=True)
-        splits = splits_for(name, dataset, normalized, root)
-        counts = write(name, splits, folder, config.file_tokens or None, dataset)
-        (texts if name == TEXTS else tokens)[name] = sum(counts.values())
-        if name == TEXTS:
-            files |= {f"{name}/{file}": FileNote(rows=rows) for file, rows in counts.items()}
+    with progress.stage("formats", "files", len(config.formats)) as stage:
+        for name in config.formats:
+            folder = out / name
+            folder.mkdir(parents=True)
+            splits = splits_for(name, dataset, normalized, root)
+            counts = write(name, splits, folder, config.file_tokens or None, dataset)
+            (texts if name == TEXTS else tokens)[name] = sum(counts.values())
+            if name == TEXTS:
+                files |= {f"{name}/{file}": FileNote(rows=rows) for file, rows in counts.items()}
+            stage.advance(1)
     return ExportsSummary(files=files, tokens=tokens, texts=texts)
 
 

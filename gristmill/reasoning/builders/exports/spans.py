@@ -27,6 +27,7 @@ from gristmill.reasoning.render.annotations import (
     text_with_answer,
 )
 from gristmill.reasoning.render.projection import Projection, byte_offsets
+from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.tokenizer import Tokenizer
 
 _BATCH: Final = 256
@@ -65,11 +66,13 @@ def write_spans(
     out: Path,
     config: SpansConfig,
     tokenizer: Tokenizer,
+    progress: Progress = SILENT,
 ) -> SpansSummary:
     """Write `<corpus>/<split>.spans.jsonl`, a row for each annotation.
 
     normalized: the folder of the normalised files. partition: key of the split.
     out: folder to write, which must not exist. tokenizer: whose tokens the spans name.
+    progress: gets the stage `spans`, in rows; default: nothing.
 
     Memory grows with the ids of records that have an annotation. Raises BadInput for a tokenizer
     whose tokens are not the bytes of the text, and for damage.
@@ -78,9 +81,10 @@ def write_spans(
     path = out / names.spans(corpus, split)
     path.parent.mkdir(parents=True)
     counts, traces, parts = Counter[str](), set[str](), Counter[str]()
-    with HashedFile(path) as file:
+    with HashedFile(path) as file, progress.stage("spans", "rows") as stage:
         for row in rows(normalized, partition, config, tokenizer):
             file.write(orjson.dumps(row) + b"\n")
+            stage.advance(1)
             counts[row["skipped"]] += 1
             if row["trace_id"] not in traces:
                 traces.add(row["trace_id"])
