@@ -32,7 +32,7 @@ def mazes(data: bytes) -> None:
     for question, answer, line in found:
         assert broken(question, answer) == set()
         (fields,) = csv.reader([lines[line - 1].removesuffix("\r")])
-        assert fields[1:3] == [question, answer]
+        assert {question, answer} <= {*fields}  # the columns are found by their names
     filled = [line for line in lines[1:] if line.strip()]
     assert len(found) == len(filled)
     assert len({len(question) for question, _, _ in found}) <= 1
