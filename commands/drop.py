@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,9 +16,9 @@ from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
-from gristmill.inbox import READY, REFUSED, Judgement
+from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.account import Account
-from gristmill.inbox.copying import NOT_KEPT, THERE_ALREADY, Copied, copy_in, source_files
+from gristmill.inbox.copying import THERE_ALREADY, Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
 from gristmill.inbox.staging import Tools
 from gristmill.look.finding import OWN, look
@@ -33,9 +31,6 @@ from gristmill.reasoning.raw.drops import CORPUS
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
-
-_Judged = tuple[Judgement, list[Account]]
-_Stays = Callable[[Mapping[str, str]], bool]
 
 _INBOXES = {inbox.folder: inbox for inbox in INBOXES}
 
@@ -55,8 +50,7 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
     interrupted goes on where it stopped when the command is run again. A drop that is there with
     the same contents is left alone; one with others needs --replace. The last line is the state
-    that the drop is in now. A copy that is refused is not kept, and what it was to replace stays;
-    status 1. Of a folder that is no
+    that the drop is in now; status 1 if it is refused, and the copy stays. Of a folder that is no
     known corpus and has no recipe, the command says what `gristmill look` says, with status 1.
     """
     lake = Lake()
@@ -69,14 +63,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     place = _place(lake, inbox, path, name, links)
     if family == OWN and place.name not in CORPORA and not (path / CORPUS).exists():
         _look(path, links, name, f"it is no known corpus, and has no {CORPUS}", 1)
-    judged = list[_Judged]()
-
-    def stays(sums: Mapping[str, str]) -> bool:
-        judged.append(_judge(lake, inbox, place, sums))
-        return judged[-1][0].state != REFUSED
-
     try:
-        copied = _copy(path, place, links, replace, stays)
+        copied = _copy(path, place, links, replace)
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
@@ -86,13 +74,8 @@ def drop(path: Path, family: str | None, name: str | None, replace: bool) -> Non
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
-    if copied.status != NOT_KEPT:
-        _keep_sums(lake, copied)
-    is_known = copied.status == THERE_ALREADY
-    found, made = _judge(lake, inbox, place, copied.sums) if is_known else judged[-1]
-    if copied.status == NOT_KEPT:
-        found = replaced(found, reason=found.reason.replace(str(place), str(path)))
-    _say_state(lake, place, found, made, is_known=is_known)
+    _keep_sums(lake, copied)
+    _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
 def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: int) -> NoReturn:
@@ -113,19 +96,14 @@ def _keep_sums(lake: Lake, copied: Copied) -> None:
     DropHashes(lake.root, copied.place).keep(stamps, is_own=True)
 
 
-def _judge(lake: Lake, inbox: Inbox, place: Path, sums: Mapping[str, str]) -> _Judged:
-    made = list[Account]()
-    return lake.judged(inbox.folder, place, made, sums), made
-
-
-def _say_state(
-    lake: Lake, place: Path, found: Judgement, made: list[Account], *, is_known: bool
-) -> None:
+def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None:
     """Print the account and the state of a drop. Ends the command with status 1 if refused.
 
     is_known: whether the drop was there before, file by file. What was built from another
         `corpus.toml` or `gristmill.toml` counts as current, since no build asks for it yet.
     """
+    made = list[Account]()
+    found = lake.judged(inbox.folder, place, made)
     for account in made:
         for line in [*account.lines, *account.notes]:
             say(shown(line))
@@ -141,7 +119,7 @@ def _say_state(
         raise SystemExit(1)
 
 
-def _copy(path: Path, place: Path, links: LinkRule, replace: bool, stays: _Stays) -> Copied:
+def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
     if place.is_relative_to(path) or path.is_relative_to(place):
@@ -153,7 +131,7 @@ def _copy(path: Path, place: Path, links: LinkRule, replace: bool, stays: _Stays
         progress.stage("copy", "bytes", sum(sizes.values())) as stage,
     ):
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links)
-        return copy_in(path, place, sizes, tools, replace, stays)
+        return copy_in(path, place, sizes, tools, replace)
 
 
 def _check_space(place: Path, size: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files
 
 THERE_ALREADY: Final = "there already"
-NOT_KEPT: Final = "not kept"
 
 
 class DropExists(GristmillError):
@@ -39,7 +38,7 @@ class Copied:
     """What became of a copy.
 
     written: bytes that this call wrote; the others were there.
-    status: `copied`, `replaced`, THERE_ALREADY, where the drop had these files, or NOT_KEPT.
+    status: `copied`, `replaced` or THERE_ALREADY, where the drop had these files.
     sums: sha256 of each file, by its path in the drop; that of a drop that is a file by its name.
     """
 
@@ -83,18 +82,9 @@ def source_files(source: Path, links: LinkRule) -> dict[str, int]:
 
 
 def copy_in(
-    source: Path,
-    place: Path,
-    sizes: Mapping[str, int],
-    tools: Tools,
-    replace: bool = False,
-    stays: Callable[[Mapping[str, str]], bool] = lambda _: True,
+    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools, replace: bool = False
 ) -> Copied:
     """Copy a folder or a file into an inbox.
-
-    stays: takes the sums of the copy once it is in its place; where it returns False, the copy is
-        removed, and what was there before comes back. A drop is judged in its place, since its
-        name and its inbox decide what it is.
 
     A sample is always replaced, a drop with other contents by `replace`. Raises DropExists for a
     drop with other contents, BadInput for a source that is not as its own SHA256SUMS says or that
@@ -117,8 +107,6 @@ def copy_in(
                 "replace it with --replace"
             )
         sums, written = stage(source, staged, sizes, tools)
-        beside = [] if is_folder else [place.parent / f"{place.name}.sha256", mark_of(place)]
-        before = {mark: mark.read_bytes() for mark in beside if mark.is_file()}
         if is_folder:
             _write(staged / SUMS, written_sums(sums))
             _flush_tree(staged)
@@ -129,16 +117,7 @@ def copy_in(
             mark_of(place).unlink(missing_ok=True)
             sums = {place.name: next(iter(sums.values()))}
             _mark_file(place, written_sums(sums))
-        status = "replaced" if exists else "copied"
-        if not stays(sums):
-            status = NOT_KEPT
-            _bring(place, staged, exists, tools)
-            for mark in beside:
-                mark.unlink(missing_ok=True)
-            for mark, octets in before.items():
-                _write(mark, octets)
-        remove(staged)
-    return Copied(place, *_counts(sizes), written, status, sums)
+    return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied", sums)
 
 
 def _equal_sums(
@@ -203,6 +182,7 @@ def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
         except FileExistsError as error:
             raise DropExists(f"{place}: came while it was copied: run the command again") from error
     _flush(place.parent)
+    remove(staged)
 
 
 @contextmanager
