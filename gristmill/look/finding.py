@@ -90,6 +90,9 @@ def look(
     parts = _parts(reading.files)
     unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
     taken = [] if unread else taken
+    said = [tasks] if tasks else []
+    if not taken and not tasks:
+        said = list(hints(reading, columns))
     found = Look(
         reading,
         name or name_of(path.name if path.is_dir() else path.name.partition(".")[0]),
@@ -99,7 +102,7 @@ def look(
         licence_of(reading.root, reading.others, links),
         taken,
         refused,
-        [tasks] if tasks else [] if taken else list(hints(reading, columns)),
+        said,
     )
     found.notes += [*unread, *misnamed, *game_notes(reading, links), *_notes(found)]
     left = [name for part in parts if not is_readable(part) for name in part.files]

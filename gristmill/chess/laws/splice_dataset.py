@@ -89,7 +89,7 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
             if fault is not None:
                 line, error = fault
                 where = f"{jsonl}: row {count + rows + 1}: {line[:80]!r}"
-                count += len(data.splitlines()) + sum(1 for _ in file)
+                count += data.count(b"\n") + (not data.endswith(b"\n")) + sum(1 for _ in file)
                 return count, [Violation("sample_rows", where, f"not a sample row ({error!r})")]
             count += rows
     return count, []

@@ -132,7 +132,7 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
-    read = [(*each, _read_or_none(*each, drop, links)) for each in _guessed(names)]
+    read = [(*each, _files_of(*each, drop, links)) for each in _guessed(names)]
     sources = [each for each in read if each[2]]
     if _named(drop.name, BUILT_IN.values()) or not sources:
         return ""
@@ -153,7 +153,8 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read_or_none(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:
+def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:
+    """The files that a recipe reads of a source; none where it refuses the source."""
     try:
         return _read(recipe, drop / source, links, {})
     except BadInput:

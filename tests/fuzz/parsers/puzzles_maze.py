@@ -18,6 +18,7 @@ def mazes(data: bytes) -> None:
     """A CSV file: its mazes are those of Python's csv, square, with shortest paths."""
     from gristmill.puzzles.domains.maze_grid import decoded
     from gristmill.puzzles.raw.maze_csv import read_mazes
+    from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
     from tests.puzzles.plain_mazes import broken
 
     found = [
@@ -29,10 +30,17 @@ def mazes(data: bytes) -> None:
     ]
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     lines = io.StringIO(text, newline="\n").read().split("\n")
+    (head,) = csv.reader([lines[0].removesuffix("\r")]) if found else ([],)
+    names = [name.strip().lower() for name in head]
+    places = [
+        next(place for place, name in enumerate(names) if name in COLUMN_NAMES[role])
+        for role in ("question", "answer")
+        if found
+    ]
     for question, answer, line in found:
         assert broken(question, answer) == set()
         (fields,) = csv.reader([lines[line - 1].removesuffix("\r")])
-        assert {question, answer} <= {*fields}  # the columns are found by their names
+        assert [fields[place] for place in places] == [question, answer]
     filled = [line for line in lines[1:] if line.strip()]
     assert len(found) == len(filled)
     assert len({len(question) for question, _, _ in found}) <= 1
