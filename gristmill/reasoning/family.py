@@ -283,7 +283,8 @@ _SPANS = Asset(
     code=code.SPANS,
     table=Table(SPANS, SpansConfig),
     text="The annotations of arithmetic of a split, `<<48/2=24>>`: operands, operators and result "
-    "as characters, bytes and tokens of a named tokenizer, split by trace for RL-Decoder.",
+    "as characters, bytes and tokens of a named tokenizer, split by trace for RL-Decoder. Without "
+    "a name it is built only if `[reasoning.spans]` has a key.",
     group=_QUALITY,
     labels=["json"],
     place=names.SPANS,
@@ -292,6 +293,7 @@ _SPANS = Asset(
     all_of=_TOKENIZERS,
     build=call(f"{_EXPORTS}:spans_build"),
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
+    is_asked=call(f"{_EXPORTS}:wants_spans"),
     blocking=True,
     batch=100,
 )

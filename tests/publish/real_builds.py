@@ -159,7 +159,8 @@ def _two_tokenizers(root: Path, version: int) -> None:
     shutil.rmtree(root / "drops/tokenizers/tiny", ignore_errors=True)
     put_tiny(root, last=b" " * (1 + version))
     put_recipe(root, "by_tiny")
-    _write(root / "gristmill.toml", f"[reasoning.exports]\nformats = {json.dumps(EXPORTED)}")
+    exports = f"[reasoning.exports]\nformats = {json.dumps(EXPORTED)}"
+    _write(root / "gristmill.toml", f'{exports}\n[reasoning.spans]\ntokenizer = "gpt2"')
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from gristmill.reasoning.builders.exports.files import write_exports
 from gristmill.reasoning.builders.exports.spans import has_annotations, write_spans
 from gristmill.reasoning.config import ExportsConfig, SpansConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.published import EXPORTS, NORMALIZED, TOKENS, shard_splits
+from gristmill.reasoning.format.published import EXPORTS, NORMALIZED, SPANS, TOKENS, shard_splits
 from gristmill.reasoning.raw.recipes import tokenizer_input
 from gristmill.vocabularies.pinned import PLACE
 from gristmill.vocabularies.tokenizer import open_tokenizer
@@ -74,6 +74,11 @@ def exports_build(wanted: Wanted) -> Build:
         tokenizer=read_record(dataset / "provenance.json").tokenizer,
         space=2 * len(config.formats) * size,
     )
+
+
+def wants_spans(root: DataRoot, _: str) -> bool:
+    """Whether files ask for spans, for which all records of a split are read."""
+    return bool(root.settings(SPANS))
 
 
 def wants_exports(root: DataRoot, _: str) -> bool:

@@ -51,3 +51,13 @@ def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
     with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
         asset.build(Wanted(asset, lake, "gsm8k__train"))
+
+
+@pytest.mark.parametrize("asset", ["reasoning/spans", "reasoning/exports"])
+def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path: Path, asset: str) -> None:
+    lake, made = DataRoot(tmp_path), declared()[asset]
+    assert not made.is_asked(lake, "gsm8k__train")
+    (tmp_path / "gristmill.toml").write_text(
+        '[reasoning.spans]\ntokenizer = "gpt2"\n[reasoning.exports]\nformats = ["llm.c"]\n'
+    )
+    assert made.is_asked(lake, "gsm8k__train")
