@@ -189,33 +189,55 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         Misaligned if mask and span of the sample differ.
         """
         if idx is not None:
-            # Before the index is mapped, Megatron computes the length from all documents.
-            length = len(self if self.shuffle_index is None else self.shuffle_index)
-            idx = number_of(idx, length, "sample")
+            idx = self._number(idx)
         sample: dict[str, torch.Tensor] = super().__getitem__(idx)
         padding = sample["loss_mask"] == 0
         mask, span = self._sidecar_slices(0 if idx is None else idx)
         mask[padding] = span[padding] = 0
         return sample | {"loss_mask": mask.float(), "span_id": span}
 
-    def _sidecar_slices(self, idx: int) -> list[torch.Tensor]:
-        """Mask and span of one sample, int64 [S] each: of the tokens that Megatron reads.
+    def pieces(self, idx: int) -> list[tuple[int, int, int]]:
+        """The documents of a sample, in order: its number in the shard and a range of its tokens.
 
-        The extra token has none: its label is in the next sample.
+        idx: number of the sample, a negative one from the end.
+
+        A range has its first token and the one behind its last, from 0. Together they are what
+        `tokens` and the last label are made from: sequence_length + 1 tokens, without the one where
+        the config adds no extra token; fewer in a sample that is filled with padding.
+        `gristmill trace` leads from a document to its raw row.
+
+        Raises IndexError for a number outside, and TypeError for anything but an integer.
         """
+        idx = self._number(idx)
+        if self.shuffle_index is None:
+            super().__getitem__(idx)  # maps the index
+        *whole, (document, begin, end) = self._labelled(idx)
+        return [*whole, (document, begin, end + self.config.add_extra_token_to_sequence)]
+
+    def _number(self, idx: int) -> int:
+        # Before the index is mapped, Megatron computes the length from all documents.
+        length = len(self if self.shuffle_index is None else self.shuffle_index)
+        return number_of(idx, length, "sample")
+
+    def _labelled(self, idx: int) -> list[tuple[int, int, int]]:
+        """As `pieces`, without the extra token: its label is in the next sample."""
         number = int(self.shuffle_index[idx])
         (first, begin), (last, end) = self.sample_index[number : number + 2].tolist()
         documents = self.document_index[first : last + 1].tolist()
+        ends = [*map(int, self.dataset.sequence_lengths[documents[:-1]]), end]
+        begins = [begin, *[0] * (last - first)]
+        return list(zip(documents, begins, ends, strict=True))
+
+    def _sidecar_slices(self, idx: int) -> list[torch.Tensor]:
+        """Mask and span of one sample, int64 [S] each."""
+        pieces = self._labelled(idx)
         slices = []
         for sidecar in (self._mask, self._span):
             values = np.zeros(self.config.sequence_length, np.int64)
             filled = 0
-            for place, document in enumerate(documents, first):
-                offset = begin if place == first else 0
-                length = end - offset if place == last else None
-                part = sidecar.get(document, offset, length)
-                values[filled : filled + len(part)] = part
-                filled += len(part)
+            for document, begin, end in pieces:
+                values[filled : filled + end - begin] = sidecar.get(document, begin, end - begin)
+                filled += end - begin
             slices.append(values)
         if not np.array_equal(slices[0] != 0, slices[1] != 0):
             raise Misaligned(

@@ -126,6 +126,45 @@ def test_samples_are_megatrons_with_aligned_sidecars(
     assert not masked["span_id"].any()
 
 
+@pytest.mark.parametrize("extra", [True, False])
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_the_pieces_of_a_sample_are_the_tokens_that_megatron_reads(
+    root: Path, tmp_path: Path, split: str, extra: bool
+) -> None:
+    prefix = root / split / "shard_00_tokens"
+    settings = config(
+        tmp_path,
+        drop_last_partial_validation_sequence=False,
+        add_extra_token_to_sequence=extra,
+    )
+    made = dataset(prefix, settings)
+    documents = indexed.read(prefix)
+    filled = 0
+    for number in range(len(made)):
+        pieces = made.pieces(number)
+        tokens = [int(t) for d, begin, end in pieces for t in documents[d][begin:end]]
+        sample = made[number]
+        read = [*sample["tokens"].tolist(), int(sample["labels"][-1])]
+        short = LENGTH + extra - len(tokens)
+        assert tokens == (read if extra else read[:-1])[: len(tokens)]
+        assert short == 0 or (split == "valid" and not sample["loss_mask"][-short:].any())
+        filled += short > 0
+    assert filled == (split == "valid")
+    assert made.pieces(-1) == made.pieces(len(made) - 1)
+    assert sum(len(made.pieces(number)) > 1 for number in range(len(made))) > 2
+    with pytest.raises(IndexError, match="no sample"):
+        made.pieces(len(made))
+
+
+def test_pieces_map_an_index_that_is_not_yet_mapped(root: Path, tmp_path: Path) -> None:
+    prefix = root / "train/shard_00_tokens"
+    made = dataset(prefix, config(tmp_path))
+    again = dataset(prefix, config(tmp_path, fast_cache_load=True, defer_npy_index_mmap=True))
+    assert again.shuffle_index is None
+    assert again.pieces(3) == made.pieces(3)
+    assert torch.equal(again[3]["tokens"], made[3]["tokens"])
+
+
 def test_short_samples_are_padded_and_masked(root: Path, tmp_path: Path) -> None:
     prefix = root / "valid/shard_00_tokens"
     settings = config(tmp_path, drop_last_partial_validation_sequence=False)
