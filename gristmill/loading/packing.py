@@ -9,9 +9,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Trace
 from gristmill.loading.bijection import Numbers
@@ -67,6 +68,38 @@ def _pack(
             if not rows_with.setdefault(space, []):
                 insort(left, space)
             rows_with[space].append(row)
+
+
+def segmented(tokens: npt.NDArray[Any], documents: Numbers) -> Columns:
+    """The columns of `Packed.read` beside rows that hold documents already.
+
+    tokens: [N, S]. documents: int64 [N, S], the document of each token, -1 for tokens of none.
+
+    `labels`, of the type of tokens, and `loss_mask` uint8: 0 at the last token of a document in its
+    row. `position_ids` int32, from 0 in each document of a row. `cu_seqlens` int32 [N, S + 1]:
+    where each segment begins, then S; a segment is a document or tokens of none. `segments` int32.
+    """
+    count, seq_len = tokens.shape
+    begins = np.ones(documents.shape, np.bool_)
+    np.not_equal(documents[:, 1:], documents[:, :-1], out=begins[:, 1:])
+    inside = documents >= 0
+    columns = np.arange(seq_len, dtype=np.int32)
+    first = np.maximum.accumulate(np.where(begins, columns, 0), axis=1)
+    loss_mask = np.zeros(documents.shape, np.uint8)
+    loss_mask[:, :-1] = inside[:, 1:] & ~begins[:, 1:]
+    labels = np.zeros_like(tokens)
+    labels[:, :-1] = tokens[:, 1:] * loss_mask[:, :-1]
+    segments = begins.sum(axis=1, dtype=np.int32)
+    bounds = np.full((count, seq_len + 1), seq_len, np.int32)
+    row, column = np.nonzero(begins)
+    bounds[row, np.arange(len(row)) - np.repeat(np.cumsum(segments) - segments, segments)] = column
+    return {
+        "labels": labels,
+        "loss_mask": loss_mask,
+        "position_ids": np.where(inside, columns - first, 0).astype(np.int32),
+        "cu_seqlens": bounds,
+        "segments": segments,
+    }
 
 
 class Packed:

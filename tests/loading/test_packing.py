@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -127,3 +127,32 @@ def test_what_cannot_be_packed_or_mixed_is_refused() -> None:
         Packed(Picked(documents, np.array([1])), 8)
     with pytest.raises(GristmillError, match="different vocabularies or lengths"):
         mixture({"a": documents, "b": Packed(documents, 8)}, epochs={"a": 1, "b": 1})
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([-1, 3, 4, 5, 9]), min_size=6, max_size=6),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_rows_that_hold_documents_get_the_columns_of_packed_rows(rows: list[list[int]]) -> None:
+    documents = np.array(rows, np.int64)
+    tokens = np.arange(1, documents.size + 1, dtype=np.int32).reshape(documents.shape)
+    found = packing.segmented(tokens, documents)
+    for row, ids in enumerate(rows):
+        runs = [list(run) for _, run in groupby(range(6), key=ids.__getitem__)]
+        bounds = [run[0] for run in runs] + [6] * (7 - len(runs))
+        assert found["cu_seqlens"][row].tolist() == bounds
+        assert found["segments"][row] == len(runs)
+        for run in runs:
+            is_document = ids[run[0]] >= 0
+            labels = [*run[1:], None]
+            for place, at in enumerate(run):
+                has = is_document and labels[place] is not None
+                assert found["loss_mask"][row, at] == has
+                assert found["labels"][row, at] == (tokens[row, at + 1] if has else 0)
+                assert found["position_ids"][row, at] == (place if is_document else 0)
+    kinds = {name: column.dtype.name for name, column in found.items()}
+    integers = dict.fromkeys(("labels", "position_ids", "cu_seqlens", "segments"), "int32")
+    assert kinds == {**integers, "loss_mask": "uint8"}

@@ -62,13 +62,17 @@ class ShardReader(Reader[Held]):
     least_confidence: of an alignment whose steps are used, default 0.
     select: values by extra of the index, such as {"difficulty": "hard"}: only sequences that hold
         such an example are read; default all.
+    documents: whether a batch says where the documents of a sequence begin, for attention that
+        stays in one; default False.
     dtype: of `input_ids`, "int32" (default) or "int64".
 
     A batch has `input_ids` [n, seq_len], `shard` and `row` int32 [n]: the number of the shard in
     `shards`, and the sequence in it. With `steps` also `step_id` int32 [n, seq_len], the number of
     the step in its example from 1, 0 outside, and `example` int64 [n, seq_len], the row of the
     example in the index of its split from 0, -1 for padding. With `select` also `selected` bool
-    [n, seq_len], the tokens of selected examples, and `example`.
+    [n, seq_len], the tokens of selected examples, and `example`. With `documents` also `example`,
+    `labels`, `loss_mask`, `position_ids`, `cu_seqlens` [n, seq_len + 1] and `segments`, as
+    `gristmill.loading.Packed` has them: no label is of another document.
 
     It can be pickled; each process maps the files itself, two shards at a time, and up to 128 where
     sequences are read by number.
@@ -94,6 +98,7 @@ class ShardReader(Reader[Held]):
         steps: Path | str | None = None,
         least_confidence: float = 0.0,
         select: Mapping[str, Any] | None = None,
+        documents: bool = False,
         dtype: str = "int32",
     ) -> None:
         if not 0 <= rank < world_size:
@@ -104,7 +109,10 @@ class ShardReader(Reader[Held]):
         self.dtype = np.dtype(dtype)
         self._corpora, self._splits = tuple(corpora), tuple(splits)
         self._supervision = Supervision(
-            None if steps is None else located(steps), least_confidence, Selection.of(select)
+            None if steps is None else located(steps),
+            least_confidence,
+            Selection.of(select),
+            documents,
         )
         self._listed: ShardList
         self._kept: dict[int, npt.NDArray[np.int64]] | None = None
@@ -374,6 +382,10 @@ def opened(
     corpora: Sequence[str] = (),
     splits: Sequence[str] = (),
     select: Mapping[str, Any] | None = None,
+    documents: bool = False,
 ) -> Source:
     """Token shards as a source; arguments as `ShardReader`."""
-    return ShardReader(only(folders), corpora=corpora, splits=splits, select=select).source()
+    reader = ShardReader(
+        only(folders), corpora=corpora, splits=splits, select=select, documents=documents
+    )
+    return reader.source()

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.loading.packing import segmented
+from gristmill.loading.source import Columns
 from gristmill.reading.folder import HeldFile, made_from_another
 from gristmill.reading.opening import Opening
 from gristmill.reasoning.format import names, staged
@@ -43,14 +45,16 @@ class Supervision:
 
     steps: the folder of the alignments; None for no steps.
     least_confidence: of an alignment whose steps are used.
+    documents: whether to say where the documents of a sequence begin.
     """
 
     steps: Path | None
     least_confidence: float
     selection: Selection
+    documents: bool = False
 
     def __bool__(self) -> bool:
-        return self.steps is not None or bool(self.selection)
+        return self.steps is not None or bool(self.selection) or self.documents
 
 
 def refuse_drift(root: Path) -> None:
@@ -117,7 +121,7 @@ class Held:
             self._supervise(own, shard, rows[places])
             for name in set(own) - {"input_ids", "shard", "row"}:
                 columns[name][places] = own[name]
-        return columns
+        return self._with_documents(columns)
 
     def columns(self, wanted: Wanted, seq_len: int, dtype: Any) -> dict[str, npt.NDArray[Any]]:
         """The columns of a batch: of rows of shards, in order."""
@@ -139,7 +143,12 @@ class Held:
             if self.supervision:
                 self._supervise(own, shard, numbers)
             at += len(numbers)
-        return columns
+        return self._with_documents(columns)
+
+    def _with_documents(self, columns: Columns) -> Columns:
+        if not self.supervision.documents:
+            return columns
+        return columns | segmented(columns["input_ids"], columns["example"])
 
     def _supervise(
         self, own: dict[str, npt.NDArray[Any]], shard: int, numbers: npt.NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from gristmill.vocabularies.pinned import GPT2
 from tests.sample_root import SampleRoot
 
 SHARDS = "reasoning/tokenized/gpt2"
+EOS = 50_256
 
 
 def test_a_batch_has_sequences_of_any_shard(sample_root: SampleRoot) -> None:
@@ -42,6 +44,43 @@ def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root: SampleRo
         facts = [trace.facts() for trace in source.origin(number)]
         assert [each["example_id"] for each in facts if "example_id" in each] == listed != []
         assert sum("raw_file" in each for each in facts) == len(listed)
+
+
+def test_documents_of_a_sequence_are_those_of_the_index(sample_root: SampleRoot) -> None:
+    root = sample_root.data / SHARDS
+    reader = ShardReader(root, corpora=["wiqa"], documents=True)
+    steps = ShardReader(
+        root, corpora=["wiqa"], documents=True, steps=sample_root.data / "reasoning/alignment"
+    )
+    (batch,) = Loader(Plan(reader.source(), seed=1), len(reader), form="numpy")
+    (beside,) = Loader(Plan(steps.source(), seed=1), len(reader), form="numpy")
+    assert set(beside) - set(batch) == {"step_id"}
+    assert all(np.array_equal(beside[name], column) for name, column in batch.items())
+    begins = 0
+    for row, ids in enumerate(batch["input_ids"]):
+        assert batch["segments"][row] > 2
+        bounds = batch["cu_seqlens"][row, : batch["segments"][row] + 1]
+        assert bounds[-1] == reader.seq_len
+        for begin, end in pairwise(bounds.tolist()):
+            if batch["example"][row, begin] < 0:
+                assert not batch["loss_mask"][row, begin:end].any()
+                continue
+            begins += batch["position_ids"][row, begin] == 0
+            assert (batch["labels"][row, begin : end - 1] == ids[begin + 1 : end]).all()
+            assert batch["loss_mask"][row, begin : end - 1].all()
+            assert not batch["loss_mask"][row, end - 1]
+            assert end == reader.seq_len or ids[end - 1] == EOS
+    shards = {shard.path for shard in reader.shards}
+    listed = [
+        (span["shard_path"], span["sequence_index"], span["start"])
+        for shard in {(each.corpus, each.split) for each in reader.shards}
+        for line in (root.joinpath(*shard) / "index.jsonl").read_text().splitlines()
+        for span in json.loads(line)["spans"]
+        if any(span["shard_path"].endswith(path) for path in shards)
+    ]
+    assert begins == len(set(listed)) == len(listed)
+    batches = list(reader.batches(len(reader)))
+    assert {"cu_seqlens", "segments", "labels"} <= set(batches[0])
 
 
 def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
