@@ -47,6 +47,7 @@ ACROSS = {
     "consumers/trm/test_trm.py": "puzzles as TRM opens them",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
+    "examples/test_train_small_nets.py": "the example that trains on the samples of each family",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
     "goldens/test_goldens.py": "the output of all builders against that of earlier code",
     "goldens/test_traced.py": "what all builders execute, against their digests",
