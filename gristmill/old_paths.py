@@ -68,6 +68,21 @@ MOVED: Final = {
     "gristmill.reasoning.show.lengths": "gristmill.reasoning.show.preview",
     "gristmill.reading.reopened": "gristmill.reasoning.read.shard_files",
     "gristmill.puzzles.laws.arc_identifiers": "gristmill.puzzles.laws.arc",
+    "gristmill.chess.format.cache_arrays": "gristmill.chess.format.names",
+    "gristmill.chess.raw.pgn_lines": "gristmill.chess.raw.python_chess",
+    "gristmill.chess.raw.zip_member": "gristmill.chess.raw.unpack",
+    "gristmill.chess.raw.pgn_head": "gristmill.chess.raw.text_limits",
+    "gristmill.chess.builders.verdict": "gristmill.chess.builders.range_output",
+    "gristmill.chess.read.staleness": "gristmill.chess.read.months",
+    "gristmill.chess.laws.rows": "gristmill.chess.laws.files",
+    "gristmill.chess.show.metrics": "gristmill.chess.show.preview",
+    "gristmill.macroxue.laws.report": "gristmill.macroxue.laws.pack",
+    "gristmill.macroxue.laws.notes": "gristmill.macroxue.laws.games",
+    "gristmill.macroxue.raw.gzip_files": "gristmill.macroxue.raw.read_run",
+    "gristmill.macroxue.read.check_runs": "gristmill.macroxue.read.gather",
+    "gristmill.macroxue.builders.pool_sidefiles": "gristmill.macroxue.builders.pool_members",
+    "gristmill.macroxue.format.foreign_packs": "gristmill.macroxue.format.shards",
+    "gristmill.macroxue.raw.names": "gristmill.macroxue.raw.run_facts",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

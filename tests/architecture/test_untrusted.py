@@ -38,7 +38,6 @@ OWN_FILES = {
 """Modules that also open files which are not of a drop, and which files these are."""
 
 STREAMS = {
-    "chess/raw/zip_member.py": "a ZIP that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
     "macroxue/raw/annotations.py": "an npy file that is open, which it maps",
 }

@@ -17,10 +17,16 @@ import numpy as np
 
 from gristmill import contract
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
-from gristmill.chess.format.names import split_file, subset_rows, valid_file
+from gristmill.chess.format.names import (
+    LAYOUT,
+    OFFSETS,
+    SPLICE_INDICES,
+    split_file,
+    subset_rows,
+    valid_file,
+)
 from gristmill.chess.raw.collections import pgn_of, raw_offset
-from gristmill.chess.raw.zip_member import why_left_out
+from gristmill.chess.raw.unpack import why_left_out
 from gristmill.chess.read.trace import Trace, trace, traces
 from gristmill.contract import BadInput
 from gristmill.families import Request

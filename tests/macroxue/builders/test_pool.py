@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.builders.pool import merge
-from gristmill.macroxue.builders.pool_sidefiles import member_session, pool_members
+from gristmill.macroxue.builders.pool_members import member_session, pool_members
 from gristmill.macroxue.config import MergeConfig
 from gristmill.macroxue.format import metadata_db, rows, shards
 from gristmill.macroxue.format.valuation_types import read_valuation_types
