@@ -34,7 +34,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       WouldReplace                mirror.pulling
       HubError                    inbox.hub
       WorkerDied                  run.workers
-      NotTheBuild                 run.build_mark
+      NotTheBuild                 run.part_store
       RayError                    run.ray_parts
       ChildDied                   untrusted.child
       ChildFailed                 untrusted.child_main

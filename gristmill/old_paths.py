@@ -83,6 +83,11 @@ MOVED: Final = {
     "gristmill.macroxue.builders.pool_sidefiles": "gristmill.macroxue.builders.pool_members",
     "gristmill.macroxue.format.foreign_packs": "gristmill.macroxue.format.shards",
     "gristmill.macroxue.raw.names": "gristmill.macroxue.raw.run_facts",
+    "gristmill.mirror.wanted": "gristmill.mirror.versions",
+    "gristmill.mirror.listing": "gristmill.mirror.versions",
+    "gristmill.mirror.standing": "gristmill.mirror.pulling",
+    "gristmill.inbox.staging": "gristmill.inbox.copying",
+    "gristmill.run.build_mark": "gristmill.run.part_store",
 }
 """Earlier path of a module or package -> its path; a package brings the modules in it."""
 

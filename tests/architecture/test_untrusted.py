@@ -30,8 +30,7 @@ OWN_FILES = {
     "chess/raw/archive.py": "the PGN that this process unpacked",
     "chess/raw/collections.py": "the PGNs that this process unpacked",
     "inbox/hub.py": "downloads that this process writes itself",
-    "inbox/copying.py": "the lock and the list that this process writes",
-    "inbox/staging.py": "the copy that this process writes",
+    "inbox/copying.py": "the lock, the list and the copy that this process writes",
     "look/finding.py": "the recipe that it writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",
 }
