@@ -209,13 +209,6 @@ def _is_entry(entry: Any) -> bool:
     )
 
 
-def member_session(pool: Path, name: str) -> dict[str, str]:
-    """The table `session` of a member before the merge."""
-    session = read_session(pool / "metadata.db")
-    keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
-    return {key: session[f"{name}/{key}"] for key in keys}
-
-
 def write_trace(path: Path, members: Sequence[Member]) -> None:
     """Write trace.jsonl of a pool: one line a run."""
     write_lines(path, _origins(members))
