@@ -16,8 +16,7 @@ from typing import Final
 import dagster as dg
 
 from assets.checking import rules, runs
-from assets.checking.checked import registered
-from assets.checking.rules import Rule
+from assets.checking.rules import Rule, registered
 from assets.checking.verdicts import BUILT
 from assets.ranges import PARTITION, RANGE
 from gristmill import families

@@ -90,7 +90,7 @@ def latest(
     keys: partition keys; those without a materialization are left out of the result.
     """
     newest = {}
-    found = _latest_events(instance, asset, keys)
+    found = latest_events(instance, asset, keys)
     for start in range(0, len(keys), _KEYS_IN_QUERY):
         some = keys[start : start + _KEYS_IN_QUERY]
         events = {key: found[key] for key in some if key in found}
@@ -102,14 +102,17 @@ def latest(
     return newest
 
 
-def _latest_events(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+def latest_events(
+    instance: dg.DagsterInstance,
+    asset: dg.AssetKey,
+    keys: Sequence[str],
+    kind: dg.DagsterEventType = _MATERIALIZED,
 ) -> dict[str, int]:
-    """Storage id of each key's latest materialization."""
+    """Returns the storage id of each key's latest event of a kind; default: materializations."""
     events: dict[str, int] = {}
     for start in range(0, len(keys), _KEYS_IN_QUERY):
         some = set(keys[start : start + _KEYS_IN_QUERY])
-        events |= instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, some)
+        events |= instance.get_latest_storage_id_by_partition(asset, kind, some)
     return events
 
 
@@ -125,7 +128,7 @@ def outdated(
     """
     suspects: dict[int, str] = {}
     for parent in inputs:
-        for key, event in _latest_events(instance, parent, list(events)).items():
+        for key, event in latest_events(instance, parent, list(events)).items():
             if event > events[key]:  # without a later event it is as the asset found it
                 suspects[events[key]] = key
     now = {

@@ -18,9 +18,8 @@ from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.account import Account
-from gristmill.inbox.copying import THERE_ALREADY, Copied, copy_in, source_files
+from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
-from gristmill.inbox.staging import Tools
 from gristmill.look.finding import OWN, look
 from gristmill.look.report import lines
 from gristmill.provenance.drop_hashes import DropHashes

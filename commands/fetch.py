@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,22 +96,38 @@ def _fetch_puzzles(
     if len(names) != 1 and ("repo" in given or "revision" in given):
         raise ValueError("--repo and --revision are for one source: name it, too")
     hub = PuzzlesHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
-    inbox = Lake().inbox("puzzles")
-    failed = []
-    for name in names:
+    revision = given.get("revision", "main")
+    places = {name: partial(hub.reached, name, given.get("repo"), revision) for name in names}
+    _fetch_places(hub, Lake().inbox("puzzles"), places, is_check)
+
+
+def _fetch_places(
+    hub: PuzzlesHub | ReasoningHub,
+    inbox: Path,
+    places: Mapping[str, Callable[[], Any]],
+    is_check: bool = False,
+) -> None:
+    """Fetch each drop from its place; exit with 1 where one cannot be reached.
+
+    One that needs an agreement, such as reveal, does not keep the others away.
+    """
+    failed, verb = [], "reached" if is_check else "fetched"
+    for name, reached in places.items():
         try:
-            place = hub.reached(name, given.get("repo"), given.get("revision", "main"))
+            place = reached()
             say(
                 f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
                 f"{len(place.files)} files ({place.bytes:,} bytes)"
             )
+            if getattr(place, "left_out", None):
+                say(f"{name}: {shown(place.account.lines[0])}")
             if not is_check:
                 _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
         except HubError as error:
             failed.append(name)
-            say(f"{name}: not {'reached' if is_check else 'fetched'}: {shown(str(error))}")
+            say(f"{name}: not {verb}: {shown(str(error))}")
     if failed:
-        say(f"not {'reached' if is_check else 'fetched'}: {', '.join(failed)}")
+        say(f"not {verb}: {', '.join(failed)}")
         raise SystemExit(1)
 
 
@@ -132,24 +149,11 @@ def _fetch_reasoning(
     if is_check:
         _say_reached(hub, list(found.values()), mirrors)
         return
-    failed = []
-    for name, corpus in found.items():
-        try:
-            place = hub.reached(corpus, mirrors.get(name), given.get("choice"))
-            say(
-                f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
-                f"{len(place.files)} files ({place.bytes:,} bytes)"
-            )
-            if place.left_out:
-                say(f"{name}: {shown(place.account.lines[0])}")
-            _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
-        except HubError as error:
-            # One corpus that needs an agreement, such as reveal, does not keep the others away.
-            failed.append(name)
-            say(f"{name}: not fetched: {shown(str(error))}")
-    if failed:
-        say(f"not fetched: {', '.join(failed)}")
-        raise SystemExit(1)
+    places = {
+        name: partial(hub.reached, corpus, mirrors.get(name), given.get("choice"))
+        for name, corpus in found.items()
+    }
+    _fetch_places(hub, inbox, places)
 
 
 def _corpus(drop: Path, links: LinkRule) -> Corpus:

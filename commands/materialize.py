@@ -18,9 +18,8 @@ from commands.arrivals import register, strangers
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
-from commands.runs.standing import Plan, Standing
+from commands.runs.standing import Failures, Plan, Standing
 from commands.runs.table import MAY_FOLLOW, TO_BUILD, Outcome
-from commands.runs.waiting import Failures
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED

@@ -34,7 +34,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       WouldReplace                mirror.pulling
       HubError                    inbox.hub
       WorkerDied                  run.workers
-      NotTheBuild                 run.build_mark
+      NotTheBuild                 run.part_store
       RayError                    run.ray_parts
       ChildDied                   untrusted.child
       ChildFailed                 untrusted.child_main
@@ -42,14 +42,14 @@ The tree of the errors whose text is for the user, each below its base, with its
       EnginesDiffer               vocabularies.compare
       StaleDataset                reading.generation
       OtherData                   loading.state
-      TooManyNames                macroxue.raw.names
+      TooManyNames                macroxue.raw.run_facts
       NotCounted                  synth.builders.harmony_part
       StillCounting               browse.table
       NoArtifact                  browse.web.shelf
       SplitLeakage                chess.builders.splits
       DownloadError               chess.raw.download
       MissingPythonChess          chess.raw.python_chess
-      StaleCache                  chess.read.staleness
+      StaleCache                  chess.read.months
       GateClosed                  reasoning.read.gate
 """
 

@@ -9,7 +9,7 @@ import json
 import dagster as dg
 
 from assets.checking import runs
-from assets.checking.checked import CHECKED
+from assets.checking.rules import CHECKED
 from gristmill.contract import GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain

@@ -5,17 +5,17 @@ See also `verdict_file.py`: when that is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import dagster as dg
 
 from assets.checking import rules
-from assets.checking.checked import Checked
 from assets.checking.results import findings_in
-from assets.checking.rules import Rule
+from assets.checking.rules import Checked, Rule
 from assets.checking.verdicts import BUILT, Verdict, Verdicts
 from assets.failures import Problem
+from assets.versions import latest_events
 from gristmill.printable import plain
 from resources import Lake
 
@@ -59,18 +59,15 @@ def adopt(
 
 def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) -> list[Verdict]:
     """Returns the verdict on each partition whose last build failed, by the events of builds."""
-    observed, built = (
-        dg.DagsterEventType.ASSET_OBSERVATION,
-        dg.DagsterEventType.ASSET_MATERIALIZATION,
-    )
+    observed = dg.DagsterEventType.ASSET_OBSERVATION
     asset, keys = checked.asset.key, checked.partitions(instance)
     if keys is None:
         records = list(instance.fetch_observations(asset, limit=1).records)
         since = instance.fetch_materializations(asset, limit=1).records
         records = [one for one in records if not since or one.storage_id > since[0].storage_id]
     else:
-        last = _newest(instance, asset, observed, keys)
-        good = _newest(instance, asset, built, last)
+        last = latest_events(instance, asset, list(keys), observed)
+        good = latest_events(instance, asset, list(last))
         ids = [event for key, event in last.items() if event > good.get(key, 0)]
         records = []
         for start in range(0, len(ids), _KEYS_IN_QUERY):
@@ -94,21 +91,6 @@ def failed_build(asset: str, subject: str, problem: Problem, lake: Lake) -> Verd
     command = rules.command(asset, subject)
     cure = below.cure or f"mend what the problem names, then build again: {command}"
     return Verdict(subject, "", plain("\n".join(lines), rules.LONGEST_PROBLEM), cure)
-
-
-def _newest(
-    instance: dg.DagsterInstance,
-    asset: dg.AssetKey,
-    kind: dg.DagsterEventType,
-    keys: Collection[str],
-) -> Mapping[str, int]:
-    """The number of each partition's newest event of a kind."""
-    listed = list(keys)
-    found: dict[str, int] = {}
-    for start in range(0, len(listed), _KEYS_IN_QUERY):
-        some = set(listed[start : start + _KEYS_IN_QUERY])
-        found |= instance.get_latest_storage_id_by_partition(asset, kind, some)
-    return found
 
 
 def _is_there(lake: Lake, subject: str) -> bool:

@@ -14,11 +14,9 @@ from contextlib import contextmanager
 import dagster as dg
 
 from assets.checking import noted, runs
-from assets.checking.checked import CHECKED, Checked
 from assets.checking.found_again import failed_build
-from assets.checking.looking import keep, seen_by
 from assets.checking.noted import NOTED
-from assets.checking.rules import Looked
+from assets.checking.rules import CHECKED, Checked, Looked, keep, seen_by
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import BUILT, Place, Verdicts
 from assets.failures import Target, problem_of

@@ -1,13 +1,14 @@
 """Rules: what a check looks at in some partitions of an asset, and what it says about each.
 
 A rule knows nothing of runs that came before: `verdicts.py` keeps what rules said, and
-`assets/checks.py` makes the checks of Dagster from them.
+`assets/checks.py` makes the checks of Dagster from them. `CHECKED` has the assets with their rules.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
@@ -21,7 +22,7 @@ from assets.checking import noted
 from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import GristmillError, Violation, in_words
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.check_artifact import MALFORMED
@@ -328,3 +329,104 @@ def _inputs(record: Record, path: Path) -> list[Input]:
         return provenance.read_inputs(record, path)
     except GristmillError:
         return []  # the check `intact` reports it
+
+
+def seen_by(rule: Rule, scope: Scope) -> Looked | None:
+    """Returns what a check sees in some partitions; None if it looks at nothing.
+
+    rule: the check.
+    scope: the partitions.
+
+    A partition at which it cannot look has that as a finding: nothing else fails by it.
+    """
+    if rule.look is None:
+        return None
+    try:
+        return rule.look(scope)
+    except sqlite3.Error:
+        raise  # of the kept verdicts, which `verdict_file.py` knows how to go on from
+    except Exception as error:  # noqa: BLE001  one artifact must not end the checks of all others
+        versions = {item.subject: item.data_version for item in scope.standing}
+        if len(versions) > 1:
+            alone = [seen_by(rule, replace(scope, keys=[subject])) for subject in versions]
+            return Looked(versions, [one for each in alone if each for one in each.findings])
+        said = in_words(error)
+        reason = plain(f"{type(said).__name__}: {said}", LONGEST_PROBLEM)
+        problem = Violation("check", scope.below, f"cannot be looked at: {reason}")
+        subjects = list(versions) or [f"{scope.below}/"]
+        return Looked(versions, [(subject, problem) for subject in subjects])
+
+
+def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> None:
+    """Keep what a check found.
+
+    rule: the check.
+    checked: its asset.
+    scope: the partitions that it looked at.
+    looked: what `seen_by` returned.
+    """
+    if looked is None:
+        return
+    reached = list(looked.verdicts(lambda subject, found: rule.cure(checked.name, subject, found)))
+    if scope.whole and not rule.newest_only:
+        scope.verdicts.replace(checked.name, rule.name, reached)
+    else:
+        scope.verdicts.keep(checked.name, rule.name, reached)
+
+
+@dataclass
+class Checked:
+    """An asset with its checks.
+
+    asset: the asset.
+    below: folder relative to the data root that holds its artifacts.
+    rules: its checks by name.
+    """
+
+    asset: dg.AssetsDefinition
+    below: str
+    rules: dict[str, Rule] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The key of the asset, as records name it."""
+        return self.asset.key.to_user_string()
+
+    @property
+    def of_bytes(self) -> list[str]:
+        """Names of the checks whose verdicts count for the very files."""
+        return [rule.name for rule in self.rules.values() if rule.of_bytes]
+
+    def key(self, rule: Rule) -> dg.AssetCheckKey:
+        """The key of a check."""
+        return dg.AssetCheckKey(self.asset.key, rule.name)
+
+    def partitions(self, instance: dg.DagsterInstance) -> Collection[str] | None:
+        """The partitions that the asset has; None if it has none."""
+        definition = self.asset.partitions_def
+        if definition is None:
+            return None
+        return set(definition.get_partition_keys(dynamic_partitions_store=instance))
+
+    def scope(
+        self,
+        lake: Lake,
+        keys: Collection[str] | None,
+        since: datetime | None,
+        verdicts: Verdicts,
+    ) -> Scope:
+        """What the checks look at; arguments as of `Scope`."""
+        return Scope(lake, self.asset.key, self.below, keys, since, verdicts)
+
+
+CHECKED: dict[dg.AssetKey, Checked] = {}
+"""Every asset that has checks."""
+
+
+def registered(asset: dg.AssetsDefinition, below: str, wanted: Iterable[Rule]) -> Checked:
+    """Returns an asset with its checks, after adding some."""
+    checked = CHECKED.get(asset.key)
+    if checked is None or checked.asset is not asset:
+        checked = CHECKED[asset.key] = Checked(asset, below)
+    checked.rules.update({rule.name: rule for rule in wanted})
+    return checked

@@ -1,6 +1,6 @@
 """When checks speak: in their own step, or without a run where their last word is not true.
 
-See also `assets/checks.py`: the definitions; `looking.py`: how they look; `outcomes.py`: what the
+See also `assets/checks.py`: the definitions; `rules.py`: how they look; `outcomes.py`: what the
 step of an asset says about its builds.
 """
 
@@ -13,12 +13,10 @@ from typing import Any, Final
 import dagster as dg
 
 from assets.checking import rules
-from assets.checking.checked import CHECKED, Checked
 from assets.checking.dagster_private import newest_target
 from assets.checking.found_again import adopt
-from assets.checking.looking import keep, seen_by
 from assets.checking.results import Known, State, found_by_run, state_of
-from assets.checking.rules import Looked, Rule, Scope
+from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
 from gristmill.run.progress import reporter

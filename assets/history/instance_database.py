@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from assets.history.run_logs import RunLogs
-from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT
+from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT, RunLogs
 
 # Rows of a run's log: neither of an asset, a check nor a change of the run's state.
 _OF_LOG: Final = (

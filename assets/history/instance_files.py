@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from assets.history.run_logs import RunLogs, changed_at, size
-from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT
+from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT, RunLogs, changed_at, size
 
 _BUSY_SECONDS: Final = 30.0
 

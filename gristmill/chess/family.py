@@ -6,6 +6,8 @@ only if the config asks for them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from gristmill.asset import Asset
 from gristmill.chess import code
 from gristmill.chess.config import (
@@ -37,10 +39,22 @@ _EXCUSE = ("compat", "reference")
 _OLDER = ["allow_draws"]
 _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
+_asset = partial(Asset, group=_GROUP, partitions=COLLECTIONS)
+# What the assets that read `[chess.month]` have alike.
+_of_month = partial(
+    _asset,
+    show=_SHOW,
+    labels=["json"],
+    table=_MONTH,
+    given=_SETTINGS,
+    resource="chess_month",
+    in_parts=True,
+)
+
 # Assets with different sizes of a batch get separate runs, and Dagster requests the assets
 # downstream only for the months that were built. So a month that is bad or not published yet does
 # not delay the others.
-_ELITE = Asset(
+_ELITE = _asset(
     "chess/elite_pgn",
     laws=[Law("archive", call("gristmill.chess.laws.archive:archive_laws"))],
     trace=call("gristmill.chess.read.origins:pgn_origins"),
@@ -48,22 +62,20 @@ _ELITE = Asset(
     text="A month's PGN, or those of a collection, and `source.json`: from the drop if there is "
     "one, else a month is downloaded from the elite database (resumed, checked). A month that the "
     "database has not published yet is reported as an observation, and the run does not fail.",
-    group=_GROUP,
     labels=["pgn"],
     place="chess/raw/elite",
-    partitions=COLLECTIONS,
     inputs=["chess/raw_drop"],
     version=ArchiveConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:elite_build"),
     resource="elite_archive",
-    preview=call("gristmill.chess.show.metrics:archive_figures"),
+    preview=call("gristmill.chess.show.preview:archive_figures"),
     across=True,
     batch=6,
     pool="chess_archive",
     available=call("gristmill.chess.raw.drops:available"),
 )
 
-_VALID = Asset(
+_VALID = _of_month(
     "chess/valid_games",
     laws=[
         Law(
@@ -78,112 +90,81 @@ _VALID = Asset(
             excused_by=_EXCUSE,
         ),
     ],
-    show=_SHOW,
     trace=_TRACE,
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
     counted=call("gristmill.chess.laws.notes:no_valid_game"),
     code=code.VALID,
-    table=_MONTH,
     text="The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
     "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "
     "`sidecar/` the phase of every position, packed moves and each game's place in the PGN.",
-    group=_GROUP,
-    labels=["json"],
     place="chess/validated",
-    partitions=COLLECTIONS,
     inputs=["chess/elite_pgn"],
     version=ValidateConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:valid_build"),
-    given=_SETTINGS,
-    resource="chess_month",
-    preview=call("gristmill.chess.show.metrics:validated_figures"),
+    preview=call("gristmill.chess.show.preview:validated_figures"),
     notes=call("gristmill.chess.laws.notes:validated_notes"),
     batch=12,
-    in_parts=True,
 )
 
-_GAMES = Asset(
+_GAMES = _of_month(
     "chess/game_dataset",
     laws=[Law("dataset", call("gristmill.chess.laws.game_dataset:dataset_laws"))],
-    show=_SHOW,
     trace=_TRACE,
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     counted=call("gristmill.chess.laws.notes:no_game"),
     code=code.GAMES,
-    table=_MONTH,
     text="One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "
     "depends on its moves alone, so that the same game is never in two splits, in any month.",
-    group=_GROUP,
-    labels=["json"],
     place="chess/dataset",
-    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=GameConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:dataset_build"),
-    given=_SETTINGS,
     left_out=_OLDER,
-    resource="chess_month",
-    preview=call("gristmill.chess.show.metrics:dataset_figures"),
+    preview=call("gristmill.chess.show.preview:dataset_figures"),
     batch=24,
-    in_parts=True,
 )
 
-_CACHE = Asset(
+_CACHE = _of_month(
     "chess/splice_cache",
     laws=[Law("cache", call("gristmill.chess.laws.splice_cache:cache_laws"))],
-    show=_SHOW,
     trace=call("gristmill.chess.read.origins:cache_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.CACHE,
-    table=_MONTH,
     text="`runtime_splice_cache/` in the game dataset's folder: for every sample the byte offset "
     "of its game, the splice index and the phase, as flat binary files that training maps.",
-    group=_GROUP,
     labels=["numpy"],
     place="chess/dataset",
-    partitions=COLLECTIONS,
     inputs=["chess/game_dataset"],
     version=CacheConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:cache_build"),
-    given=_SETTINGS,
     left_out=SHARED,
     recorded={"cache_cap": "max_samples_per_game"},
-    resource="chess_month",
-    preview=call("gristmill.chess.show.metrics:cache_figures"),
+    preview=call("gristmill.chess.show.preview:cache_figures"),
     batch=48,
-    in_parts=True,
 )
 
-_SPLICES = Asset(
+_SPLICES = _of_month(
     "chess/splice_dataset",
     laws=[Law("splices", call("gristmill.chess.laws.splice_dataset:splice_laws"))],
-    show=_SHOW,
     trace=call("gristmill.chess.read.origins:splice_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.SPLICES,
-    table=_MONTH,
     text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
     "of a game. Not built if `legacy` is false. The cap is in the folder's name: if you change "
     "it, the folder of the other cap stays until you remove it.",
-    group=_GROUP,
-    labels=["json"],
     place="chess/dataset",
-    partitions=COLLECTIONS,
     inputs=["chess/valid_games"],
     version=SpliceConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:splice_build"),
-    given=_SETTINGS,
     left_out=_OLDER,
     recorded={"legacy_cap": "max_samples_per_game", "legacy_k": "k"},
-    resource="chess_month",
-    preview=call("gristmill.chess.show.metrics:splice_figures"),
+    preview=call("gristmill.chess.show.preview:splice_figures"),
     batch=48,
-    in_parts=True,
 )
 
-_SUBSET = Asset(
+_SUBSET = _asset(
     "chess/subset",
     laws=[
         Law("subset", call("gristmill.chess.laws.subset:subset_laws")),
@@ -197,16 +178,14 @@ _SUBSET = Asset(
     text="A part of the games, or of the legacy rows, that keeps the shares of its strata (phase, "
     "result, Elo, ply) or has as many rows of each, and `vocabulary.csv` with its moves. Built "
     "only if `[chess.subset]` says how many rows.",
-    group=_GROUP,
     labels=["json"],
     place="chess/subset",
-    partitions=COLLECTIONS,
     inputs=["chess/game_dataset", "chess/splice_dataset"],
     version=SubsetConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:subset_build"),
     given=call("gristmill.chess.builds:subset_settings"),
     is_asked=call("gristmill.chess.builds:has_subset"),
-    preview=call("gristmill.chess.show.metrics:subset_figures"),
+    preview=call("gristmill.chess.show.preview:subset_figures"),
     batch=48,
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gristmill.asset import Asset
 from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind
@@ -77,7 +79,8 @@ _SOURCES = [
     ),
 ]
 
-_PACK = Asset(
+_asset = partial(Asset, group="macroxue", labels=["numpy", "sqlite"], batch=100)
+_PACK = _asset(
     "macroxue/pack",
     laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
     show=_SHOW,
@@ -89,20 +92,17 @@ _PACK = Asset(
     table=Table("macroxue/pack", PackConfig, inboxes=("macroxue",)),
     text="A drop as a training-ready pack: `steps.npy` (48-byte rows, or shards), `metadata.db` "
     "with one row a game, `valuation_types.json`, and `trace.jsonl` from run to raw files.",
-    group="macroxue",
-    labels=["numpy", "sqlite"],
     place="macroxue/packs",
     partitions=_DROPS,
     inputs=["macroxue/raw_drop"],
     build=call("gristmill.macroxue.builds:pack_build"),
     given=call("gristmill.macroxue.builds:pack_settings"),
     preview=call("gristmill.macroxue.show.preview:of_pack"),
-    notes=call("gristmill.macroxue.laws.notes:game_notes"),
-    batch=100,
+    notes=call("gristmill.macroxue.laws.games:game_notes"),
     in_parts=True,
 )
 
-_VALUES = Asset(
+_VALUES = _asset(
     "macroxue/values",
     laws=[Law("values", call("gristmill.macroxue.laws.values:law"), needs_inputs=True)],
     trace=call("gristmill.macroxue.read.origins:of_value"),
@@ -110,17 +110,15 @@ _VALUES = Asset(
     table=Table("macroxue/values", ValueConfig),
     text="Rewards and discounted returns of a pack's steps, row by row, for value heads: "
     "`values.npy`, or shards if the pack has shards.",
-    group="macroxue",
     labels=["numpy"],
     place="macroxue/values",
     partitions=_DROPS,
     inputs=["macroxue/pack"],
     build=call("gristmill.macroxue.builds:values_build"),
     preview=call("gristmill.macroxue.show.preview:of_values"),
-    batch=100,
 )
 
-_POOL = Asset(
+_POOL = _asset(
     "macroxue/pool",
     laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
     show=_SHOW,
@@ -132,8 +130,6 @@ _POOL = Asset(
     table=POOL_TABLE,
     text="Several packs merged into one: runs are renumbered, valuation names are united, and "
     "`trace.jsonl` leads from each run to its pack and raw files.",
-    group="macroxue",
-    labels=["numpy", "sqlite"],
     place="macroxue/pools",
     partitions=_POOLS,
     # The pool's file names its packs, so no mapping of partitions can express the dependency.
@@ -142,10 +138,9 @@ _POOL = Asset(
     build=call("gristmill.macroxue.builds:pool_build"),
     given=call("gristmill.macroxue.builds:pool_settings"),
     preview=call("gristmill.macroxue.show.preview:of_pool"),
-    batch=100,
 )
 
-_VIEW = Asset(
+_VIEW = _asset(
     "macroxue/training_view",
     laws=[
         Law("view", call("gristmill.macroxue.laws.training_view:law")),
@@ -159,8 +154,6 @@ _VIEW = Asset(
     text="A pack or pool as the folder that 2048former trains from: steps, values, `metadata.db`, "
     "names and `tokenizer.json`. Runs with missing steps are marked. A recipe may split the games "
     "into two folders, add the eight symmetries, and join what a student said.",
-    group="macroxue",
-    labels=["numpy", "sqlite"],
     place="macroxue/views",
     partitions=_VIEWS,
     # The view's file names its source, so no mapping of partitions can express the dependency.
@@ -169,7 +162,6 @@ _VIEW = Asset(
     build=call("gristmill.macroxue.builds:view_build"),
     given=call("gristmill.macroxue.builds:view_settings"),
     preview=call("gristmill.macroxue.show.view:preview"),
-    batch=100,
 )
 
 CATALOG = Catalog(

@@ -23,10 +23,9 @@ from gristmill.contract import GristmillError
 from gristmill.keys import refusal
 from gristmill.mirror import versions
 from gristmill.mirror.layout import LAST, Place, Version, sha256_of, wrong_name
-from gristmill.mirror.pulling import pull
-from gristmill.mirror.standing import is_whole
+from gristmill.mirror.pulling import is_whole, pull
 from gristmill.mirror.store import MirrorError, Store
-from gristmill.mirror.wanted import stale
+from gristmill.mirror.versions import stale
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import atomic_fs, locks
 

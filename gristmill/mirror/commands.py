@@ -107,12 +107,12 @@ def pull(
     compared with its record; then one rename publishes the artifact. A pull that was stopped goes
     on.
     """
-    from gristmill.mirror import listing, pulling
+    from gristmill.mirror import pulling, versions
     from gristmill.run.shown_progress import shown_on_stderr
 
     if only_list:
         with shown_on_stderr():
-            lines = list(listing.lines(url, names))
+            lines = list(versions.lines(url, names))
         _say(lines)
         return
     with shown_on_stderr() as progress:

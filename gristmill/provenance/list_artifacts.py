@@ -254,7 +254,7 @@ def _described(
 ) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
-    above = _data_root(root, folder, record)
+    above = find_artifacts.Artifact(folder.absolute(), path).data_root(record) or root
     state, why = _state(above, folder, record, inputs, records)
     if state in (CURRENT, INPUT_CHANGED):
         of_drop, reason = drops.state(above, record, inputs)
@@ -294,17 +294,6 @@ def _kind(record: Record) -> Kind:
 
 def _rows(record: Record) -> int | None:
     return _kind(record).rows_of(record.counts)
-
-
-def _data_root(root: Path, folder: Path, record: Record) -> Path:
-    """The folder above the artifact that its record's paths start from, else `root`."""
-    absolute = folder.absolute()
-    depth = len(Path(record.artifact).parts)
-    if len(absolute.parents) >= depth:
-        above = absolute.parents[depth - 1]
-        if above / record.artifact == absolute:
-            return above
-    return root
 
 
 def _source(item: Input) -> str:

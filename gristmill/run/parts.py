@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from gristmill.run.build_mark import BuildMark, marked
-from gristmill.run.part_store import SHA256, PartStore, Share, ShareMade, Use
+from gristmill.run.part_store import SHA256, BuildMark, PartStore, Share, ShareMade, Use, marked
 from gristmill.run.workers import Engine, ordered_map, other_machines
 
 __all__ = ["SHA256", "PartStore", "Share", "ShareMade", "Use", "run_parts"]

@@ -1,7 +1,7 @@
 """The text of packed files (gzip, bzip2, xz, zstd), member by member, within limits.
 
-See also `limits.py`: how much text a file may unpack to; `chess/raw/zip_member.py`: the one PGN of
-a ZIP; `macroxue/raw/gzip_files.py`: gzip by ISA-L, whose errors stand in published files.
+See also `limits.py`: how much text a file may unpack to; `chess/raw/unpack.py`: the one PGN of
+a ZIP; `macroxue/raw/read_run.py`: gzip by ISA-L, whose errors stand in published files.
 """
 
 from __future__ import annotations

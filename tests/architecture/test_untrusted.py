@@ -30,15 +30,13 @@ OWN_FILES = {
     "chess/raw/archive.py": "the PGN that this process unpacked",
     "chess/raw/collections.py": "the PGNs that this process unpacked",
     "inbox/hub.py": "downloads that this process writes itself",
-    "inbox/copying.py": "the lock and the list that this process writes",
-    "inbox/staging.py": "the copy that this process writes",
+    "inbox/copying.py": "the lock, the list and the copy that this process writes",
     "look/finding.py": "the recipe that it writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",
 }
 """Modules that also open files which are not of a drop, and which files these are."""
 
 STREAMS = {
-    "chess/raw/zip_member.py": "a ZIP that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
     "macroxue/raw/annotations.py": "an npy file that is open, which it maps",
 }

@@ -15,9 +15,8 @@ from gristmill.data_root import DataRoot, NotReady
 from gristmill.data_root.drops import RootSettings
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
 from gristmill.inbox.account import Account, Unread, Waits
-from gristmill.inbox.copying import copy_in, source_files
+from gristmill.inbox.copying import Tools, copy_in, source_files
 from gristmill.inbox.kind import IsThere
-from gristmill.inbox.staging import Tools
 from gristmill.provenance import record, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs

@@ -11,9 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.checking.checked import CHECKED
 from assets.checking.results import Known, found_by_run, state_of
-from assets.checking.rules import Looked
+from assets.checking.rules import CHECKED, Looked
 from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from gristmill import markdown

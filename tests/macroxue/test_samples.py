@@ -14,7 +14,7 @@ import pytest
 from gristmill.macroxue import samples
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.laws.notes import game_notes
+from gristmill.macroxue.laws.games import game_notes
 from gristmill.macroxue.rules import moves
 from gristmill.macroxue.samples import write_drop
 from gristmill.samples import write_samples

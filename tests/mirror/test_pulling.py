@@ -11,7 +11,8 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.mirror import MirrorError, listing
+from gristmill.mirror import MirrorError, versions
+from gristmill.mirror.pulling import is_whole
 from gristmill.provenance import Input, raw_inputs
 from gristmill.publish import publish
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
@@ -247,7 +248,7 @@ def test_a_version_that_cannot_be_read_stops_no_other(tmp_path: Path, left: str)
     )
     (got,) = pulled(b, mirror, "family/x", number=1)
     assert got.changed and clean(b)
-    listed = list(listing.lines(str(mirror)))
+    listed = list(versions.lines(str(mirror)))
     assert len(listed) == 3 and "version 2 of family/x" in listed[0]
     assert [each.error is None for each in pulled(b, mirror, "test/tiny")] == [True, False]
     x, y = pushed(a, mirror)
@@ -300,7 +301,7 @@ def test_a_sha256_pins_a_version(tmp_path: Path) -> None:
     assert str(pushed(a, mirror)[0]) == f"unchanged  family/tiny: version 2, sha256 {second}"
     paths = sorted((mirror / "artifacts/family/tiny/@").iterdir())
     assert pins == [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
-    assert [line[-64:] for line in listing.lines(str(mirror))] == [second, first]
+    assert [line[-64:] for line in versions.lines(str(mirror))] == [second, first]
     (got,) = pulled(b, mirror, "test/tiny", sha256=first)
     assert got.changed and got.version is not None and got.version.number == 1
     (got,) = pulled(b, mirror, "family/tiny", number=1, sha256=first)
@@ -338,7 +339,7 @@ def test_a_number_is_of_the_artifact_itself_where_others_are_nested_in_it(tmp_pa
 def test_reading_makes_no_folder(tmp_path: Path) -> None:
     for read in (
         lambda: pulled(tmp_path / "b", tmp_path / "m"),
-        lambda: list(listing.lines(str(tmp_path / "m"))),
+        lambda: list(versions.lines(str(tmp_path / "m"))),
     ):
         with pytest.raises(MirrorError, match="there is no such folder: a push makes one"):
             read()
@@ -463,3 +464,32 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
 
 def _record(root: Path, shared: bool) -> Path:
     return provenance.record_path(root / "family/tiny", "p", shared)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    built(tmp_path)
+    return tmp_path / "family/tiny"
+
+
+def test_an_artifact_is_whole_until_a_file_of_it_is_gone_or_another(folder: Path) -> None:
+    record = provenance.read_record(folder / provenance.RECORD)
+    assert is_whole(folder, record)
+    file = folder / record.outputs[0].path
+    data, times = file.read_bytes(), file.stat()
+    file.unlink()
+    assert not is_whole(folder, record)
+    for wrong in (data[:-1], data + b"x"):
+        file.write_bytes(wrong)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert not is_whole(folder, record)
+    file.write_bytes(data)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    assert not is_whole(folder, record)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert is_whole(folder, record)
+
+
+def test_an_artifact_whose_record_was_edited_is_not_whole(folder: Path) -> None:
+    record = provenance.read_record(folder / provenance.RECORD)
+    assert not is_whole(folder, record.model_copy(update={"partition": "another"}))

@@ -18,8 +18,7 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT, SAMPLE_GAMES
-from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS
+from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, LAYOUT, SAMPLE_GAMES
 from gristmill.chess.read.move_vocabulary import write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.builders.equal_games import EqualGames, find_equal_games
-from gristmill.chess.builders.range_output import RangeOutput, RangeTask
-from gristmill.chess.builders.verdict import judge
+from gristmill.chess.builders.range_output import RangeOutput, RangeTask, judge
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates

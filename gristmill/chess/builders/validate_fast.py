@@ -1,7 +1,7 @@
 """Add a batch of games that the compiled reader took to the output of their byte range.
 
-The decisions are those of `verdict.py`, made for a whole batch at once. For each game Python
-only makes two hashes and joins the row.
+The decisions are those of `range_output.judge`, made for a whole batch at once. For each game
+Python only makes two hashes and joins the row.
 Source: docs/formats/chess.md#verdict-order
 """
 
@@ -14,8 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.builders.range_output import RangeOutput
-from gristmill.chess.builders.verdict import filtered, has_filters
+from gristmill.chess.builders.range_output import RangeOutput, filtered, has_filters
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME, MOVE

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gristmill.chess.format.cache_arrays import SPLICE_INDICES
-from gristmill.chess.format.names import SOURCE, STATS, SUBSET, VALID, split_file
+from gristmill.chess.format.names import SOURCE, SPLICE_INDICES, STATS, SUBSET, VALID, split_file
 from gristmill.contract import BadInput
 
 _ASSETS = {

@@ -13,8 +13,14 @@ from typing import Any
 from gristmill.chess.config import SPLITS, WINNERS_OF
 from gristmill.chess.format import move_keys, sidecar
 from gristmill.chess.format.names import STATS, split_file
-from gristmill.chess.laws.files import difference, law, missing_keys, read_json
-from gristmill.chess.laws.rows import SIDECAR_LAWS, check_rows
+from gristmill.chess.laws.files import (
+    SIDECAR_LAWS,
+    check_rows,
+    difference,
+    law,
+    missing_keys,
+    read_json,
+)
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import Violation
 from gristmill.families import Subject

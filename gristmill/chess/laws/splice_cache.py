@@ -15,10 +15,16 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SAMPLE_GAMES
-from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, VOCABULARY, split_file
-from gristmill.chess.laws.files import law, read_json
-from gristmill.chess.laws.rows import check_rows
+from gristmill.chess.format.names import (
+    CACHE_MANIFEST,
+    CACHE_PATHS,
+    LAYOUT,
+    OFFSETS,
+    SAMPLE_GAMES,
+    VOCABULARY,
+    split_file,
+)
+from gristmill.chess.laws.files import check_rows, law, read_json
 from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation

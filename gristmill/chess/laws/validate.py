@@ -14,8 +14,15 @@ import numpy as np
 from gristmill.chess.format import rows
 from gristmill.chess.format.names import INVALID, PROFILE, SUMMARY, VALID
 from gristmill.chess.format.sidecar import FOLDER as SIDECAR
-from gristmill.chess.laws.files import count_csv_rows, difference, law, missing_keys, read_json
-from gristmill.chess.laws.rows import SIDECAR_LAWS, check_rows
+from gristmill.chess.laws.files import (
+    SIDECAR_LAWS,
+    check_rows,
+    count_csv_rows,
+    difference,
+    law,
+    missing_keys,
+    read_json,
+)
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import Violation
 from gristmill.families import Subject

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.chess.raw.archive_config import FetchConfig
-from gristmill.chess.raw.pgn_head import snippet
+from gristmill.chess.raw.text_limits import snippet
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.run.progress import SILENT, Progress, Stage
 

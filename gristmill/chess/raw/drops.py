@@ -14,8 +14,7 @@ from gristmill.chess.raw import collections
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_in, ending_of
 from gristmill.chess.raw.months import has_ended, month_in
-from gristmill.chess.raw.unpack import check_begin
-from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
+from gristmill.chess.raw.unpack import check_begin, left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account

@@ -1,11 +1,12 @@
-"""How large the text of a PGN, of a game and of a line may be, whoever wrote it.
+"""Whether a text can be PGN, by its first bytes, and how large a PGN, a game and a line may be.
 
 The limits bound memory and time. They are far beyond every public PGN.
-Source: docs/formats/chess.md#text-limits
+Source: docs/formats/chess.md#text-limits, docs/formats/chess.md#what-is-no-pgn.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -93,3 +94,70 @@ class Budget:
         self.work += line.count(b"{") * len(line)
         if self.work > COMMENT_WORK:
             raise TooMuch("it has lines with too many comments; break the lines")
+
+
+HEAD_BYTES = 1 << 20
+_BINARY_BYTES = 4096
+_BLANKS = b"\xef\xbb\xbf \t\r\n"
+_LFS = b"version https://git-lfs.github.com/spec/"
+# A tag; the number of a move and the move; a move without its number.
+_GAME_TEXT = re.compile(
+    rb"^(?:\xef\xbb\xbf)?[ \t]*(?:\[[A-Za-z0-9][\w+#=:-]*\s+\""
+    rb"|(?:\d+[ \t]*\.[ .\t]*)(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8]|[O0]-[O0]|--|Z0|\{|[\r\n])"
+    rb"|(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8]|[O0]-[O0])[+#!?=QRBN]*(?:\s|\Z))",
+    re.MULTILINE,
+)
+_KINDS = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"Rar!", "RAR"),
+    (b"\xfd7zXZ", "xz"),
+    (b"PK", "ZIP"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+
+
+def snippet(head: bytes) -> str:
+    """The first 200 bytes of unexpected data as one line of text, for an error."""
+    return " ".join(head[:200].decode("utf-8", "replace").split())
+
+
+def other_kind(head: bytes) -> str:
+    """What to do about a file that is of another kind than its name says.
+
+    head: its first bytes.
+    """
+    if head.lstrip(_BLANKS).startswith(b"<"):
+        return f"likely HTML/error page: {snippet(head)!r}; download it again"
+    if head.startswith(_LFS):
+        return "it is a pointer of Git LFS; get the file itself with `git lfs pull`"
+    kind = next((name for magic, name in _KINDS if head.startswith(magic)), None)
+    if kind in ("ZIP", "zstd"):
+        return f"it is {kind}; give it the ending .{'zip' if kind == 'ZIP' else 'pgn.zst'}"
+    if kind:
+        return f"it is {kind}; unpack it, and bring the .pgn"
+    return f"it holds {snippet(head)!r}; give it the ending of its kind: .zip, .pgn or .pgn.zst"
+
+
+def has_game_text(head: bytes) -> bool:
+    """Whether a line of a text begins with a tag or a move."""
+    return _GAME_TEXT.search(head) is not None
+
+
+def check_head(head: bytes, path: Path, *, whole: bool) -> None:
+    """Check that a text can be PGN.
+
+    head: its first bytes, up to `HEAD_BYTES`.
+    path: the file, for the error.
+    whole: no more of the text decides; it must have a tag or a move.
+
+    Raises BadInput where it cannot.
+    """
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")
+    if head.lstrip(_BLANKS).startswith(b"<") or head.startswith(_LFS):
+        raise BadInput(path, f"does not hold PGN text: {other_kind(head)}")
+    if b"\0" in head[:_BINARY_BYTES] or (whole and not has_game_text(head)):
+        found = f"no tag and no move is in it, but {snippet(head)!r}"
+        raise BadInput(path, f"does not hold PGN text: {found}; export the games as PGN")

@@ -25,14 +25,16 @@ from gristmill.chess.read.collate import Sample, collate, columns_of
 from gristmill.chess.read.months import (
     MonthFolders,
     OpenMonth,
+    StaleCache,
     made_samples,
     open_month,
+    read_manifest,
     reason_against_cache,
+    stale,
 )
 from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.packed import ids_of, packed_columns, packed_words
 from gristmill.chess.read.samples import SampleArrays
-from gristmill.chess.read.staleness import StaleCache, read_manifest, stale
 from gristmill.contract import BadInput
 from gristmill.loading.source import Source
 from gristmill.reading import StaleDataset

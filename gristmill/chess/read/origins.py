@@ -17,10 +17,16 @@ import numpy as np
 
 from gristmill import contract
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
-from gristmill.chess.format.names import split_file, subset_rows, valid_file
+from gristmill.chess.format.names import (
+    LAYOUT,
+    OFFSETS,
+    SPLICE_INDICES,
+    split_file,
+    subset_rows,
+    valid_file,
+)
 from gristmill.chess.raw.collections import pgn_of, raw_offset
-from gristmill.chess.raw.zip_member import why_left_out
+from gristmill.chess.raw.unpack import why_left_out
 from gristmill.chess.read.trace import Trace, trace, traces
 from gristmill.contract import BadInput
 from gristmill.families import Request
@@ -180,12 +186,17 @@ def _row_at(dataset: Path, split: str, offset: int) -> int:
     recorded = sidecar.Sidecar.open(dataset, split)
     if recorded is None:
         raise BadInput(dataset, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
-    row = bisect_left(
-        range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
-    )
+    row = _first_from(recorded, offset)
     if row == recorded.games or int(recorded.records(row, 1)[0]["row"]) != offset:
         raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
     return row
+
+
+def _first_from(recorded: sidecar.Sidecar, offset: int) -> int:
+    """The first row whose line begins at a byte or after it."""
+    return bisect_left(
+        range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
+    )
 
 
 def _line(file: Path, number: int) -> dict[str, Any]:
@@ -221,9 +232,5 @@ def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
             end = text.find(b"\n", place)
             row = json.loads(text[begin : end if end >= 0 else len(text)])
             if row["game_id"] == game_id and row["moves"][: len(played)] == played and recorded:
-                yield bisect_left(
-                    range(recorded.games),
-                    begin,
-                    key=lambda number: int(recorded.records(number, 1)[0]["row"]),
-                )
+                yield _first_from(recorded, begin)
             place = text.find(needle, end) if end >= 0 else -1

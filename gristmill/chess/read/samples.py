@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import CacheConfig
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.cache_arrays import (
+from gristmill.chess.format.names import (
     LAYOUT,
     OFFSETS,
     PATH_IDS,
     SAMPLE_GAMES,
     SAMPLE_PHASES,
     SPLICE_INDICES,
+    split_file,
 )
-from gristmill.chess.format.names import split_file
 from gristmill.chess.read import splice_points
 from gristmill.chess.read.row_batches import RowRange, read_batch, row_ranges
 from gristmill.run.part_streams import Made

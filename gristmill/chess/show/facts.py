@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.chess.config import SPLITS
-from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.names import (
     CACHE_MANIFEST,
     DROPPED,
     FLAGGED,
     INVALID,
+    LAYOUT,
     STATS,
     SUBSET,
     SUMMARY,

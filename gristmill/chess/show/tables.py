@@ -15,7 +15,7 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import names
-from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
+from gristmill.chess.format.names import LAYOUT, OFFSETS, SPLICE_INDICES
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.show.board import board_svg
 from gristmill.contract import BadInput

@@ -22,10 +22,9 @@ from gristmill.hashing import NamedFile
 from gristmill.macroxue.config import Layout
 from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.raw.drops import AnyRun
-from gristmill.macroxue.raw.names import Names
 from gristmill.macroxue.raw.read_run import Scanner, notes_of, read_run
 from gristmill.macroxue.raw.read_steps import read_steps
-from gristmill.macroxue.raw.run_facts import RunFacts
+from gristmill.macroxue.raw.run_facts import Names, RunFacts
 from gristmill.macroxue.raw.step_files import StepRun
 
 PART_BYTES = 4_000_000

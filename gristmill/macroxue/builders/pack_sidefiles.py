@@ -20,7 +20,7 @@ from gristmill.macroxue.builders.pack_parts import Part
 from gristmill.macroxue.format.jsonl import json_text, write_lines
 from gristmill.macroxue.format.metadata_db import Run, signed64
 from gristmill.macroxue.raw.drops import AnyRun, Drop
-from gristmill.macroxue.raw.names import Names
+from gristmill.macroxue.raw.run_facts import Names
 from gristmill.printable import printable
 
 _CURE: Final = "mend these files, or take their games out of the drop"

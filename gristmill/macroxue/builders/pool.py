@@ -1,6 +1,6 @@
 """Builder of `macroxue/pool`: packs to one pool, with renumbered rows and joined tables.
 
-See also `pool_members.py`: the packs; `pool_sidefiles.py`: tables and side files;
+See also `pool_members.py`: the packs, tables and side files;
 `laws/pool.py`: the laws of a pool. The publisher deletes members, after the commit.
 
 Source: `docs/formats/macroxue.md#merge`.
@@ -22,10 +22,12 @@ from gristmill.macroxue.builders.pool_members import (
     Member,
     joined_names,
     joined_runs,
+    joined_session,
     open_members,
     refuse_nesting,
+    write_trace,
+    write_warnings,
 )
-from gristmill.macroxue.builders.pool_sidefiles import joined_session, write_trace, write_warnings
 from gristmill.macroxue.config import MergeConfig
 from gristmill.macroxue.format.metadata_db import content_sha256, write_metadata
 from gristmill.macroxue.format.rows import PADDING, STEP_FORMATS, Rows, as_bytes, to_layout

@@ -1,20 +1,22 @@
-"""The members of `macroxue/pool`: opened packs, their places, joined runs and names.
+"""The members of `macroxue/pool`: packs, joined runs and names, session keys, trace, warnings.
 
-See also `pool.py`: their rows; `pool_sidefiles.py`: session, trace and warnings of a pool.
-
-Source: `docs/formats/macroxue.md#nested-folders`, `docs/formats/macroxue.md#joined-names`.
+See also `pool.py`: their rows.
+Source: docs/formats/macroxue.md#nested-folders, docs/formats/macroxue.md#joined-names,
+docs/formats/macroxue.md#session-keys-of-a-pool, docs/formats/macroxue.md#trace-of-a-pool,
+docs/formats/macroxue.md#warnings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput
 from gristmill.layout import published_path
-from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.macroxue.format.jsonl import json_text, read_lines, run_of, write_lines
 from gristmill.macroxue.format.metadata_db import Run, read_session
 from gristmill.macroxue.format.valuation_types import MAX_NAMES, read_valuation_types
 from gristmill.macroxue.read.step_stream import StepStream
@@ -145,3 +147,95 @@ def joined_runs(members: Sequence[Member]) -> int:
             run_id += 1
         row += member.stream.rows
     return repeated
+
+
+PACKS_KEY = "packs"
+"""Session key of a pool: JSON list of {name, runs, rows, first_run, first_row, session}."""
+
+
+def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
+    """The table `session` of a pool.
+
+    Raises ValueError for a further key that the pool has itself.
+    """
+    session: dict[str, str] = {}
+    entries = []
+    for member in members:
+        session |= {f"{member.name}/{key}": value for key, value in member.session.items()}
+        entries.append(
+            {
+                "name": member.name,
+                "runs": len(member.joined),
+                "rows": member.stream.rows,
+                "first_run": member.first_id,
+                "first_row": member.first_row,
+                "session": sorted(member.session),
+            }
+        )
+    session[PACKS_KEY] = json_text(entries)
+    if taken := session.keys() & extras.keys():
+        raise ValueError(f"session keys {sorted(taken)} are reserved for the pool: rename them")
+    return session | dict(extras)
+
+
+def pool_members(pool: Path) -> list[dict[str, Any]]:
+    """The entries of the session key `packs`, in order.
+
+    pool: its folder.
+
+    Raises BadInput where the folder is no pool.
+    """
+    path = pool / "metadata.db"
+    text = read_session(path).get(PACKS_KEY)
+    if text is None:
+        raise BadInput(path, "has no session key 'packs': it is not a pool")
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
+    whole = isinstance(entries, list) and all(map(_is_entry, entries))
+    if not whole:
+        raise BadInput(path, "session key 'packs' is not a list of members as merge writes it")
+    return list(entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    numbers = ("runs", "rows", "first_run", "first_row")
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("session"), list)
+        and all(type(entry.get(key)) is int for key in numbers)
+    )
+
+
+def write_trace(path: Path, members: Sequence[Member]) -> None:
+    """Write trace.jsonl of a pool: one line a run."""
+    write_lines(path, _origins(members))
+
+
+def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
+    for member in members:
+        row = member.first_row
+        lines = member.trace or [{} for _ in member.joined]
+        for run, own, line in zip(member.joined, member.stream.runs, lines, strict=True):
+            origin = [{"pack": member.name, "run_id": own.id}, *line.get("from", [])]
+            yield {**line, "run_id": run.id, "rows": run.steps, "first_row": row, "from": origin}
+            row += run.steps
+
+
+def write_warnings(path: Path, members: Sequence[Member]) -> int:
+    """Write warnings.jsonl of a pool, unless no member has a warning.
+
+    Returns the number of lines.
+    """
+    lines = []
+    for member in members:
+        ids = {own.id: run.id for run, own in zip(member.joined, member.stream.runs, strict=True)}
+        for line in member.warnings:
+            run_id = run_of(line)
+            renumbered = {"run_id": ids[run_id]} if run_id in ids else {}
+            lines.append({**line, **renumbered, "pack": member.name})
+    if lines:
+        write_lines(path, lines)
+    return len(lines)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
-from gristmill.macroxue.builders.pool_sidefiles import PACKS_KEY
+from gristmill.macroxue.builders.pool_members import PACKS_KEY
 from gristmill.macroxue.builders.values import SETTINGS
 from gristmill.macroxue.builders.view_annotations import AnnotationWriter
 from gristmill.macroxue.builders.view_sources import BATCH_ROWS, JoinedValues, Judged, judged
@@ -60,8 +60,7 @@ from gristmill.macroxue.format.view_files import (
     write_description,
 )
 from gristmill.macroxue.raw.annotations import Annotations
-from gristmill.macroxue.read.query import queried
-from gristmill.macroxue.read.splits import RunIds, held_by_hash, refuse_sharing
+from gristmill.macroxue.read.splits import RunIds, held_by_hash, queried, refuse_sharing
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.ev_bins import BinRules, Fit
 from gristmill.macroxue.rules.symmetries import turned

@@ -1,6 +1,6 @@
 """The kind of a folder of this family, without reading its rows.
 
-See also `foreign_packs.py`: the forms of steps files that other programs wrote.
+See also `shards.py`: the forms of steps files that other programs wrote.
 
 Source: `docs/formats/macroxue.md#files`, `docs/formats/macroxue.md#foreign-packs`.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.foreign_packs import ForeignForm, foreign_form
 from gristmill.macroxue.format.metadata_db import read_session
+from gristmill.macroxue.format.shards import ForeignForm, foreign_form
 from gristmill.macroxue.format.view_files import DESCRIPTION
 
 Kind = Literal["pack", "pool", "values", "training_view"] | ForeignForm

@@ -13,7 +13,7 @@ from typing import Any
 
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.macroxue.builders.pool_sidefiles import pool_members
+from gristmill.macroxue.builders.pool_members import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session
 from gristmill.macroxue.format.shards import open_steps, step_files

@@ -18,7 +18,7 @@ from gristmill.macroxue.builders.values import SETTINGS, ranks_for, run_values
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.rows import VALUE_COLUMNS
 from gristmill.macroxue.format.shards import open_values, value_files
-from gristmill.macroxue.laws.report import place
+from gristmill.macroxue.laws.pack import place
 from gristmill.macroxue.read.gather import Gather
 from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.moves import move

@@ -1,6 +1,6 @@
 """Raw drops: finding runs in a folder, their order, and the account of every other file.
 
-See also `gzip_files.py`: the texts of their files.
+See also `read_run.py`: the texts of their files.
 
 Source: `docs/formats/macroxue.md#discovery`, `docs/formats/macroxue.md#both-meta-spellings`.
 """

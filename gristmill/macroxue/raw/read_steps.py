@@ -23,8 +23,7 @@ from gristmill.macroxue.format.rows import (
     decode_boards,
     pack_boards,
 )
-from gristmill.macroxue.raw.names import Names
-from gristmill.macroxue.raw.run_facts import RunFacts
+from gristmill.macroxue.raw.run_facts import Names, RunFacts
 from gristmill.macroxue.raw.step_files import StepRun
 from gristmill.macroxue.raw.strict_parser import Meta
 from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, board_scores

@@ -19,19 +19,23 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.loading.source import Source, only
-from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_COLUMNS, Rows, decode_boards
-from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
+from gristmill.macroxue.format.shards import (
+    open_steps,
+    open_values,
+    refuse_foreign_rows,
+    step_files,
+    value_files,
+)
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.read.check_runs import check_database_size, check_tables
-from gristmill.macroxue.read.gather import Gather, Indices
-from gristmill.macroxue.read.query import queried
+from gristmill.macroxue.read.gather import Gather, Indices, check_database_size, check_tables
 from gristmill.macroxue.read.splits import (
     RowSet,
     RunIds,
     held_by_hash,
     held_by_permutation,
+    queried,
     refuse_sharing,
 )
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows, decode_boards
-from gristmill.macroxue.format.shards import open_steps, step_files
+from gristmill.macroxue.format.shards import open_steps, refuse_foreign_rows, step_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.rules.moves import legal_moves
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks

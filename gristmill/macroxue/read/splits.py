@@ -1,6 +1,7 @@
-"""Splits of runs into training and held out runs, which never share a game.
+"""Splits of runs into training and held out runs, which never share a game, and queries of runs.
 
-See also `dataset.py`, which reads the rows of a split. Source: docs/formats/macroxue.md#splits.
+See also `dataset.py`, which reads the rows of a split.
+Source: docs/formats/macroxue.md#splits, docs/formats/macroxue.md#runs-table.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Container, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.contract import BadInput
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.reading.sample_numbers import numbers_of
 
@@ -102,3 +107,55 @@ def refuse_sharing(runs: Sequence[Run], train: RunIds, held_out: RunIds) -> None
                 f"run {run.id} is held out, but run {games[identity(run)]} of the training runs is"
                 " the same game: change the queries so that they exclude each other"
             )
+
+
+# ATTACH could write to another file.
+_READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# Of a database file: 2 in both bytes means a write-ahead log, which a copy in memory cannot have.
+_JOURNAL = slice(18, 20)
+
+
+def _authorize(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+
+
+def queried(
+    octets: bytes, path: Path, known: Container[int], sql: str, params: Sequence[Any] = ()
+) -> RunIds:
+    """The run ids in the first column of a query as uint32 [R], ascending, each once.
+
+    octets: of metadata.db. It is queried as a copy in memory, because SQLite opens files by their
+        path, which may lead to a rebuilt pack. path: of the file, for errors.
+    known: the ids of the runs.
+    sql, params: one SELECT, and the values of its placeholders.
+
+    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
+    OverflowError for a number of more than 64 bits with its sign; ValueError for a value that is
+    no run id; BadInput for a damaged database.
+    """
+    copy = bytearray(octets)
+    copy[_JOURNAL] = b"\1\1"
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(bytes(copy))
+        db.set_authorizer(_authorize)
+        try:
+            ids = {row[0] for row in db.execute(sql, params)}
+        except OverflowError as error:
+            raise OverflowError(
+                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
+                "is in the table as seed - 2**64"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode not in _DAMAGED:
+                raise
+            rule = f"SQLite cannot read it ({error}): build the pack again, or copy it again"
+            raise BadInput(path, rule) from error
+    if unknown := [value for value in ids if value not in known]:
+        raise ValueError(f"the query gives {unknown[0]!r}, which is not the id of a run")
+    return np.array(sorted(ids), np.uint32)

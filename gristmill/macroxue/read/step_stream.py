@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, as_bytes, to_aligned
-from gristmill.macroxue.format.shards import open_steps, step_files
+from gristmill.macroxue.format.shards import open_steps, refuse_foreign_rows, step_files
 
 BATCH_ROWS = 1 << 17
 """Rows that are read together: 6 MB, so that the cost of a system call does not count."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from gristmill import markdown
 from gristmill.contract import BadInput
-from gristmill.macroxue.builders.pool_sidefiles import pool_members
+from gristmill.macroxue.builders.pool_members import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.shards import open_values, value_files

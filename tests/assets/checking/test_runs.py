@@ -12,8 +12,8 @@ import pytest
 
 from assets import choices
 from assets.checking import results, rules, runs, verdict_file
-from assets.checking.checked import CHECKED
 from assets.checking.results import FALLING_SHORT, THIS_RUN, findings_in
+from assets.checking.rules import CHECKED
 from assets.checking.verdict_file import FILE, opened
 from assets.checking.verdicts import Verdict
 from assets.checks import disk_checks

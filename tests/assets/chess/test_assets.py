@@ -304,7 +304,7 @@ def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_th
 def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
     lake, instance, server, monkeypatch
 ):
-    from gristmill.chess.laws import rows as chess_laws
+    from gristmill.chess.laws import files as chess_laws
 
     games = []
     replay_phases = chess_laws.replay_phases

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.chess import CacheConfig, GameConfig, build_game_dataset, build_splice_cache
-from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.names import LAYOUT
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.families import Subject
 from tests.chess.laws.damage import edit, edit_json, flip, grow
@@ -90,7 +90,7 @@ def test_damage_to_a_cache_breaks_its_law(
 def test_every_element_of_a_cache_is_compared_where_few_games_are_replayed(
     copy: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("gristmill.chess.laws.rows._REPLAYED", 1)
+    monkeypatch.setattr("gristmill.chess.laws.files._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
     add(path, name, 40, 1, LAYOUT[name])
     assert [v.where for v in cache_laws(Subject(path, sampled=True))] == [f"val/{name}"]

@@ -261,7 +261,6 @@ PARSERS = (
             f"{_RAW}.pgn",
             f"{_RAW}.batches",
             f"{_RAW}.python_chess",
-            f"{_RAW}.pgn_lines",
             f"{_RAW}.text_limits",
         ),
         _SCANNED,
@@ -276,7 +275,6 @@ PARSERS = (
             f"{_RAW}.pgn",
             f"{_RAW}.batches",
             f"{_RAW}.python_chess",
-            f"{_RAW}.pgn_lines",
             f"{_RAW}.text_limits",
         ),
         _SCANNED,
@@ -316,7 +314,7 @@ PARSERS = (
     Parser(
         "chess_zip",
         zip_file,
-        (f"{_RAW}.unpack", f"{_RAW}.zip_member", "zipfile"),
+        (f"{_RAW}.unpack", "zipfile"),
         inputs=TEN_THOUSAND,
         words=(
             b"PK\x03\x04",
@@ -340,7 +338,7 @@ PARSERS = (
     Parser(
         "chess_drop",
         drop,
-        (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.pgn_head"),
+        (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.text_limits"),
         inputs=TEN_THOUSAND,
     ),
     Parser(
@@ -380,7 +378,7 @@ PARSERS = (
     Parser(
         "chess_samples_settings",
         settings_of_samples,
-        (f"{_READ}.month_config", f"{_READ}.staleness"),
+        (f"{_READ}.dataset", f"{_READ}.months"),
         words=(
             *_JSON,
             b'"runtime_splice_defaults"',

@@ -40,7 +40,7 @@ def meta(data: bytes) -> None:
 
 def gzip_file(data: bytes) -> None:
     """A zipped meta file: gzip members of any form."""
-    from gristmill.macroxue.raw.gzip_files import read_meta
+    from gristmill.macroxue.raw.read_run import read_meta
     from gristmill.macroxue.raw.run_facts import RawDigest
 
     digest = RawDigest()
@@ -53,7 +53,7 @@ def run(data: bytes) -> None:
     from gristmill.contract import BadInput
     from gristmill.macroxue.raw import fast_scanner, read_run
     from gristmill.macroxue.raw.drops import RunFiles
-    from gristmill.macroxue.raw.names import Names
+    from gristmill.macroxue.raw.run_facts import Names
 
     meta_text, steps = split(data, 2)
     zipped = gzip.compress(steps, 0, mtime=0)
@@ -179,8 +179,7 @@ def json_lines(data: bytes) -> None:
 
 def npy_rows(data: bytes) -> None:
     """A steps file of any program."""
-    from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
-    from gristmill.macroxue.format.shards import open_steps, open_values
+    from gristmill.macroxue.format.shards import open_steps, open_values, refuse_foreign_rows
 
     path = file("steps.npy", data)
     refuse_foreign_rows(path)
@@ -194,8 +193,8 @@ def npy_rows(data: bytes) -> None:
 
 def steps_drop(data: bytes) -> None:
     """A drop of steps of any program: its steps.toml and its steps.npy."""
-    from gristmill.macroxue.raw.names import Names
     from gristmill.macroxue.raw.read_steps import read_steps
+    from gristmill.macroxue.raw.run_facts import Names
     from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
 
     text, rows = split(data, 2)
@@ -261,14 +260,14 @@ PARSERS = (
         (f"{_RAW}.strict_parser", "gristmill.untrusted.json_text"),
         words=_JSON,
     ),
-    Parser(
-        "macroxue_gzip", gzip_file, (f"{_RAW}.gzip_files",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")
-    ),
+    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.read_run",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
     Parser(
         "macroxue_run",
         run,
         (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
-        tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "names", "whole_lines")),
+        tuple(
+            f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "run_facts", "read_run")
+        ),
         words=(*_JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
     ),
     Parser(
@@ -316,7 +315,6 @@ PARSERS = (
         npy_rows,
         (
             f"{_FORMAT}.rows",
-            f"{_FORMAT}.foreign_packs",
             f"{_FORMAT}.shards",
             "gristmill.untrusted.npy_header",
             "numpy.lib._format_impl",

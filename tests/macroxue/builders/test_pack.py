@@ -23,7 +23,7 @@ from gristmill.macroxue.format.shards import open_steps, step_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.pack import pack_laws
 from gristmill.macroxue.raw import read_run
-from gristmill.macroxue.raw.names import TooManyNames
+from gristmill.macroxue.raw.run_facts import TooManyNames
 from gristmill.run.parts import PartStore
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA

@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.builders.pool import merge
-from gristmill.macroxue.builders.pool_sidefiles import member_session, pool_members
+from gristmill.macroxue.builders.pool_members import pool_members
 from gristmill.macroxue.config import MergeConfig
 from gristmill.macroxue.format import metadata_db, rows, shards
 from gristmill.macroxue.format.valuation_types import read_valuation_types
@@ -23,6 +23,13 @@ from gristmill.macroxue.show.preview import origin_table
 from tests.macroxue.games import all_rows, joined, play, step_rows, write_pack
 
 GAMES = [play(seed, 60 + seed) for seed in range(9)]
+
+
+def _session_of(pool: Path, name: str) -> dict[str, str]:
+    """The table `session` of a member before the merge."""
+    session = metadata_db.read_session(pool / "metadata.db")
+    keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
+    return {key: session[f"{name}/{key}"] for key in keys}
 
 
 @pytest.fixture
@@ -115,8 +122,8 @@ def test_runs_session_and_trace_tell_where_all_came_from(tmp_path: Path, three: 
     assert session["a/source"] == "x"
     assert session["bee/source"] == "y"
     assert session["k"] == "v"
-    assert member_session(pool, "a") == {"source": "x", "depth": "[6]"}
-    assert member_session(pool, "c") == {}
+    assert _session_of(pool, "a") == {"source": "x", "depth": "[6]"}
+    assert _session_of(pool, "c") == {}
     lines = [json.loads(text) for text in (pool / "trace.jsonl").read_text().splitlines()]
     first = sum(run.steps for run in was[:4])
     assert lines[4] == {
@@ -144,7 +151,7 @@ def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
     assert list(pool_laws(tmp_path / "q")) == []
     lines = [json.loads(text) for text in (tmp_path / "q" / "trace.jsonl").read_text().splitlines()]
     assert lines[-1]["from"] == [{"pack": "p", "run_id": 4}, {"pack": "b", "run_id": 1}]
-    assert member_session(tmp_path / "q", "p")["a/depth"] == "[6]"
+    assert _session_of(tmp_path / "q", "p")["a/depth"] == "[6]"
     assert [m["name"] for m in pool_members(tmp_path / "q")] == ["c", "p"]
     # Names by first sight: c's own order leads now.
     names = read_valuation_types(tmp_path / "q" / "valuation_types.json")

@@ -26,8 +26,7 @@ from gristmill.macroxue.format.metadata_db import read_runs, read_session
 from gristmill.macroxue.format.rows import PACKED46, STEP_ROW_DTYPE, to_aligned
 from gristmill.macroxue.format.shards import open_steps
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.laws.notes import game_notes
+from gristmill.macroxue.laws.games import game_laws, game_notes
 from gristmill.macroxue.rules.moves import DIRECTIONS, legal_moves
 from gristmill.run.parts import PartStore
 from tests.macroxue.games import Game, play, run_table, step_rows, write_pack

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.format import rows, shards
-from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
+from gristmill.macroxue.format.shards import refuse_foreign_rows
 
 
 def some_rows(count: int, layout: rows.Layout) -> rows.Rows:

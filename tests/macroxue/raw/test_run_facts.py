@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gristmill.macroxue.format.valuation_types import MAX_NAMES, STANDARD_NAMES
-from gristmill.macroxue.raw.names import Names, TooManyNames
+from gristmill.macroxue.raw.run_facts import Names, TooManyNames
 
 
 def test_the_scanner_is_given_the_further_names_that_json_spells_as_they_are() -> None:
