@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from gristmill.loading.loader import BatchSampler, Loader
     from gristmill.loading.mix_file import read_mix
     from gristmill.loading.mixtures import Mixture, mixture
-    from gristmill.loading.packing import Packed
     from gristmill.loading.plan import Plan
     from gristmill.loading.source import Identity, Source
     from gristmill.loading.state import OtherData
-    from gristmill.loading.views import Grouped, Picked
+    from gristmill.loading.views import Grouped, Packed, Picked
 
 __all__ = [
     "BatchSampler",
@@ -41,10 +40,9 @@ __getattr__ = lazy_exports(
         "loader": ("BatchSampler", "Loader"),
         "mix_file": ("read_mix",),
         "mixtures": ("Mixture", "mixture"),
-        "packing": ("Packed",),
         "plan": ("Plan",),
         "source": ("Identity", "Source"),
         "state": ("OtherData",),
-        "views": ("Grouped", "Picked"),
+        "views": ("Grouped", "Packed", "Picked"),
     },
 )

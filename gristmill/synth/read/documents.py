@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, Trace
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.packing import Packed
 from gristmill.loading.source import Columns, Source, identity_of, only
+from gristmill.loading.views import Packed
 from gristmill.provenance import RECORD
 from gristmill.reading import Verify
 from gristmill.reading.located import located
