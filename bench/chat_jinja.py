@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.cpu_seconds import cpu_seconds
-from gristmill.synth.builders.chat.shard import build_chat_shard
+from gristmill.synth.builders.chat.part import build_chat_shard
 from gristmill.synth.config import ChatKDConfig
 from gristmill.synth.raw.render import Render
 from gristmill.vocabularies.find import find

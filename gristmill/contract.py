@@ -50,7 +50,7 @@ The tree of the errors whose text is for the user, each below its base, with its
       DownloadError               chess.raw.download
       MissingPythonChess          chess.raw.python_chess
       StaleCache                  chess.read.months
-      GateClosed                  reasoning.read.gate
+      GateClosed                  reasoning.read.supervised
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def observations(lake: Lake) -> Iterator[dg.AssetObservation]:
 
     Raises BadInput where an alignment is not that of its index.
     """
-    from gristmill.reasoning.read.audit_sample import draw, week_of
+    from gristmill.reasoning.read.alignment import draw, week_of
 
     week = week_of(today())
     folders = (lake.root / names.TOKENIZED, lake.root / names.ALIGNMENT, lake.inbox(INBOX) / AUDITS)

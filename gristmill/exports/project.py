@@ -1,25 +1,176 @@
 """Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents.
 
-Source: `docs/consumers.md#datasets`.
+Documents are token files of llm.c, which modded-nanogpt reads too; chunks of litdata, which
+litgpt trains on; and texts as nanochat reads them. Source: `docs/consumers.md#datasets`,
+`docs/consumers.md#llmc`, `docs/consumers.md#litgpt`, `docs/consumers.md#nanochat`.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
+from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.card import body, completed, head, records_at, splits_at
-from gristmill.exports.litdata_chunks import CHUNK_TOKENS, chunks
 from gristmill.exports.parquet import writer
-from gristmill.exports.table import Split, columns_of, fitted, grouped
-from gristmill.exports.text_files import text_files
-from gristmill.exports.token_files import FILE_TOKENS, token_files
+from gristmill.exports.table import Array, Split, columns_of, cut, fitted, grouped, required
+
+_TEXT: Final = required({"text": pa.string()})
+_GROUP: Final = 128
+"""Texts of a row group: each rank of a run reads groups of its own, so that many are needed."""
+
+
+def text_files(splits: Sequence[Split], out: Path) -> dict[str, int]:
+    """Write the texts of train, then those of validation, else of test, as the last file.
+
+    splits: with texts, of all names. out: the folder.
+
+    Returns the texts of each file by its name, as `shard_00000.parquet`. Raises GristmillError
+    where there are none to train on, or none to validate with.
+    """
+    of = {name: [each for each in splits if each.name == name] for name in ("train", "validation")}
+    held = of["validation"] or [each for each in splits if each.name == "test"]
+    counts: dict[str, int] = {}
+    for what, parts, most in (("train", of["train"], _FILE_BYTES), ("validation", held, None)):
+        written = _files(parts, out, len(counts), most)
+        if not written:
+            rule = "nanochat trains on all files but the last, and validates with that"
+            raise GristmillError(f"there is no text of {what}: {rule}: name a corpus that has some")
+        counts |= written
+    return counts
+
+
+def _files(splits: Sequence[Split], out: Path, first: int, most: int | None) -> dict[str, int]:
+    """Write the next files, and return the texts of each. most: bytes after which one ends."""
+    counts: dict[str, int] = {}
+    path, file = out, None
+    for batch in _groups(splits):
+        if file is None or (most is not None and path.stat().st_size > most):
+            if file is not None:
+                file.close()
+            path = out / f"shard_{first + len(counts):05d}.parquet"
+            file, counts[path.name] = writer(path, _TEXT), 0
+        file.write(batch)
+        counts[path.name] += len(batch)
+    if file is not None:
+        file.close()
+    return counts
+
+
+def _groups(splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    for texts in (texts for each in splits if each.texts is not None for texts in each.texts()):
+        for first in range(0, len(texts), _GROUP):
+            yield pa.RecordBatch.from_arrays([texts.slice(first, _GROUP)], schema=_TEXT)
+
+
+CHUNK_TOKENS: Final = 1 << 24
+_INT32: Final = 16
+_CONFIG: Final = {
+    "compression": None,
+    "chunk_size": None,
+    "chunk_bytes": None,
+    "data_format": [f"no_header_tensor:{_INT32}"],
+    "data_spec": '[1, {"type": null, "context": null, "children_spec": []}]',
+    "encryption": None,
+    "item_loader": "TokensLoader",
+}
+
+
+def chunks(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
+    """Write the documents of a split as chunks of 32-bit tokens with their `index.json`.
+
+    Arguments and errors as of `token_files`; a chunk is in memory before it is written.
+
+    Returns the tokens of each chunk, by its path, as `train/chunk-0-0.bin`.
+    """
+    folder, found, state = out / name, list[dict[str, Any]](), 0
+    folder.mkdir()
+    held: list[tuple[Array, Array]] = []
+
+    def write() -> None:
+        nonlocal state
+        path = folder / f"chunk-0-{len(found)}.bin"
+        sizes = np.concatenate([np.diff(bounds) for _, bounds in held])
+        begin = 4 * (len(sizes) + 2)
+        offsets = begin + 4 * np.concatenate([[0], np.cumsum(sizes)])
+        with path.open("xb") as file:
+            for part in (np.array([len(sizes)]), offsets):
+                file.write(part.astype("<u4").data)
+            for tokens, _ in held:
+                state = crc32(np.ascontiguousarray(tokens).data, state)
+                file.write(tokens.astype("<i4", copy=False).data)
+        size, tokens_of = int(offsets[-1]), int(sizes.sum())
+        said = {"chunk_bytes": size, "chunk_size": len(sizes), "dim": tokens_of}
+        found.append({**said, "filename": path.name})
+        held.clear()
+
+    for tokens, bounds, is_last in cut(splits, most, out):
+        held.append((tokens, bounds))
+        if is_last:
+            write()
+    if held:
+        write()
+    # Readers keep what they fetched by this value: it changes with the tokens alone.
+    index = {
+        "chunks": found,
+        "config": _CONFIG | {"chunk_bytes": 4 * most},
+        "updated_at": f"{state}",
+    }
+    (folder / "index.json").write_text(json.dumps(index, sort_keys=True))
+    return {f"{name}/{each['filename']}": each["dim"] for each in found}
+
+
+_HEADER: Final = 256
+_SHORT: Final = (20240520, 1, "<u2")
+_LONG: Final = (20240801, 7, "<u4")
+"""Magic number, version and dtype of files; the long ones are for more than 65,536 ids."""
+FILE_TOKENS: Final = 100_000_000
+
+
+def token_files(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
+    """Write the documents of a split as token files.
+
+    name: of the split. splits: its parts, of one tokenizer. out: the folder.
+    most: after so many tokens a file ends, with a whole document.
+
+    Returns the tokens of each file, by its name, as `tokens_train_000000.bin`; raises as `cut`.
+    """
+    ids = max(each.tokens.ids for each in splits if each.tokens)
+    magic, version, dtype = _SHORT if ids <= 1 << 16 else _LONG
+    counts: dict[str, int] = {}
+    file: BinaryIO | None = None
+    for tokens, _, is_last in cut(splits, most, out):
+        if file is None:
+            path = out / f"tokens_{name}_{len(counts):06d}.bin"
+            file = path.open("xb")
+            file.write(bytes(4 * _HEADER))
+            counts[path.name] = 0
+        # Of whole documents the last token is the separator, which goes to the front.
+        file.write(np.roll(tokens, 1).astype(dtype, copy=False).data)
+        counts[path.name] += len(tokens)
+        if is_last:
+            _close(file, (magic, version, counts[path.name]))
+            file = None
+    if file is not None:
+        _close(file, (magic, version, counts[path.name]))
+    return counts
+
+
+def _close(file: BinaryIO, said: tuple[int, int, int]) -> None:
+    header = np.zeros(_HEADER, "<i4")
+    header[:3] = said
+    file.seek(0)
+    file.write(header.tobytes())
+    file.close()
+
 
 PARQUET: Final = "parquet"
 TOKEN_FORMATS: Final = {"llm.c": (token_files, FILE_TOKENS), "litdata": (chunks, CHUNK_TOKENS)}
@@ -27,7 +178,7 @@ TOKEN_FORMATS: Final = {"llm.c": (token_files, FILE_TOKENS), "litdata": (chunks,
 FORMATS: Final = (*TOKEN_FORMATS, "nanochat")
 """Formats of documents, of which a program reads the files as they are."""
 _NAMES: Final = {"validation": "val"}
-_FILE_BYTES = 256 << 20
+_FILE_BYTES: Final = 256 << 20
 
 
 def project(place: Path, out: Path, to: str = PARQUET, most: int | None = None) -> dict[str, int]:

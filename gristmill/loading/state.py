@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.order import VERSION as ORDER
+from gristmill.loading.bijection import VERSION as ORDER
 from gristmill.loading.plan import Plan, Segment
 from gristmill.loading.source import Identity, Source, names_of
 from gristmill.loading.steps import Change, step_after

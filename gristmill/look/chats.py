@@ -13,9 +13,8 @@ from typing import Any, Final
 from gristmill.look.proposal import Part, Proposal, toml
 from gristmill.look.roles import CHAT, TREE
 from gristmill.look.splits import literal
-from gristmill.reasoning.raw.chat.messages import Messages
+from gristmill.reasoning.raw.chat.messages import Messages, Trees
 from gristmill.reasoning.raw.chat.recipe import SPLITS, Chat, chat_of_table
-from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.flatten import Unfit
 
 INBOX: Final = "chat"

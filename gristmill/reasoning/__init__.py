@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gristmill.reasoning.format.records import Record
     from gristmill.reasoning.raw.flatten import Unfit
     from gristmill.reasoning.raw.forms.transforms import Transform
-    from gristmill.reasoning.read.gate import check_gate
     from gristmill.reasoning.read.shard_reader import ShardReader
+    from gristmill.reasoning.read.shard_rows import by_step
     from gristmill.reasoning.read.stage import stage, unstage
-    from gristmill.reasoning.read.steps import by_step
+    from gristmill.reasoning.read.supervised import check_gate
     from gristmill.reasoning.read.trace import trace
     from gristmill.reasoning.read.verify import verify_shards
 
@@ -74,13 +74,13 @@ __getattr__ = lazy_exports(
         "format.records": ("Record",),
         "raw.flatten": ("Unfit",),
         "raw.forms.transforms": ("Transform",),
-        "read.gate": ("check_gate",),
         "read.shard_reader": ("ShardReader",),
+        "read.shard_rows": ("by_step",),
         "read.stage": (
             "stage",
             "unstage",
         ),
-        "read.steps": ("by_step",),
+        "read.supervised": ("check_gate",),
         "read.trace": ("trace",),
         "read.verify": ("verify_shards",),
     },

@@ -139,7 +139,7 @@ def shards_build(wanted: Wanted) -> Build:
 
 def shard_ranks(wanted: Wanted) -> Ranks:
     """Returns the parts of a split's token shards by rank."""
-    from gristmill.reasoning.builders.shard_ranks import SplitRanks
+    from gristmill.reasoning.builders.shards import SplitRanks
 
     config = _shards_config(wanted)
     return SplitRanks(_jsonl(wanted), replace(config, vocabulary=wanted.root.root / VOCABULARY))
@@ -177,7 +177,7 @@ def tokens_build(wanted: Wanted) -> Build:
 
 def tokens_ranks(wanted: Wanted) -> Ranks:
     """Returns the parts of a dataset by rank."""
-    from gristmill.reasoning.builders.shard_ranks import DatasetRanks
+    from gristmill.reasoning.builders.shards import DatasetRanks
 
     return DatasetRanks(*_dataset(wanted)[:3])
 

@@ -71,4 +71,5 @@ EXPORTS = Code(
         "gristmill.reasoning.show.columns.columns",
     ),
     libraries=("pyarrow",),
+    compatible_with=("7d3e2b6b73d0b0c867b09f1b3d66b35bda60ece15f025ee6d1168bb8e4b84762",),
 )

@@ -40,7 +40,7 @@ _LAWS: Final = "gristmill.reasoning.laws.of_subject"
 _RECIPES: Final = "gristmill.reasoning.raw.recipes"
 _READY: Final = "gristmill.reasoning.raw.ready"
 _SHOW: Final = "gristmill.reasoning.show"
-_TRACE: Final = "gristmill.reasoning.show.tracing"
+_TRACE: Final = "gristmill.reasoning.show.place"
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from gristmill.synth.builders.harmony import to_harmony
     from gristmill.synth.builders.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
-    from gristmill.synth.read.blend import SynthKDBlendBuilder
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
     from gristmill.synth.read.documents import SynthKDDocuments
     from gristmill.synth.read.loss import span_normalized_loss
-    from gristmill.synth.read.training import KDTraining, add_kd_arguments
+    from gristmill.synth.read.training import KDTraining, SynthKDBlendBuilder, add_kd_arguments
 
 __all__ = [
     "HarmonyConfig",
@@ -43,7 +42,6 @@ __getattr__ = lazy_exports(
             "HarmonyConfig",
             "KDConfig",
         ),
-        "read.blend": ("SynthKDBlendBuilder",),
         "read.dataset": (
             "StaleDataset",
             "SynthKDDataset",
@@ -52,6 +50,7 @@ __getattr__ = lazy_exports(
         "read.loss": ("span_normalized_loss",),
         "read.training": (
             "KDTraining",
+            "SynthKDBlendBuilder",
             "add_kd_arguments",
         ),
     },

@@ -57,7 +57,7 @@ KD_SHARDS = Code(
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 CHAT_SHARDS = Code(
-    entries=("gristmill.synth.builders.chat.shard.build_chat_shard",),
+    entries=("gristmill.synth.builders.chat.part.build_chat_shard",),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
 )
 DISTILL = Code(
@@ -66,6 +66,7 @@ DISTILL = Code(
         "gristmill.synth.builders.harmony_shard.shard_name",
     ),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
+    compatible_with=("e00ffc2b5a6d3bb244c9d130862e4631cc5b44c86fe648490c96fa41cd4c0240",),
 )
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),

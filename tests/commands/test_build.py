@@ -20,7 +20,7 @@ from gristmill.publish import locks
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
-from gristmill.reasoning.builders.shard_ranks import SplitRanks
+from gristmill.reasoning.builders.shards import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.samples import write_drop

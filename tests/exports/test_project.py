@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.exports.project import project, written
+from gristmill.exports.project import chunks, project, text_files, token_files, written
 from gristmill.exports.table import Split, columns_of, lines, required
+from tests.exports.documents import END, split, texts
 
 SCHEMA = required({"a": pa.int64()})
 
@@ -116,3 +119,128 @@ def test_rows_that_a_format_does_not_hold_are_refused(
     with pytest.raises(GristmillError, match=rule):
         project(tmp_path, tmp_path / "out", to)
     assert list(tmp_path.iterdir()) == []
+
+
+def files_of(
+    batches: Sequence[Sequence[list[int]]], out: Path, tokens: int, ids: int = END + 1
+) -> dict[str, list[int]]:
+    """The tokens of the files that are written of such documents."""
+    counts = token_files("val", [split(batches, ids=ids)], out, tokens)
+    dtype = "<u2" if ids <= 1 << 16 else "<u4"
+    read = {path.name: np.fromfile(path, dtype, offset=1024).tolist() for path in out.iterdir()}
+    assert counts == {name: len(tokens) for name, tokens in read.items()}
+    return dict(sorted(read.items()))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "files"),
+    [
+        (1, [[END, 1, 2], [END], [END, 3]]),
+        (3, [[END, 1, 2], [END, END, 3]]),
+        (4, [[END, 1, 2, END], [END, 3]]),
+        (5, [[END, 1, 2, END, END, 3]]),
+        (99, [[END, 1, 2, END, END, 3]]),
+    ],
+)
+def test_a_file_ends_with_a_whole_document(
+    tokens: int, files: list[list[int]], tmp_path: Path
+) -> None:
+    batches = [[[1, 2, END], [END]], [], [[3, END]]]
+    found = files_of(batches, tmp_path, tokens)
+    assert list(found.values()) == files
+    assert list(found) == [f"tokens_val_{number:06d}.bin" for number in range(len(files))]
+
+
+@pytest.mark.parametrize(
+    ("document", "rule"),
+    [
+        *(([1], "without its separator"), ([], "without")),
+        *(([END + 1, END], "outside of 50257 ids"), ([-1], "outside")),
+    ],
+)
+def test_other_documents_are_refused(document: list[int], rule: str, tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match=rule):
+        files_of([[[1, END]], [document]], tmp_path, 1)
+
+
+def test_more_ids_than_16_bits_hold_have_the_header_of_llama_3(tmp_path: Path) -> None:
+    assert [*files_of([[[1 << 16, END]]], tmp_path, 9, 1 << 17).values()] == [[END, 1 << 16]]
+    (path,) = tmp_path.iterdir()
+    assert np.fromfile(path, "<i4", 3).tolist() == [20240801, 7, 2]
+
+
+BATCHES = [[[1, 2, END], [END]], [], [[3, END]]]
+
+
+@pytest.mark.parametrize(
+    ("most", "files"),
+    [(1, [[[1, 2, END]], [[END]], [[3, END]]]), (4, [[[1, 2, END], [END]], [[3, END]]])],
+)
+def test_a_chunk_holds_whole_documents(
+    most: int, files: list[list[list[int]]], tmp_path: Path
+) -> None:
+    counts = chunks("train", [split(BATCHES)], tmp_path, most)
+    index = json.loads((tmp_path / "train/index.json").read_bytes())
+    assert [each["filename"] for each in index["chunks"]] == [
+        f"chunk-0-{number}.bin" for number in range(len(files))
+    ]
+    for said, documents in zip(index["chunks"], files, strict=True):
+        data = (tmp_path / "train" / said["filename"]).read_bytes()
+        (count,) = np.frombuffer(data, "<u4", 1)
+        offsets = np.frombuffer(data, "<u4", count + 1, 4)
+        found = [np.frombuffer(data[begin:end], "<i4").tolist() for begin, end in pairwise(offsets)]
+        assert (found, offsets[0], offsets[-1]) == (documents, 4 * (count + 2), len(data))
+        dim = sum(map(len, documents))
+        own = {"chunk_size": count, "chunk_bytes": len(data), "dim": dim}
+        assert said == {**own, "filename": said["filename"]}
+        assert counts.pop(f"train/chunk-0-{files.index(documents)}.bin") == dim
+    assert not counts
+
+
+def test_the_index_differs_where_the_tokens_do(tmp_path: Path) -> None:
+    for name, documents in (("a", BATCHES), ("b", BATCHES), ("c", [[[4, END]]])):
+        chunks(name, [split(documents)], tmp_path, 9)
+    one, same, other = ((tmp_path / name / "index.json").read_bytes() for name in "abc")
+    assert one == same
+    assert json.loads(one)["updated_at"] != json.loads(other)["updated_at"]
+
+
+TRAIN = texts("train", ["a", "b"], ["c"])
+
+
+def read(out: Path) -> list[list[str]]:
+    """The texts of each file, in the order of their names."""
+    return [pq.read_table(path)["text"].to_pylist() for path in sorted(out.iterdir())]
+
+
+@pytest.mark.parametrize(
+    ("others", "last"),
+    [
+        ([texts("test", ["t"])], ["t"]),
+        ([texts("test", ["t"]), texts("validation", ["v"], ["w"])], ["v", "w"]),
+    ],
+)
+def test_the_last_file_is_validation_or_test(
+    others: list[Split], last: list[str], tmp_path: Path
+) -> None:
+    counts = text_files([*others, TRAIN], tmp_path)
+    assert read(tmp_path) == [["a", "b", "c"], last]
+    assert counts == {"shard_00000.parquet": 3, "shard_00001.parquet": len(last)}
+
+
+def test_files_of_train_end_and_row_groups_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.exports.project._FILE_BYTES", 1)
+    monkeypatch.setattr("gristmill.exports.project._GROUP", 1)
+    text_files([TRAIN, texts("validation", ["v", "w"])], tmp_path)
+    assert read(tmp_path) == [["a"], ["b"], ["c"], ["v", "w"]]
+    assert pq.ParquetFile(tmp_path / "shard_00003.parquet").num_row_groups == 2
+
+
+@pytest.mark.parametrize(
+    ("splits", "of"), [([TRAIN], "validation"), ([texts("test", ["t"])], "train")]
+)
+def test_texts_of_one_part_alone_are_refused(splits: list[Split], of: str, tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match=f"no text of {of}: nanochat trains"):
+        text_files(splits, tmp_path)

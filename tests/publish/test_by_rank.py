@@ -1,6 +1,6 @@
 """Shares of a build, as processes: any number fill one part store, and a build takes it over.
 
-Ranks are tested in `tests/reasoning/builders/test_shard_ranks.py`, where a builder has them.
+Ranks are tested in `tests/reasoning/builders/test_shards.py`, where a builder has them.
 """
 
 from __future__ import annotations

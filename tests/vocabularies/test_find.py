@@ -11,8 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.vocabularies import fetch
-from gristmill.vocabularies.find import find
-from gristmill.vocabularies.load import load_gpt2, load_harmony
+from gristmill.vocabularies.find import find, load_gpt2, load_harmony
 from gristmill.vocabularies.pinned import GPT2, O200K, MissingVocabulary
 from tests.vocabularies.places import drop
 
@@ -73,3 +72,15 @@ def test_a_wrong_file_is_refused_not_passed_over(
         assert caught.value.file == str(bad)
         assert hashlib.sha256(wrong).hexdigest() in caught.value.rule
         assert GPT2.sha256 in caught.value.rule
+
+
+def test_encodings_load_offline_and_give_known_ids(vocabulary_root: Path) -> None:
+    harmony = load_harmony(vocabulary_root)
+    assert harmony.encode("hello world") == [24912, 2375]
+    assert harmony.encode("<|start|>", allowed_special={"<|start|>"}) == [200006]
+    assert "TIKTOKEN_ENCODINGS_BASE" not in os.environ
+    gpt2 = load_gpt2(vocabulary_root)
+    assert gpt2.encode_ordinary("Hello world") == [15496, 995]
+    assert gpt2.eot_token == 50256
+    assert gpt2.n_vocab == 50257
+    assert len(gpt2.encode_ordinary("<|endoftext|>")) > 1

@@ -17,7 +17,7 @@ from gristmill.synth.config import KDConfig
 from gristmill.synth.render.templates import Renderer
 from gristmill.synth.show import terminal
 from gristmill.synth.show import tokens as shown_tokens
-from gristmill.vocabularies import encode, load
+from gristmill.vocabularies import encode, find
 from gristmill.vocabularies.pinned import (
     GPT2,
     O200K,
@@ -60,9 +60,9 @@ SHARD = Path("synth_harmony_shard_00.parquet")
 CALLS: dict[str, Callable[[Path], object]] = {
     "read_verified": lambda path: read_verified(GPT2, path),
     "build_kd_shard": lambda path: build_kd_shard(SHARD, path.parent / "out", KDConfig(path)),
-    "load_harmony": lambda path: load.load_harmony(path.parent),
-    "load_harmony_file": load.load_harmony_file,
-    "load_gpt2": lambda path: load.load_gpt2(path.parent),
+    "load_harmony": lambda path: find.load_harmony(path.parent),
+    "load_harmony_file": find.load_harmony_file,
+    "load_gpt2": lambda path: find.load_gpt2(path.parent),
     "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
     "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),
     "Renderer": lambda path: Renderer(path).read("{}"),

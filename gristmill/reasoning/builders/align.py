@@ -1,11 +1,12 @@
 """The builder of the alignment of one split: its steps in characters and in tokens.
 
-See also `align_part.py`: some records to a part; `render/steps.py`: what a step is.
-Source: `docs/formats/reasoning.md#alignment`.
+A worker makes rows of some records of the normalised file. See also `render/steps.py`: what a
+step is. Source: `docs/formats/reasoning.md#alignment`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter, deque
@@ -15,19 +16,206 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from gristmill.contract import BadInput, FileNote, Summary
+import numpy as np
+
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.builders import align_part
-from gristmill.reasoning.builders.align_part import BINS, Task
 from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
-from gristmill.reasoning.format import audits as verdicts
+from gristmill.reasoning.format import align as form
 from gristmill.reasoning.format import names
+from gristmill.reasoning.format.audits import Key, latest
 from gristmill.reasoning.format.corpora import is_key
-from gristmill.reasoning.render.steps import NO_STEPS, RULES
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.reasoning.render.projection import Projection
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, Steps, steps_of
+from gristmill.reasoning.render.text import Rendered, rendered
+from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
+from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import GPT2, read_verified
+
+BATCH_CHARACTERS: Final = 1 << 20
+"""Texts of about so many characters are encoded together."""
+BINS: Final = 10
+_AGAIN: Final = "build reasoning/gpt2_shards again"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part to make.
+
+    jsonl, index: the normalised file of a split, and the index of its shards.
+    corpus, split: which split it is.
+    start, end: bytes of the records in `jsonl`.
+    first_record: number of records before them.
+    index_start, index_end: bytes of their rows in `index`.
+    verdicts: of audits of these records, by example_id and text_sha256.
+    vocabulary: file of GPT-2's ranks.
+    engine: one of `engine.ENGINES`.
+    marks: as for `steps_of`; default none.
+    """
+
+    jsonl: Path
+    index: Path
+    corpus: str
+    split: str
+    start: int
+    end: int
+    first_record: int
+    index_start: int
+    index_end: int
+    verdicts: Mapping[Key, str]
+    vocabulary: Path
+    engine: str
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Example:
+    """A record that has tokens: its row of the index, its text and its steps."""
+
+    row: Mapping[str, Any]
+    rendered: Rendered
+    steps: Steps
+
+
+def make_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task: rows of the alignment.
+
+    task: the records.
+    path: file to write.
+
+    Returns its summary: `rows`, `spans`, `verified`, `wrong`, `low_confidence`, `confidence`
+    (a sum), and the counters `rules`, `bins`, `labels`; with the part's hash.
+    """
+    counts: dict[str, Any] = dict.fromkeys(
+        ("rows", "spans", "verified", "wrong", "low_confidence", "confidence"), 0
+    )
+    counters: dict[str, Counter[str]] = {name: Counter() for name in ("rules", "bins", "labels")}
+    with HashedFile(path) as file:
+        for batch in _batches(task):
+            rows = list(_rows(batch, task))
+            file.write(b"".join(map(form.line, rows)))
+            _count(rows, counts, counters)
+    return counts | {name: dict(each) for name, each in counters.items()} | {SHA256: file.sha256}
+
+
+def _count(
+    rows: list[form.AlignRow], counts: dict[str, Any], counters: dict[str, Counter[str]]
+) -> None:
+    for row in rows:
+        counts["rows"] += 1
+        counts["spans"] += len(row.step_labels)
+        counts["verified"] += form.is_verified(row.notes)
+        counts["wrong"] += row.notes.endswith(form.WRONG)
+        counts["low_confidence"] += row.confidence < form.UNSURE
+        counts["confidence"] += row.confidence
+        counters["rules"][row.rule] += 1
+        counters["bins"][str(min(BINS - 1, int(row.confidence * BINS)))] += 1
+        counters["labels"].update(label.partition(" ")[0] for label in row.step_labels)
+
+
+def _batches(task: Task) -> Iterator[list[_Example]]:
+    """Yield the examples of a task, some of them together."""
+    batch: list[_Example] = []
+    characters = 0
+    wanted = _index_rows(task)
+    row = next(wanted, None)
+    for record, line in enumerate(_lines(task.jsonl, task.start, task.end), task.first_record):
+        example_id = names.example_id(task.corpus, task.split, record)
+        if row is None or row["example_id"] != example_id:
+            continue
+        value = json.loads(line)
+        text = rendered(value)
+        _check(task, row, text.text)
+        batch.append(_Example(row, text, steps_of(value, text, task.corpus, task.marks)))
+        characters += len(text.text)
+        if characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+        row = next(wanted, None)
+    if row is not None:
+        raise BadInput(
+            task.index,
+            f"{row['example_id']} is no record of {task.jsonl}, or not in order: {_AGAIN}",
+        )
+    if batch:
+        yield batch
+
+
+def _index_rows(task: Task) -> Iterator[dict[str, Any]]:
+    for line in _lines(task.index, task.index_start, task.index_end):
+        yield json.loads(line)
+
+
+def _lines(path: Path, start: int, end: int) -> Iterator[bytes]:
+    """Yield the lines between two places in a file that are not blank."""
+    with path.open("rb") as file:
+        file.seek(start)
+        while start < end:
+            line = file.readline()
+            if not line:
+                raise BadInput(path, "became shorter during the build: build it again")
+            start += len(line)
+            if not line.isspace():
+                yield line
+
+
+def _check(task: Task, row: Mapping[str, Any], text: str) -> None:
+    """Raise BadInput where the index is of another text."""
+    if hashlib.sha256(text.encode()).hexdigest() != row["text_sha256"]:
+        raise BadInput(
+            task.index, f"{row['example_id']} has another text_sha256 than {task.jsonl}: {_AGAIN}"
+        )
+
+
+def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
+    """Yield the rows of some examples."""
+    texts = [example.rendered.text for example in batch]
+    encoded = encoder(GPT2, task.vocabulary, task.engine).encode(texts)
+    counts = [ids.nbytes // 4 for ids in encoded.ids]
+    for example, count in zip(batch, counts, strict=True):
+        if count != example.row["num_tokens"]:
+            raise BadInput(
+                task.index,
+                f"{example.row['example_id']} has num_tokens {example.row['num_tokens']}, but its "
+                f"text has {count} tokens: {_AGAIN}",
+            )
+    tokens = _projected(batch, texts, b"".join(encoded.ids), counts, task.vocabulary)
+    place = 0
+    for example in batch:
+        row, steps = example.row, example.steps
+        verdict = task.verdicts.get((row["example_id"], row["text_sha256"]))
+        # An audit of steps: where there are none, there was nothing to look at.
+        rule = steps.rule if steps.rule == NO_STEPS else form.notes(steps.rule, verdict)
+        yield form.AlignRow(
+            example_id=row["example_id"],
+            sequence_index=row["sequence_index"],
+            shard_path=row["shard_path"],
+            text_offset_ranges=[list(pair) for pair in steps.ranges],
+            token_offset_ranges=tokens[place : place + len(steps.ranges)],
+            step_labels=steps.labels,
+            confidence=steps.confidence,
+            notes=rule,
+        )
+        place += len(steps.ranges)
+
+
+def _projected(
+    batch: list[_Example], texts: list[str], ids: bytes, counts: list[int], vocabulary: Path
+) -> list[list[int]]:
+    """The token ranges of the steps of all examples, one after the other."""
+    spans = np.array([pair for example in batch for pair in example.steps.ranges], np.int64)
+    spans = spans.reshape(-1, 2)
+    where = np.repeat(np.arange(len(batch)), [len(example.steps.ranges) for example in batch])
+    try:
+        projection = Projection(texts, np.frombuffer(ids, np.int32), counts, vocabulary)
+    except GristmillError as error:
+        first = batch[0].row["example_id"]
+        raise GristmillError(f"examples from {first} on: {error}") from error
+    ranges: list[list[int]] = projection.tokens(where, spans[:, 0], spans[:, 1]).tolist()
+    return ranges
+
 
 _PART_BYTES: Final = 8 << 20
 _READ_BYTES: Final = 1 << 20
@@ -98,7 +286,7 @@ def align(
         if not file.is_file():
             raise BadInput(file, f"is not there: build {asset}")
     read_verified(GPT2, config.vocabulary)  # before anything is written
-    found = verdicts.latest(audits)
+    found = latest(audits)
     path = out / names.alignment(corpus, split)
     path.parent.mkdir(parents=True)
     tally = _Tally()
@@ -116,7 +304,7 @@ def align(
                 yield f"{prefix}_{number:06d}", task
 
         named = named_tasks()
-        made = run_parts(align_part.make_part, named, parts, config.workers, scratch=out)
+        made = run_parts(make_part, named, parts, config.workers, scratch=out)
         for _, part, summary in stack.enter_context(closing(made)):
             _append(part, written)
             tally.add(summary)
@@ -132,7 +320,7 @@ def _append(part: Path, file: HashedFile) -> None:
 
 
 def _tasks(
-    jsonl: Path, index: Path, config: AlignConfig, found: Mapping[verdicts.Key, str]
+    jsonl: Path, index: Path, config: AlignConfig, found: Mapping[Key, str]
 ) -> Iterator[Task]:
     """Yield tasks of whole records with at least `_PART_BYTES`, but for the last."""
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
@@ -205,7 +393,7 @@ class _Tally:
     bins: Counter[str] = field(default_factory=Counter)
 
     def add(self, summary: dict[str, Any]) -> None:
-        """Add the summary of a part, as `align_part.make_part` returns it."""
+        """Add the summary of a part, as `make_part` returns it."""
         for name in ("rules", "labels", "bins"):
             getattr(self, name).update(summary[name])
         self.counts.update({name: n for name, n in summary.items() if isinstance(n, int | float)})

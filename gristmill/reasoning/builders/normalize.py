@@ -34,7 +34,7 @@ from gristmill.reasoning.raw.forms.templates import Row
 from gristmill.reasoning.raw.forms.values import Names, text_of
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.raw.tables import named
-from gristmill.reasoning.render.cleaning import HOOKS
+from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN

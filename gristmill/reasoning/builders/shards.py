@@ -1,14 +1,14 @@
-"""The builder of the token shards of one split, from its normalised file.
+"""The builder of the token shards of one split, from its normalised file; its parts by rank.
 
 See also `shard_part.py`: groups of records, and each to a part; `shard_join.py`: the parts to the
-files; `shard_ranks.py`: the parts of one rank.
-Source: `docs/formats/reasoning.md#shards`.
+files. Source: `docs/formats/reasoning.md#shards`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,3 +135,57 @@ def part_name(config: TokenizeConfig, task: Task, form: Form) -> str:
     if not form.is_gpt2:
         prefix += f"{task.corpus}__{task.split}_"
     return f"{prefix}rank_{task.rank:05d}_record_{task.group.first_record:09d}"
+
+
+class DatasetRanks:
+    """The parts that `shards.pack` of the same arguments makes, by rank."""
+
+    def __init__(self, splits: Sequence[Split], config: TokenizeConfig, form: Form) -> None:
+        self.world_size = config.world_size
+        self._splits, self._config, self._form = splits, config, form
+
+    def names(self, rank: int) -> Sequence[str]:
+        """Names of the parts of a rank."""
+        return [part_name(self._config, task, self._form) for task in self._tasks(rank)]
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        """Make the parts of a rank that the store does not have.
+
+        Raises as `shards.pack`.
+        """
+        config = self._config
+        self._form.tokenizer.read()
+        named = ((part_name(config, task, self._form), task) for task in self._tasks(rank))
+        finished = run_parts(make_part, named, parts, config.workers, scratch=parts.folder)
+        with progress.stage("tokenise", "rows") as stage, closing(finished):
+            for _, _, summary in finished:
+                stage.advance(summary["examples"] + summary["skipped_empty"])
+
+    @cached_property
+    def _groups(self) -> list[Groups]:
+        return [scan(split.jsonl, self.world_size) for split in self._splits]
+
+    def _tasks(self, rank: int) -> list[Task]:
+        return [
+            task
+            for split, groups in zip(self._splits, self._groups, strict=True)
+            for task in tasks_of_rank(split, self._config, self._form.tokenizer, groups, rank)
+        ]
+
+
+class SplitRanks(DatasetRanks):
+    """The parts that `shards.tokenize` of the same arguments makes, by rank.
+
+    corpus, split: default by the path `<corpus>/<split>.jsonl`.
+    """
+
+    def __init__(
+        self,
+        jsonl: Path,
+        config: TokenizeConfig,
+        *,
+        corpus: str | None = None,
+        split: str | None = None,
+    ) -> None:
+        one = Split(jsonl, corpus or jsonl.parent.name, split or jsonl.stem)
+        super().__init__([one], config, gpt2_form(config))

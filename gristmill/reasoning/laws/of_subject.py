@@ -127,8 +127,7 @@ def _nothing(subject: Subject, name: str) -> Iterator[Violation]:
 
 def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
     """The laws of all splits of a folder without records; those without an index are others'."""
-    from gristmill.reasoning.laws.other_shards import other_shard_laws
-    from gristmill.reasoning.laws.shards import shard_laws
+    from gristmill.reasoning.laws.shards import other_shard_laws, shard_laws
 
     subject.leaves(MANIFEST, "reasoning/manifest")
     if not (found := shard_splits(subject.folder)):

@@ -1,6 +1,6 @@
 """The training reader: token shards of one rank, in batches, by arrays.
 
-`shard_order.py` decides the order, `shard_state.py` continues it, `torch_sequences.py` is the view
+`shard_order.py` decides the order and continues it, `torch_sequences.py` is the view
 for data loaders.
 
 Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reader-state`.
@@ -27,7 +27,7 @@ from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
-from gristmill.reasoning.read import shard_state
+from gristmill.reasoning.read import shard_order
 from gristmill.reasoning.read.origins import sequence_origins
 from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
@@ -126,7 +126,7 @@ class ShardReader(Reader[Held]):
         if self._kept is not None:
             sizes = [len(self._kept.get(number, ())) for number in range(len(sizes))]
         self._order = Order(np.array(sizes, np.int64), world_size, uneven, seed, rotate)
-        self._position = shard_state.Position()
+        self._position = shard_order.Position()
         self._walked: tuple[int, Walk] = -1, Walk([])
         self._shuffled: tuple[tuple[int, int], npt.NDArray[np.int64] | None] = ((-1, -1), None)
         self._current = -1
@@ -176,7 +176,7 @@ class ShardReader(Reader[Held]):
         """Go to the beginning of an epoch, from 0."""
         if epoch < 0:
             raise ValueError(f"epoch {epoch}: epochs count from 0")
-        self._position = shard_state.Position(epoch)
+        self._position = shard_order.Position(epoch)
 
     def batches(self, batch_size: int, *, drop_last: bool = False) -> Iterator[Columns]:
         """Yield the rest of the epoch in batches; after the last begins the next epoch.
@@ -193,11 +193,11 @@ class ShardReader(Reader[Held]):
             yield self._moved(epoch, read, self.between(read - size, read))
             if self.epoch != epoch:
                 return  # start_epoch or load_state was called meanwhile
-        self._position = shard_state.Position(epoch + 1)
+        self._position = shard_order.Position(epoch + 1)
 
     def _moved(self, epoch: int, read: int, columns: Columns) -> Columns:
         # The generator keeps no batch, so that the next one can have its memory.
-        self._position = shard_state.Position(epoch, read)
+        self._position = shard_order.Position(epoch, read)
         return columns
 
     def batch_length(self, first: int, batch_size: int, drop_last: bool = False) -> int:
@@ -232,7 +232,7 @@ class ShardReader(Reader[Held]):
         if not 0 <= position.read <= self.epoch_length:
             raise IndexError(f"{read} sequences of {self.epoch_length}")
         paths = [shard.path for shard in self.shards]
-        return shard_state.state_of(self._order, self._identity, paths, self.rank, position)
+        return shard_order.state_of(self._order, self._identity, paths, self.rank, position)
 
     def load_state(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Continue where a state was written.
@@ -245,7 +245,7 @@ class ShardReader(Reader[Held]):
         """
         states = [state] if isinstance(state, Mapping) else list(state)
         now = replace(self._order, rests={})
-        self._order, self._position = shard_state.resumed(states, now, self._identity, self.rank)
+        self._order, self._position = shard_order.resumed(states, now, self._identity, self.rank)
         self._walked = -1, Walk([])
 
     def source(self) -> Source:

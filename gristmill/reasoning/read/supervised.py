@@ -1,7 +1,7 @@
-"""What a reader keeps open, and the columns of a batch that it reads from there.
+"""What a reader keeps open, the columns of a batch that it reads there, and the gate of reports.
 
-`shard_files.py` maps tokens, `shard_rows.py` reads index and alignment, `steps.py` writes them
-beside the tokens. Source: `docs/formats/reasoning.md#reader`.
+`shard_files.py` maps tokens, `shard_rows.py` reads index and alignment, and writes them beside
+the tokens. Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,56 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.loading.packing import segmented
 from gristmill.loading.source import Columns
 from gristmill.reading.folder import HeldFile, made_from_another
 from gristmill.reading.opening import Opening
-from gristmill.reasoning.format import names, staged
+from gristmill.reasoning.format import names, reports, staged
 from gristmill.reasoning.format.index import Selection
 from gristmill.reasoning.format.shard_list import Shard
-from gristmill.reasoning.read.gate import check_gate
 from gristmill.reasoning.read.shard_files import (
     MOST_HELD,
     ShardFiles,
     partition_folder,
     record_of,
 )
-from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, kept_rows
-from gristmill.reasoning.read.steps import fill
+from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, fill, kept_rows
+
+
+class GateClosed(GristmillError):
+    """The newest report drifted too far from its baseline."""
+
+
+def check_gate(folder: Path) -> None:
+    """Raise GateClosed where the gate of the newest report did not pass.
+
+    folder: of the reports; without a folder or a report the gate is open.
+
+    The error names the report, its breaches, and how a person accepts the change. Raises
+    BadInput for a report that cannot be read.
+    """
+    days = reports.dates(folder)
+    if not days:
+        return
+    path = reports.path(folder, days[-1])
+    report = reports.read(path)
+    if report["gate"]["passed"]:
+        return
+    breaches = report["gate"]["breaches"]
+    accept = f'set baseline = "{days[-1]}" in [reasoning.qc_report]'
+    if report["drift"]["baseline"] == report["date"]:
+        # The counts of the first report of the day are its baseline, whoever builds it again.
+        accept = (
+            "remove baseline from [reasoning.qc_report], materialize reasoning/qc_report, and set "
+            "baseline to the day of that report"
+        )
+    more = f"; and {len(breaches) - 5} more" if len(breaches) > 5 else ""
+    raise GateClosed(
+        f"{path}: the gate did not pass: {'; '.join(breaches[:5])}{more}: correct the data, or "
+        f"accept a drift: {accept}; then materialize reasoning/qc_report again"
+    )
+
 
 MOST_LOADED: Final = 16
 """Shards whose examples and steps are kept, about 2 MB each."""

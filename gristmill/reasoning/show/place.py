@@ -1,19 +1,20 @@
-"""Which example a person asks to see: by id, or by a number with corpus and split; its record."""
+"""Which example a person asks to see, by id or number, its record, and `gristmill trace` of it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, Trace
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import is_key
 from gristmill.reasoning.format.names import example_id
+from gristmill.reasoning.format.published import splits_in
 
 _ID: Final = re.compile(r"(.+)_([a-z0-9]+)_([0-9]{6,12})")
 
@@ -107,3 +108,74 @@ def normalized_beside(folder: Path) -> Path:
 
 def _named(published: Collection[str]) -> str:
     return f"it has {', '.join(published)}" if published else "it has none"
+
+
+def traced_token(request: Request) -> Iterable[Trace]:
+    """Where a token, or the first token of an example, came from.
+
+    request: path is the folder of the token shards. The sample is the id of an example; the
+        option `token` is then the number of a token of it. Or the sample is a row of the shard that
+        the options `corpus`, `split` and `shard` name, and `token` is a column, 0 by default.
+
+    Raises Misuse for a sample that is neither, and BadInput where there is no such token.
+    """
+    from gristmill.reasoning.read import origins
+
+    keys = splits_in(request.path, "{split}/index.jsonl")
+    token = request.options.get("token") or 0
+    if parsed(request.sample) is not None:
+        place = chosen(request, keys)
+        return origins.example_origins(request.path, place.partition, place.example_id, token)
+    shard = str(request.options.get("shard") or "0")
+    if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+        raise Misuse(f"--shard {shard}: must be the number of a shard")
+    partition = "__".join(split_of(request, keys))
+    return origins.token_origins(request.path, partition, int(shard), request.number, token)
+
+
+def traced_record(request: Request) -> Iterable[Trace]:
+    """Which raw row a normalised record is from."""
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, splits_in(request.path, "{split}.jsonl"))
+    return origins.record_origins(request.path, place.partition, place.record)
+
+
+def traced_conversation(request: Request) -> Iterable[Trace]:
+    """Which raw row a conversation is from; the sample is its number, from 0."""
+    from gristmill.reasoning.read import origins
+
+    return origins.conversation_origins(request.path, request.number)
+
+
+def traced_alignment(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the steps of an example are from."""
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, splits_in(request.path, "{split}.align.jsonl"))
+    return origins.alignment_origins(request.path, place.partition, place.record)
+
+
+def traced_spans(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the annotations of an example are from."""
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, splits_in(request.path, "{split}.spans.jsonl"))
+    return origins.span_origins(request.path, place.partition, place.record)
+
+
+def traced_export(request: Request) -> Iterable[Trace]:
+    """Where a token of an example of an exported dataset came from, or a text of nanochat.
+
+    request: the sample is the id of an example, with the option `token`; or the number of a text,
+        with the option `shard`, the number of its file.
+    """
+    from gristmill.reasoning.read import origins
+
+    if (place := parsed(request.sample)) is None:
+        shard = str(request.options.get("shard") or "0")
+        if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+            raise Misuse(f"--shard {shard}: must be the number of a file")
+        return origins.text_origins(request.path, int(shard), request.number)
+    token = request.options.get("token") or 0
+    return origins.export_origins(request.path, place.partition, place.example_id, token)

@@ -36,13 +36,13 @@ _SHORT: Final = {
 """Columns of a report in a terminal of 80 columns."""
 
 
-def record_text(request: Request) -> Text:
+def show_record(request: Request) -> Iterator[Text]:
     """A normalised record: its keys and values. Raises BadInput where there is no such record."""
     place = chosen(request, splits_in(request.path, "{split}.jsonl"))
-    return _values(place.example_id, read_record(request.path, place))
+    yield _values(place.example_id, read_record(request.path, place))
 
 
-def example_text(request: Request) -> Text:
+def show_example(request: Request) -> Iterator[Text]:
     """The tokens of an example, each on a ground of its own, as the shards hold them.
 
     Bytes that are no character are shown in hexadecimal. Raises BadInput where there is no such
@@ -73,10 +73,10 @@ def example_text(request: Request) -> Text:
                 _shown(tokenizer.token_bytes[token]), style=f"black on {_GROUNDS[shown % 2]}"
             )
             shown += 1
-    return text
+    yield text
 
 
-def steps_text(request: Request) -> Text:
+def show_steps(request: Request) -> Iterator[Text]:
     """An example with its steps in colours.
 
     request: path is the folder of the alignments; the normalised files are beside it.
@@ -91,7 +91,7 @@ def steps_text(request: Request) -> Text:
     row = next((row for row in align.rows(path) if row.example_id == place.example_id), None)
     if row is None:
         raise BadInput(path, f"has no row {place.example_id}: the record may render to no text")
-    return spans.terminal(row, read_record(normalized_beside(request.path), place))
+    yield spans.terminal(row, read_record(normalized_beside(request.path), place))
 
 
 def report_shown(request: Request) -> Iterator[RenderableType]:
@@ -157,21 +157,6 @@ def _visible(characters: str) -> Iterator[str]:
             yield character
         else:
             yield f"‹U+{ord(character):04X}›"
-
-
-def show_record(request: Request) -> Iterator[RenderableType]:
-    """Yield the record that a person asks for."""
-    yield record_text(request)
-
-
-def show_example(request: Request) -> Iterator[RenderableType]:
-    """Yield the example that a person asks for."""
-    yield example_text(request)
-
-
-def show_steps(request: Request) -> Iterator[RenderableType]:
-    """Yield the example that a person asks for, with its steps."""
-    yield steps_text(request)
 
 
 def show_spans(request: Request) -> Iterator[RenderableType]:

@@ -1,7 +1,7 @@
 """What a worker does for a Harmony shard: one raw file becomes one part.
 
 A part has the row groups that begin and end in the file as the shard will have them, and the
-rows before and after them. See also `harmony_join.py`: the parts to the shard.
+rows before and after them. See also `harmony.py`: the parts to the shard.
 
 Source: `docs/formats/synth.md#harmony-part-files`, `docs/formats/synth.md#harmony-columns`,
 `docs/formats/synth.md#raw-columns`, `docs/formats/synth.md#harmony-parquet`,

@@ -31,8 +31,7 @@ from gristmill.synth.format import holdout, quarantine, trace
 from gristmill.synth.format.batch_bytes import rows_within
 from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict, templates
-from gristmill.synth.render.documents import Documents
-from gristmill.synth.render.shapes import Conversation
+from gristmill.synth.render.documents import Conversation, Documents
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.engine import TIKTOKEN

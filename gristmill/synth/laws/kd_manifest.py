@@ -18,7 +18,7 @@ from gristmill.synth.builders import kd_manifest
 from gristmill.synth.builders.manifest_files import MANIFEST, check_equal_configs, json_violations
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import parquet, trace
-from gristmill.synth.laws.hash_bounds import HashBounds
+from gristmill.synth.laws.kd_shard import HashBounds
 from gristmill.synth.laws.shards import SPLITS, shard_records
 
 _BATCH_ROWS = 1 << 14

@@ -1,11 +1,10 @@
 """Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows.
 
 Several conversations may have one synth_id, as the answers of one prompt that were sampled, and
-then all of them are in one split. So the share of a split is one of ids, not of conversations.
-See also `values.py`: tokens, mask and span.
-
-Source: `docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`,
-`docs/formats/synth.md#trace-laws`.
+then all of them are in one split. So the share of a split is one of ids, not of conversations,
+and one hash value divides the splits. See also `values.py`: tokens, mask and span. Source:
+`docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`,
+`docs/formats/synth.md#trace-laws`, `docs/formats/synth.md#hash-rule`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,53 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.provenance import Record
 from gristmill.run.progress import current_progress
-from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, trace
+from gristmill.synth.format import aligned, harmony_tokens, holdout, indexed, parquet, trace
 from gristmill.synth.format.indexed import Indexed
-from gristmill.synth.laws.hash_bounds import HashBounds
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import SYNTH, Form, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class HashBounds:
+    """The highest hash of a valid conversation and the lowest hash of a train one.
+
+    No id is in both splits if the first is below the second: the memory for this
+    law does not grow with the number of conversations.
+
+    highest_valid: -1 without valid conversations.
+    lowest_train: 2^64 without train conversations.
+    """
+
+    def __init__(self) -> None:
+        self.highest_valid = -1
+        self.lowest_train = 1 << 64
+
+    def add(self, split: str, synth_ids: Iterable[str]) -> list[int]:
+        """Take the ids of some conversations into the bounds; returns their hashes.
+
+        split: "train" or "valid".
+        synth_ids: of conversations of this split.
+        """
+        values = list(map(holdout.value, synth_ids))
+        if split == "valid":
+            self.highest_valid = max(self.highest_valid, max(values, default=-1))
+        else:
+            self.lowest_train = min(self.lowest_train, min(values, default=1 << 64))
+        return values
+
+    def divide(self) -> bool:
+        """Return whether some threshold divides valid from train."""
+        return self.highest_valid < self.lowest_train
+
+    def divide_at(self, valid_fraction: float) -> bool:
+        """Return whether the threshold of a fraction divides valid from train.
+
+        valid_fraction: from 0 to 1.
+        """
+        return self.highest_valid < holdout.threshold(valid_fraction) <= self.lowest_train
+
 
 MOST: Final = 1 << 17
 """Hashes in a sample, at most."""

@@ -1,8 +1,7 @@
 """The training reader: Megatron's GPTDataset with an aligned loss mask and span codes.
 
-This module imports torch and Megatron-Core, so only training jobs and tests import it.
-
-Source: `docs/formats/synth.md#training-reader`, `docs/formats/synth.md#sample-fields`,
+This module imports torch and Megatron-Core, so only training jobs and tests import it. Source:
+`docs/formats/synth.md#training-reader`, `docs/formats/synth.md#sample-fields`,
 `docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#tokenizer-check`,
 `docs/formats/synth.md#index-cache`, `docs/publishing.md#verification-levels`.
 """
@@ -28,9 +27,64 @@ from gristmill.reading.located import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
-from gristmill.synth.read.index_cache import folder_of
-from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
+from gristmill.synth.format.megatron_files import Index, MappedValues, UnmappedValues
+from gristmill.synth.read.shard_files import Misaligned, ShardFiles, index_folder
 from gristmill.synth.read.tokenizer import HARMONY, contradiction
+
+
+class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
+    """An IndexedDataset over held files, which a worker opens again in the same generation.
+
+    mmap: whether the values are mapped.
+    counts: numbers of sequences and documents that the job expects; None for any.
+
+    Raises Misaligned for other numbers.
+    """
+
+    def __init__(
+        self,
+        files: ShardFiles,
+        name: str,
+        mmap: bool,
+        counts: tuple[int, int] | None = None,
+    ) -> None:
+        self.files, self.name = files, name
+        self.path_prefix = str(aligned.sibling(files.prefix, name))
+        self.mmap, self.multimodal = mmap, False
+        self._read()
+        held = (self.index.sequence_count, self.index.document_count)
+        if counts and tuple(counts) != held:
+            raise Misaligned(
+                files.prefix,
+                f"has {held} sequences and documents, and sequences_per_dataset says "
+                f"{tuple(counts)}: make that list again",
+            )
+
+    def _read(self) -> None:
+        """Open index and values of the held files."""
+        values, index = (self.files.held[f"{self.name}.{kind}"] for kind in ("bin", "idx"))
+        with index.reading() as path:
+            self.index = Index(path, aligned.DTYPES[self.name])
+        with values.reading() as path:
+            self.bin_reader = MappedValues(path) if self.mmap else UnmappedValues(values)
+
+    def __getattr__(self, name: str) -> Any:
+        # Not in a pickle: a worker opens them at its first read.
+        if name not in ("index", "bin_reader") or "files" not in self.__dict__:
+            raise AttributeError(name)
+        self._read()
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "bin_reader")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __del__(self) -> None:
+        for name in ("bin_reader", "index"):
+            self.__dict__.pop(name, None)
+
 
 __all__ = ["StaleDataset", "SynthKDDataset"]
 
@@ -171,7 +225,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             if cache and makes_index(config):
                 name = f"{type(self).__name__}-{self.index_split.name}"
                 key = f"{self.unique_description_hash}-{name}"
-                cache = str(made.enter_context(folder_of(Path(cache), key)))
+                cache = str(made.enter_context(index_folder(Path(cache), key)))
             self.config = copy.copy(config)
             self.config.path_to_cache = cache
             try:

@@ -17,8 +17,7 @@ import orjson
 
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render import harmony, strict
-from gristmill.synth.render.harmony import CONVERSATION_ERRORS
-from gristmill.synth.render.shapes import (
+from gristmill.synth.render.documents import (
     Conversation,
     MessageKind,
     Shape,
@@ -26,6 +25,7 @@ from gristmill.synth.render.shapes import (
     text_kinds,
     without_bodies,
 )
+from gristmill.synth.render.harmony import CONVERSATION_ERRORS
 
 _REMEMBERED: Final = 4096
 """Kinds of messages, or shapes, after which a renderer forgets all of them."""

@@ -24,7 +24,7 @@ from gristmill.reasoning import builds
 from gristmill.reasoning.builds import today
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.audits import Audit, append
-from gristmill.reasoning.read.gate import check_gate
+from gristmill.reasoning.read.supervised import check_gate
 from resources import Lake
 from tests.assets.helpers import built, failure, not_built, sha256
 from tests.paths import REAL_DATA

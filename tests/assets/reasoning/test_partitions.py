@@ -22,8 +22,8 @@ from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.raw import drops
-from gristmill.reasoning.show.terminal import record_text
-from gristmill.reasoning.show.tracing import traced_token
+from gristmill.reasoning.show.place import traced_token
+from gristmill.reasoning.show.terminal import show_record
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import not_built
@@ -190,7 +190,7 @@ def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
 
 
 def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: Path) -> None:
-    shown = record_text(Request(built_root / names.NORMALIZED, "my_math_heldout_000003", {}))
+    (shown,) = show_record(Request(built_root / names.NORMALIZED, "my_math_heldout_000003", {}))
     assert "What is 3 and 3?" in shown.plain
     traces = traced_token(Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {}))
     last = list(traces)[-1].facts()

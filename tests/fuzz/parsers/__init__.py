@@ -55,7 +55,6 @@ NO_PARSERS = {
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.space": "sizes of files, no contents",
     "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
-    "gristmill.reasoning.raw.file_names": "names of files, which `drops` finds",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
     "gristmill.settings.given": "words of a command line, by tomllib",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",

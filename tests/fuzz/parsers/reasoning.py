@@ -182,7 +182,7 @@ PARSERS = (
         (
             *(f"{_RAW}.{name}" for name in ("readers", "shapes", "flatten", "tables", "rows")),
             *(f"{_RAW}.{name}" for name in ("trip", "wiqa", "openr1", "metamath", "reveal")),
-            "gristmill.reasoning.render.cleaning",
+            "gristmill.reasoning.render.text",
         ),
         covers=(f"{_RAW}.drops",),
         inputs=TEN_THOUSAND,

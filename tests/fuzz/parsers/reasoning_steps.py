@@ -36,7 +36,7 @@ def report(data: bytes) -> None:
     """A daily report: its laws and the gate end with what they found."""
     from gristmill.reasoning.format import reports
     from gristmill.reasoning.laws.report import report_laws
-    from gristmill.reasoning.read.gate import check_gate
+    from gristmill.reasoning.read.supervised import check_gate
 
     with folder("reports") as place:
         path = file("reports/2026-11-22.json", data)
@@ -94,7 +94,7 @@ PARSERS = (
     Parser(
         "reasoning_steps",
         steps,
-        tuple(f"{_RENDER}.{name}" for name in ("steps", "regions", "arithmetic")),
+        tuple(f"{_RENDER}.{name}" for name in ("steps", "regions")),
         words=(b"Step 1: ", b"\n2. ", b"\n#### ", b"<<1+1=2>>", b"\n\n", b". ", b"\0", b"Effect"),
     ),
 )

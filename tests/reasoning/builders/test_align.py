@@ -9,7 +9,6 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.builders import align as build
-from gristmill.reasoning.builders import align_part
 from gristmill.reasoning.builders.align import AlignSummary, align
 from gristmill.reasoning.config import AlignConfig
 from gristmill.reasoning.format import audits, names
@@ -114,7 +113,7 @@ def test_a_split_without_records_has_an_empty_alignment(tmp_path: Path, vocabula
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of a few records, in batches of fewer."""
     monkeypatch.setattr(build, "_PART_BYTES", 1000)
-    monkeypatch.setattr(align_part, "BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(build, "BATCH_CHARACTERS", 300)
 
 
 def _aligned_bytes(root: Path, jsonl: Path, vocabulary: Path, out: str, **more: Any) -> bytes:
@@ -130,7 +129,7 @@ def test_parts_and_engines_do_not_change_a_byte(
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
     jsonl.write_text(jsonl.read_text().replace("\n", "\n \n\n", 9))
     whole = _aligned_bytes(tmp_path, jsonl, vocabulary, "whole")
-    monkeypatch.setattr(align_part, "BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(build, "BATCH_CHARACTERS", 300)
     for size in (1, 100, 1000):
         monkeypatch.setattr(build, "_PART_BYTES", size)
         assert _aligned_bytes(tmp_path, jsonl, vocabulary, f"parts{size}") == whole
@@ -152,15 +151,15 @@ def test_finished_parts_are_used_again(
     (tmp_path / "parts").mkdir()
     store = PartStore(tmp_path / "parts")
     made: list[int] = []
-    make: Callable[..., Any] = align_part.make_part
+    make: Callable[..., Any] = build.make_part
 
-    def counted(task: align_part.Task, path: Path) -> dict[str, Any]:
+    def counted(task: build.Task, path: Path) -> dict[str, Any]:
         made.append(task.first_record)
         if len(made) == 3:
             raise RuntimeError("killed")
         return dict(make(task, path))
 
-    monkeypatch.setattr(align_part, "make_part", counted)
+    monkeypatch.setattr(build, "make_part", counted)
     with pytest.raises(RuntimeError, match="killed"):
         _aligned_bytes(tmp_path, jsonl, vocabulary, "killed", parts=store)
     assert _aligned_bytes(tmp_path, jsonl, vocabulary, "again", parts=store) == fresh
@@ -279,7 +278,7 @@ def test_memory_does_not_grow_with_the_records(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_PART_BYTES", 50_000)
-    monkeypatch.setattr(align_part, "BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr(build, "BATCH_CHARACTERS", 20_000)
     peaks = []
     for split, count in (("test", 20), ("test", 1_000), ("train", 8_000)):
         jsonl = write_split(tmp_path, "gsm8k", split, _records(count), vocabulary)

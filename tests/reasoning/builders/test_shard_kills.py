@@ -17,7 +17,7 @@ from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
-from gristmill.reasoning.builders.shard_ranks import SplitRanks
+from gristmill.reasoning.builders.shards import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.vocabularies.encode import encoder

@@ -16,8 +16,7 @@ import pytest
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.reasoning import ShardReader, tokenize
-from gristmill.reasoning.builders.shard_ranks import DatasetRanks
-from gristmill.reasoning.builders.shards import Split
+from gristmill.reasoning.builders.shards import DatasetRanks, Split
 from gristmill.reasoning.builders.tokens import dataset_form, tokenize_dataset
 from gristmill.reasoning.config import TokensConfig
 from gristmill.reasoning.format import id_files, index, names

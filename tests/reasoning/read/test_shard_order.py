@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.read.shard_order import Order, Piece, Place, Uneven, Walk, rest_of
+from gristmill.reasoning.read.shard_order import (
+    Order,
+    Piece,
+    Place,
+    Position,
+    Uneven,
+    Walk,
+    rest_of,
+    resumed,
+    state_of,
+)
 
 
 def order(*sizes: int, world_size: int = 1, **options: object) -> Order:
@@ -134,3 +148,197 @@ def test_the_shuffle_of_a_seed_never_changes() -> None:
     sequences = made.sequences(2, 4)
     assert sequences is not None
     assert (made.shards(0, 4), sequences.tolist()) == ([5, 1, 4, 2, 0, 3], [3, 2, 5, 0, 4, 1])
+
+
+IDENTITY = {"manifest_sha256": "ab", "select": None}
+Read = Counter[tuple[int, int, int]]
+
+
+class Ranks:
+    """Readers of all ranks, without files.
+
+    read: how often each (epoch, shard, sequence) was read.
+    """
+
+    def __init__(self, order: Order, states: list[dict[str, Any]] | None = None) -> None:
+        self.read: Read = Counter()
+        self.order = [order] * order.world_size
+        self.at = [Position()] * order.world_size
+        if states is not None:
+            both = [resumed(states, order, IDENTITY, r) for r in range(order.world_size)]
+            self.order, self.at = [o for o, _ in both], [p for _, p in both]
+
+    def advance(self, rank: int, count: int) -> None:
+        """Read sequences; after the last of an epoch begins the next."""
+        for _ in range(count):
+            epoch, done = self.at[rank].epoch, self.at[rank].read
+            walk = Walk(self.order[rank].pieces(rank, epoch))
+            if done >= len(walk):
+                self.at[rank] = Position(epoch + 1)
+                continue
+            (piece,) = walk.cut(done, done + 1)
+            self.read[epoch, piece.shard, piece.start] += 1
+            self.at[rank] = Position(epoch, done + 1)
+
+    def finish(self, epoch: int) -> None:
+        """Read until every rank has begun `epoch`."""
+        for rank in range(len(self.at)):
+            while self.at[rank].epoch < epoch:
+                self.advance(rank, 1)
+
+    def states(self) -> list[dict[str, Any]]:
+        """The states of all ranks, as they come out of a checkpoint."""
+        paths = [f"shard {n}" for n in range(len(self.order[0].sizes))]
+        states = [
+            state_of(order, IDENTITY, paths, rank, at)
+            for rank, (order, at) in enumerate(zip(self.order, self.at, strict=True))
+        ]
+        loaded: list[dict[str, Any]] = json.loads(json.dumps(states))
+        return loaded
+
+
+def whole(sizes: list[int], *epochs: int) -> Read:
+    return Counter((e, s, k) for e in epochs for s, size in enumerate(sizes) for k in range(size))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = [chance.randrange(0, 7) for _ in range(chance.randint(1, 12))]
+    order = Order(
+        np.array(sizes, np.int64),
+        chance.randint(1, 8),
+        "each",
+        chance.choice([None, 1]),
+        chance.choice([0, 1, 2]),
+    )
+    read: Read = Counter()
+    states = None
+    for _ in range(chance.randint(2, 5)):
+        ranks = Ranks(replace(order, world_size=chance.choice([1, 2, 3, 7])), states)
+        for rank in range(len(ranks.at)):
+            ranks.advance(rank, chance.randrange(0, 12))
+        read += ranks.read
+        states = ranks.states()
+    # A rank may have been in a later epoch before it went back to the earliest of all.
+    last = max([0, *(epoch for epoch, _, _ in read)])
+    last = max(last, *(state["epoch"] for state in states or []))
+    ranks = Ranks(order, states)
+    ranks.finish(last + 1)
+    assert read + ranks.read == whole(sizes, *range(last + 1))
+
+
+@pytest.mark.parametrize("uneven", ["pad", "stop"])
+@pytest.mark.parametrize("worlds", [(3, 2), (2, 7), (7, 1), (1, 3)])
+def test_padded_and_stopped_ranks_continue_with_what_no_rank_has_read(
+    uneven: Uneven, worlds: tuple[int, int]
+) -> None:
+    sizes = [4, 2, 5, 3, 1, 6, 2, 4]
+    order = Order(np.array(sizes, np.int64), worlds[0], uneven)
+    before = Ranks(order)
+    for rank in range(worlds[0]):
+        before.advance(rank, 1)
+    after = Ranks(replace(order, world_size=worlds[1]), before.states())
+    left = whole(sizes, 0) - before.read
+    own = Counter(
+        (0, piece.shard, sequence)
+        for rank in range(worlds[1])
+        for piece in after.order[0].own(rank, 0)
+        for sequence in range(piece.start, piece.stop)
+    )
+    assert own == left
+    after.finish(1)
+    lengths = {len(Walk(o.pieces(rank, 0))) for rank, o in enumerate(after.order)}
+    assert len(lengths) == 1
+    assert (set(after.read) >= set(left)) if uneven == "pad" else (after.read <= left)
+
+
+@pytest.mark.parametrize("uneven", ["each", "pad", "stop"])
+def test_a_rank_continues_from_its_own_state_alone_at_the_same_world_size(uneven: Uneven) -> None:
+    order = Order(np.array([5, 2, 4, 1], np.int64), 2, uneven, 9)
+    for steps in range(14):
+        ranks = Ranks(order)
+        ranks.advance(1, steps)
+        (_, state) = ranks.states()
+        assert resumed([state], order, IDENTITY, 1) == (order, ranks.at[1])
+
+
+def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt() -> None:
+    sizes = [6] * 6
+    read: Read = Counter()
+    states = None
+    for world_size in (2, 3, 1, 5):
+        ranks = Ranks(Order(np.array(sizes, np.int64), world_size), states)
+        for rank in range(world_size):
+            ranks.advance(rank, 2)
+        read, states = read + ranks.read, ranks.states()
+        assert states[0]["epoch"] == 0
+        assert max(read.values()) == 1
+
+
+def test_a_state_names_the_last_shard_and_those_that_are_finished() -> None:
+    ranks = Ranks(Order(np.array([2, 9, 2, 9, 2], np.int64), 2))
+    ranks.advance(0, 3)
+    assert ranks.states()[0] == {
+        **{"version": 1, "epoch": 0, "shard_position": 1, "sequence_in_shard": 1},
+        **{"rank": 0, "world_size": 2, **IDENTITY, "seed": None, "rotate": 0, "uneven": "each"},
+        **{"last_shard": "shard 2", "finished": [0], "rests": {}},
+    }
+
+
+ORDER = Order(np.array([3, 3, 3], np.int64), 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"manifest_sha256": "cd"}, "of other shards"),
+        ({"select": '{"subject": ["x"]}'}, "another order: its select"),
+        ({"seed": 1}, "another order: its seed is 1, here it is None"),
+        ({"rotate": 1}, "another order: its rotate"),
+        ({"uneven": "pad"}, "another order: its uneven"),
+        ({"version": 2}, "no state of version 1"),
+        ({"epoch": -1}, "damaged: epoch"),
+        ({"epoch": "0"}, "damaged: epoch"),
+        ({"epoch": True}, "damaged: epoch"),
+        ({"rank": 2}, "damaged: rank 2"),
+        ({"shard_position": 5}, "damaged: there is no"),
+        ({"sequence_in_shard": 3}, "damaged: there is no"),
+        ({"rests": None}, "damaged: rests"),
+        ({"rests": {"0": [[3, 0]]}}, "damaged: rests: shard 3"),
+        ({"rests": {"0": [[0, 4]]}}, "damaged: rests: shard 0 from 4"),
+        ({"rests": {"0": [0]}}, "damaged: rests"),
+    ],
+)
+def test_a_state_of_something_else_is_refused(change: dict[str, Any], text: str) -> None:
+    state = Ranks(ORDER).states()[0] | change
+    with pytest.raises(GristmillError, match=text):
+        resumed([state], ORDER, IDENTITY, 0)
+
+
+def test_the_state_of_a_shuffled_order_has_digits_that_prove_its_stream() -> None:
+    order = replace(ORDER, seed=5)
+    state = Ranks(order).states()[0]
+    assert resumed([state], order, IDENTITY, 0)[1] == Position()
+    with pytest.raises(GristmillError, match="another random stream: its digits are '01234567'"):
+        resumed([state | {"stream": "01234567"}], order, IDENTITY, 0)
+    del state["stream"], state["numpy"]
+    assert resumed([state], order, IDENTITY, 0)[1] == Position()
+    assert "stream" not in Ranks(ORDER).states()[0]
+
+
+def test_what_is_no_state_is_refused() -> None:
+    for wrong in ([], {}, "state", None):
+        with pytest.raises(GristmillError, match="no state"):
+            resumed([wrong] if wrong != [] else [], ORDER, IDENTITY, 0)  # type: ignore[list-item]
+
+
+def test_another_world_size_needs_the_states_of_all_ranks_of_one_checkpoint() -> None:
+    states = Ranks(ORDER).states()
+    three = replace(ORDER, world_size=3)
+    with pytest.raises(GristmillError, match=r"states of ranks \[0\] are missing"):
+        resumed(states[1:], three, IDENTITY, 2)
+    with pytest.raises(GristmillError, match=r"states of ranks \[1\] are missing"):
+        resumed(states[:1], ORDER, IDENTITY, 1)
+    with pytest.raises(GristmillError, match="those of one checkpoint"):
+        resumed([*states, Ranks(three).states()[2]], three, IDENTITY, 2)

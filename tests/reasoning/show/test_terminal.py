@@ -11,22 +11,22 @@ from rich.console import Console
 from gristmill.contract import BadInput
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.show.terminal import example_text, record_text, report_shown, steps_text
+from gristmill.reasoning.show.terminal import report_shown, show_example, show_record, show_steps
 
 
 def test_a_record_is_shown_with_its_values(built: Path) -> None:
     folder = built / names.NORMALIZED
-    text = record_text(Request(folder, "gsm8k_test_000001")).plain
+    text = next(show_record(Request(folder, "gsm8k_test_000001"))).plain
     assert text.startswith("gsm8k_test_000001\nquestion: A <b> | `c`? 𝄞\n")
     assert "cot: Step 1: See.\nStep 2: Say.\n" in text
-    assert record_text(Request(folder, "1")).plain == text
+    assert next(show_record(Request(folder, "1"))).plain == text
     with pytest.raises(BadInput, match="has no record 5"):
-        record_text(Request(folder, "5"))
+        next(show_record(Request(folder, "5")))
 
 
 @pytest.mark.parametrize("seq_len", [16])
 def test_the_tokens_of_an_example_are_its_text_and_the_end(built: Path, seq_len: int) -> None:
-    text = example_text(Request(built / names.TOKENIZED, "gsm8k_test_000000")).plain
+    text = next(show_example(Request(built / names.TOKENIZED, "gsm8k_test_000000"))).plain
     title, _, shown = text.partition("\n")
     assert shown == ("Two and two?\n\nAnswer:\n2+2 = <<2+2=4>>4\n#### 4<|endoftext|>")
     assert str(_grounds(built)[-1].style) == "reverse"
@@ -34,14 +34,14 @@ def test_the_tokens_of_an_example_are_its_text_and_the_end(built: Path, seq_len:
 
 
 def test_bytes_that_are_no_character_are_shown_in_hexadecimal(built: Path) -> None:
-    text = example_text(Request(built / names.TOKENIZED, "gsm8k_test_000001")).plain
+    text = next(show_example(Request(built / names.TOKENIZED, "gsm8k_test_000001"))).plain
     assert "A <b> | `c`?" in text
     assert "𝄞" not in text and "‹" in text
 
 
 def test_a_record_without_tokens_is_named(built: Path) -> None:
     with pytest.raises(BadInput, match="no row gsm8k_test_000002"):
-        example_text(Request(built / names.TOKENIZED, "gsm8k_test_000002"))
+        next(show_example(Request(built / names.TOKENIZED, "gsm8k_test_000002")))
 
 
 def _report(day: str) -> dict[str, Any]:
@@ -78,11 +78,11 @@ def test_the_newest_report_is_shown_or_the_one_of_a_day(tmp_path: Path) -> None:
 
 
 def test_the_steps_of_an_example_are_shown_with_their_labels(built: Path) -> None:
-    text = steps_text(Request(built / names.ALIGNMENT, "gsm8k_test_000001")).plain
+    text = next(show_steps(Request(built / names.ALIGNMENT, "gsm8k_test_000001"))).plain
     assert " Step 1 Step 1: See." in text and "gsm8k_test_000001 · confidence 1" in text
     with pytest.raises(BadInput, match="no row gsm8k_test_000002"):
-        steps_text(Request(built / names.ALIGNMENT, "2"))
+        next(show_steps(Request(built / names.ALIGNMENT, "2")))
 
 
 def _grounds(built: Path) -> list[Any]:
-    return example_text(Request(built / names.TOKENIZED, "gsm8k_test_000000")).spans
+    return next(show_example(Request(built / names.TOKENIZED, "gsm8k_test_000000"))).spans

@@ -26,8 +26,7 @@ from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
 from gristmill.synth.builders import harmony, harmony_part
-from gristmill.synth.builders.harmony import HarmonySummary, to_harmony
-from gristmill.synth.builders.harmony_join import Joiner
+from gristmill.synth.builders.harmony import HarmonySummary, Joiner, to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.row_digest import RowsDigest
 from gristmill.synth.format.untrusted_parquet import UntrustedParquet
@@ -268,17 +267,17 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
-from gristmill.synth.builders import harmony, harmony_join
+from gristmill.synth.builders import harmony
 from gristmill.synth.config import HarmonyConfig
 
 def main():
     out, parts, stop, workers, *paths = sys.argv[1:]
-    add = harmony_join.Joiner.add
+    add = harmony.Joiner.add
     def add_or_die(self, part, *rest):
         if part.name.startswith(f"file_{int(stop):06d}_"):
             os.kill(os.getpid(), signal.SIGKILL)
         add(self, part, *rest)
-    harmony_join.Joiner.add = add_or_die
+    harmony.Joiner.add = add_or_die
     config = HarmonyConfig(num_shards=1, rows_per_group=7, workers=int(workers))
     harmony.to_harmony(list(map(Path, paths)), Path(out), 0, config, PartStore(Path(parts)))
 

@@ -17,7 +17,7 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import holdout, indexed, trace
 from gristmill.synth.laws import kd_shard as trace_laws
-from gristmill.synth.laws.kd_shard import HashSample, kd_laws, law
+from gristmill.synth.laws.kd_shard import HashBounds, HashSample, kd_laws, law
 from gristmill.synth.read.trace import trace as trace_document
 from tests.synth.conversations import as_json, conversation
 from tests.synth.damage import broken_laws, train_tokens
@@ -227,3 +227,44 @@ def test_equal_hashes_of_any_number_count_once() -> None:
     sample.add("train", [7] * 10)
     sample.add("valid", [])
     assert sample.counts() == {"train": 1, "valid": 0}
+
+
+IDS = sorted((f"id_{number}" for number in range(50)), key=holdout.value)
+
+
+@pytest.mark.parametrize("valid", [0, 1, 20, 50])
+def test_a_threshold_divides_the_lowest_hashes_from_the_others(valid: int) -> None:
+    bounds = HashBounds()
+    bounds.add("valid", IDS[:valid])
+    bounds.add("train", iter(IDS[valid:]))
+    assert bounds.divide()
+
+
+def test_an_id_in_both_splits_cannot_be_divided() -> None:
+    bounds = HashBounds()
+    bounds.add("valid", [IDS[0], IDS[20]])
+    bounds.add("train", [IDS[30], IDS[20]])
+    bounds.add("valid", [IDS[1]])
+    bounds.add("train", [IDS[40]])
+    assert not bounds.divide()
+
+
+def test_only_a_fraction_between_the_bounds_divides_at_its_threshold() -> None:
+    bounds = HashBounds()
+    bounds.add("valid", ["memorization_82_52457"])  # 0.297650
+    bounds.add("train", ["memorization_german_10_150696"])  # 0.356852
+    assert [f for f in (0.2, 0.29765, 0.2977, 0.3, 0.3568, 0.357, 1) if bounds.divide_at(f)] == [
+        0.2977,
+        0.3,
+        0.3568,
+    ]
+
+
+def test_the_threshold_itself_is_train() -> None:
+    value = holdout.threshold(0.3)
+    bounds = HashBounds()
+    bounds.lowest_train = value
+    assert bounds.divide_at(0.3)
+    bounds.highest_valid = value
+    assert not bounds.divide_at(0.3)
+    assert not bounds.divide()

@@ -16,8 +16,7 @@ import torch
 from megatron.core.process_groups_config import ProcessGroupCollection
 from torch import distributed, multiprocessing
 
-from gristmill.synth.read.batch import Batch, get_batch
-from gristmill.synth.read.training import KDTraining
+from gristmill.synth.read.training import Batch, KDTraining, get_batch
 
 ROWS, LENGTH, WORDS, STEPS = 3, 16, 50, 4
 FIELDS = ("tokens", "position_ids", "labels", "span_id", "loss_mask", "attention_mask")

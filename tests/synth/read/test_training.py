@@ -1,18 +1,26 @@
 """The training step: what Megatron's schedules get from it, and the flags of a job."""
 
+from __future__ import annotations
+
 import argparse
+import io
 import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.later import later
+from tests.synth.read.test_dataset import config, process_group
 
 torch = later("torch")
 ranks = later("tests.synth.read.ranks", "torch", "megatron.core")
 synth = later("gristmill.synth", "torch", "megatron.core")
-batches = later("gristmill.synth.read.batch", "torch", "megatron.core")
+batches = later("gristmill.synth.read.training", "torch", "megatron.core")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -157,3 +165,144 @@ def test_other_data_is_refused(name: str) -> None:
     setattr(args, name, True)
     with pytest.raises(RuntimeError, match=f"does not allow {name}"):
         synth.KDTraining.from_args(args)
+
+
+builders = later("megatron.core.datasets.blended_megatron_dataset_builder")
+blends = later("gristmill.synth.read.training", "torch", "megatron.core")
+__all__ = ["process_group"]
+# Megatron warns about the pad token -1, and numpy warns about Megatron.
+
+
+def blend(root: Path, cache: Path | None, builder: Any = None) -> Any:
+    """Forty samples of both splits of a shard."""
+    prefixes = [str(root / f"{split}/shard_00_tokens") for split in ("train", "valid")]
+    settings = config(cache, blend_per_split=[(prefixes, [0.7, 0.3]), None, None])
+    chosen = builder or synth.SynthKDBlendBuilder
+    (made, _, _) = chosen(synth.SynthKDDataset, [40, 0, 0], lambda: True, settings).build()
+    return made
+
+
+def samples(made: Any) -> list[tuple[int, list[int]]]:
+    return [(int(made[n]["dataset_id"]), made[n]["tokens"].tolist()) for n in range(40)]
+
+
+def named(cache: Path) -> list[str]:
+    found = sorted(path.name for path in cache.iterdir() if "Blended" in path.name)
+    return [name.partition("-")[2] for name in found]
+
+
+def expected() -> list[str]:
+    return sorted(f"BlendedSynthKDDataset-train-{name}" for name in blends.FILES)
+
+
+@pytest.mark.usefixtures("process_group")
+def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(
+    kd_root: Path, tmp_path: Path
+) -> None:
+    own = samples(blend(kd_root, tmp_path / "own", builders.BlendedMegatronDatasetBuilder))
+    made = blend(kd_root, tmp_path / "ours")
+    assert made.config.path_to_cache == str(tmp_path / "ours")
+    assert samples(made) == own
+    assert named(tmp_path / "ours") == expected()
+    assert samples(blend(kd_root, tmp_path / "ours")) == own
+
+
+def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root: Path, tmp_path: Path) -> None:
+    first = samples(blend(kd_root, tmp_path))
+    assert {number for number, _ in first} == {0, 1}
+    assert named(tmp_path) == expected()
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = blend(kd_root, tmp_path)
+    assert isinstance(again.dataset_index, np.memmap)
+    assert samples(again) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+    assert samples(blend(kd_root, None)) == first
+
+
+def test_a_second_opener_waits_for_an_index_that_is_half_written(
+    kd_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half, go, save = Event(), Event(), np.save
+
+    def slow(path: Any, array: Any, **options: Any) -> None:
+        if "dataset_sample_index" not in str(path) or half.is_set():
+            save(path, array, **options)
+            return
+        octets = io.BytesIO()
+        save(octets, array, **options)
+        with Path(path).open("wb") as file:
+            file.write(octets.getvalue()[:40])
+            file.flush()
+            half.set()
+            assert go.wait(60)
+            file.write(octets.getvalue()[40:])
+
+    alone = samples(blend(kd_root, None))
+    monkeypatch.setattr(np, "save", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(blend, kd_root, tmp_path)
+        assert half.wait(60)
+        seen = named(tmp_path)
+        second = pool.submit(blend, kd_root, tmp_path)
+        go.set()
+        assert not set(seen) & set(expected())
+        assert samples(first.result(60)) == samples(second.result(60)) == alone
+    assert named(tmp_path) == expected()
+
+
+# torch warns about numbers of threads, Megatron about what is not installed.
+
+
+def group_of(size: int) -> object:
+    return SimpleNamespace(size=lambda: size, rank=lambda: 0)
+
+
+def test_one_process_has_the_whole_batch() -> None:
+    steps = iter([ranks.samples(0, masked=True)])
+    ranks.check_slices(ranks.as_arrays(batches.get_batch(steps)), "all", True, 0, 1)
+    assert ranks.outcomes(True, None, None)[3].startswith("RuntimeError: this rank has no data")
+    ranks.check_outcomes(ranks.outcomes(True, None, None), reads=True)
+
+
+def test_a_stage_gets_what_it_needs() -> None:
+    for name, (inputs, labels) in {"first": (True, False), "last": (False, True)}.items():
+        batch = batches.get_batch(iter([ranks.samples(0)]), inputs=inputs, labels=labels)
+        ranks.check_slices(ranks.as_arrays(batch), name, False, 0, 1)
+    steps = iter([ranks.samples(0)])
+    nothing = batches.get_batch(steps, inputs=False, labels=False)
+    assert set(ranks.as_arrays(nothing).values()) == {None}
+    assert len(list(steps)) == 1
+
+
+def test_a_stage_without_losses_needs_no_span() -> None:
+    samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
+    assert batches.get_batch(iter([samples]), labels=False).tokens is not None
+
+
+def test_fields_have_the_types_of_the_format() -> None:
+    samples = {k: v.to(torch.int32) for k, v in ranks.samples(0).items()}
+    batch = batches.get_batch(iter([samples]))
+    assert {batch.tokens.dtype, batch.labels.dtype, batch.span_id.dtype} == {torch.int64}
+    assert batch.loss_mask.dtype == torch.float32
+    assert batch.tokens.device == batches.current_device()
+
+
+@pytest.mark.parametrize("size", [3, 16])
+def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(ValueError, match=f"sequence length 16 cannot be divided by {2 * size},"):
+        batches.get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
+
+
+@pytest.mark.slow
+def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
+    """Both tensor parallel, then both context parallel."""
+    ranks.run(2, [2, 1], tmp_path)
+
+
+@pytest.mark.slow
+def test_four_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
+    """Two by two, then all four of one kind."""
+    ranks.run(4, [2, 4, 1], tmp_path)

@@ -13,7 +13,7 @@ from gristmill.synth.builders.harmony_rows import developer_message, system_mess
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render import documents, harmony, strict, templates
-from gristmill.synth.render.shapes import UNKNOWN
+from gristmill.synth.render.documents import UNKNOWN
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import O200K

@@ -22,9 +22,8 @@ from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.chat.messages import Messages, Talk
+from gristmill.reasoning.raw.chat.messages import Messages, Talk, Trees
 from gristmill.reasoning.raw.chat.recipe import Chat, chat_of_table
-from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.flatten import Unfit, flattened
 from gristmill.reasoning.raw.forms.groups import Place
 from gristmill.reasoning.raw.forms.rules import Drawn, Rules

@@ -14,7 +14,7 @@ from gristmill.provenance import Input
 from gristmill.provenance import Tokenizer as NamedTokenizer
 from gristmill.publish.build import Attempt, Build
 from gristmill.settings.tables import Settings
-from gristmill.synth.builders.chat.shard import build_chat_shard
+from gristmill.synth.builders.chat.part import build_chat_shard
 from gristmill.synth.config import ChatKDConfig, KDConfig
 from gristmill.synth.raw.render import Render, read_render
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES

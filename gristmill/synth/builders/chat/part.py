@@ -1,4 +1,4 @@
-"""What a worker does: rows of a shard of conversations become one part, by any template.
+"""The builder of one shard of conversations, and what a worker does: rows become one part.
 
 See also `../kd_part.py`: the same for Harmony shards. Source: `docs/formats/chat.md#tokens`.
 """
@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import orjson
 
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
+from gristmill.synth.builders import kd_part
+from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
+from gristmill.synth.builders.kd_shard import build_shard
+from gristmill.synth.config import KDConfig
 from gristmill.synth.raw.render import HARMONY, Render
 from gristmill.synth.render.chat import assemble, jinja
 from gristmill.synth.render.chat.pieces import (
@@ -25,8 +31,7 @@ from gristmill.synth.render.chat.pieces import (
     turns_of,
     with_turn_ends,
 )
-from gristmill.synth.render.documents import Documents
-from gristmill.synth.render.shapes import Conversation, Shape
+from gristmill.synth.render.documents import Conversation, Documents, Shape
 from gristmill.synth.render.templates import BadRow
 from gristmill.vocabularies.encode import Encoder
 from gristmill.vocabularies.tokenizer import Tokenizer
@@ -173,3 +178,51 @@ class PiecesPart(ChatPart):
                 continue
             bodies = (text for text, _, message in one[0] if message != OUTSIDE)
             yield Rendered(one[0], sum(map(words.controls, bodies)), one[1])
+
+
+@dataclass(frozen=True)
+class ChatSummary(KDSummary):
+    """Counts of one shard.
+
+    dropped_thoughts: thoughts to be trained on that the template left out.
+    """
+
+    dropped_thoughts: int = 0
+
+
+class _ChatJoiner(Joiner):
+    summary_type = ChatSummary
+    texts = (*Joiner.texts, "dropped_thoughts")
+
+
+def build_chat_shard(
+    shard: Path,
+    out: Path,
+    config: KDConfig,
+    render: Render,
+    tokenizer: Tokenizer,
+    parts: PartStore | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> ChatSummary:
+    """Write the datasets and the trace of a shard of conversations; as `kd_shard.build_kd_shard`.
+
+    shard: `shard_NN.parquet`. render, tokenizer: how its conversations are rendered and encoded.
+    """
+
+    def task_of(task: kd_part.Task) -> ChatTask:
+        return ChatTask(**vars(task), render=render, tokenizer=tokenizer)
+
+    summary = build_shard(
+        shard,
+        out,
+        config,
+        parts,
+        tokenizer=tokenizer,
+        make=make_part,
+        task_of=task_of,
+        joiner_of=_ChatJoiner,
+        progress=progress,
+    )
+    assert isinstance(summary, ChatSummary)
+    return summary

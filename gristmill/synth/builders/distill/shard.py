@@ -22,9 +22,15 @@ from gristmill.contract import BadInput, FileNote
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.builders.distill import filters
-from gristmill.synth.builders.distill.part import TEXTS, DistillTask, column, make_part
-from gristmill.synth.builders.distill.plain import ends_in_answer, texts_of
+from gristmill.synth.builders.distill import part
+from gristmill.synth.builders.distill.part import (
+    TEXTS,
+    DistillTask,
+    column,
+    ends_in_answer,
+    make_part,
+    texts_of,
+)
 from gristmill.synth.builders.harmony_shard import MESSAGES, OPTIONAL, open_shard
 from gristmill.synth.builders.kd_join import Joiner, KDSummary
 from gristmill.synth.builders.kd_part import Task
@@ -78,7 +84,7 @@ def build_distill(
     Raises BadInput as `build_kd_shard`, where no row stays, and for a shard without the column of
     a text that the template needs.
     """
-    columns, shares = _scanned(shard, config) if render is None else ((), filters.Shares())
+    columns, shares = _scanned(shard, config) if render is None else ((), part.Shares())
     is_harmony = config.template == HARMONY if render is None else render.template == HARMONY
 
     def task_of(task: Task) -> DistillTask:
@@ -113,7 +119,7 @@ def build_distill(
     )
 
 
-def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], filters.Shares]:
+def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], part.Shares]:
     """The columns to read beside those of a shard, and the shares of rows that stay."""
     with open_shard(shard) as file:
         names = set(file.names)
@@ -123,7 +129,7 @@ def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], filte
             raise BadInput(shard, f"{rule}: {cure}")
         columns = tuple(name for name in TEXTS if name in names)
         if not (config.samples and names.issuperset(OPTIONAL)):
-            return columns, filters.Shares()
+            return columns, part.Shares()
         counts: Counter[tuple[str, str]] = Counter()
         wanted = [MESSAGES, *OPTIONAL, *(name for name in columns if name == TEXTS[0])]
         for batch in file.batches(_SCANNED_ROWS, wanted):
@@ -135,10 +141,10 @@ def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], filte
                         answer = texts_of(text).answer
                     except (ValueError, KeyError, TypeError, AttributeError):
                         continue  # the row is refused where it is rendered
-                    if filters.fault(config, constraints[at], answer):
+                    if part.fault(config, constraints[at], answer):
                         continue
-                counts[filters.label(kinds[at]), filters.label(languages[at])] += 1
-    return columns, filters.shares(config, counts)
+                counts[part.label(kinds[at]), part.label(languages[at])] += 1
+    return columns, part.shares(config, counts)
 
 
 class _Stream:
@@ -233,7 +239,7 @@ class _DistillJoiner(Joiner):
 
     def _append(self, split: str, documents: Documents, names: pa.RecordBatch) -> None:
         own = names.filter(pc.equal(names["split"], split)).select(["synth_id", *OPTIONAL])
-        labels = [[filters.label(text) for text in own[name].to_pylist()] for name in OPTIONAL]
+        labels = [[part.label(text) for text in own[name].to_pylist()] for name in OPTIONAL]
         texts = [own["synth_id"], *(pa.array(each, pa.string()) for each in labels)]
         found = distill.answers(documents, self._is_harmony)
         named = pa.RecordBatch.from_arrays(texts, ["synth_id", *OPTIONAL])

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from gristmill.synth.read import index_cache
-from gristmill.synth.read.index_cache import FILES, folder_of
+from gristmill.synth.read import shard_files
+from gristmill.synth.read.shard_files import INDEX_FILES, index_folder
 
-WHOLE = {f"k-{name}": f"{name} of one" for name in FILES}
+WHOLE = {f"k-{name}": f"{name} of one" for name in INDEX_FILES}
 
 
 def make(folder: Path, text: str = "one") -> None:
-    for name in FILES:
+    for name in INDEX_FILES:
         (folder / f"k-{name}").write_text(f"{name} of {text}")
 
 
@@ -28,18 +28,18 @@ def found(cache: Path) -> dict[str, str]:
 
 def test_the_files_appear_when_all_are_made_and_nothing_else_stays(tmp_path: Path) -> None:
     cache = tmp_path / "a/cache"
-    with folder_of(cache, "k") as folder:
+    with index_folder(cache, "k") as folder:
         assert folder.parent == cache
         assert list(folder.iterdir()) == []
         make(folder)
         assert found(cache) == {".k.lock": ""}
     assert found(cache) == WHOLE
-    assert len(list(cache.iterdir())) == len(FILES)
-    with folder_of(cache, "k") as folder:
+    assert len(list(cache.iterdir())) == len(INDEX_FILES)
+    with index_folder(cache, "k") as folder:
         assert folder == cache
-    with folder_of(cache, "other") as folder:
+    with index_folder(cache, "other") as folder:
         assert folder != cache
-        for name in FILES:
+        for name in INDEX_FILES:
             (folder / f"other-{name}").touch()
 
 
@@ -47,14 +47,14 @@ def test_a_second_process_waits_and_finds_the_index(tmp_path: Path) -> None:
     begun, go = Event(), Event()
 
     def first() -> None:
-        with folder_of(tmp_path, "k") as folder:
+        with index_folder(tmp_path, "k") as folder:
             begun.set()
             assert go.wait(60)
             make(folder)
 
     def second() -> tuple[Path, dict[str, str]]:
         begun.wait(60)
-        with folder_of(tmp_path, "k") as folder:
+        with index_folder(tmp_path, "k") as folder:
             return folder, {k: v for k, v in found(tmp_path).items() if k in WHOLE}
 
     with ThreadPoolExecutor(4) as pool:
@@ -68,22 +68,22 @@ def test_a_second_process_waits_and_finds_the_index(tmp_path: Path) -> None:
     assert found(tmp_path) == WHOLE
 
 
-@pytest.mark.parametrize("missing", FILES)
+@pytest.mark.parametrize("missing", INDEX_FILES)
 def test_a_part_of_an_index_is_made_again(tmp_path: Path, missing: str) -> None:
     make(tmp_path, "a killed process")
     (tmp_path / f"k-{missing}").unlink()
-    with folder_of(tmp_path, "k") as folder:
+    with index_folder(tmp_path, "k") as folder:
         assert folder != tmp_path
         make(folder)
     assert found(tmp_path) == WHOLE
 
 
 def test_what_failed_or_is_not_complete_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), folder_of(tmp_path, "k") as folder:
+    with pytest.raises(ZeroDivisionError), index_folder(tmp_path, "k") as folder:
         make(folder)
         raise ZeroDivisionError
-    with pytest.raises(FileNotFoundError), folder_of(tmp_path, "k") as folder:
-        (folder / f"k-{FILES[0]}").touch()
+    with pytest.raises(FileNotFoundError), index_folder(tmp_path, "k") as folder:
+        (folder / f"k-{INDEX_FILES[0]}").touch()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,7 +94,7 @@ def test_folders_that_a_killed_process_left_go_and_those_of_other_hosts_stay(
     (tmp_path / f".k-{socket.gethostname()}-x/half").touch()
     (tmp_path / ".k.lock").touch()
     (tmp_path / ".k-else-x").mkdir()
-    with folder_of(tmp_path, "k") as folder:
+    with index_folder(tmp_path, "k") as folder:
         make(folder)
     assert {file.name for file in tmp_path.iterdir()} == {*WHOLE, ".k-else-x"}
 
@@ -106,8 +106,8 @@ def test_without_locks_each_makes_it_and_both_find_it_whole(
         raise OSError(errno.ENOLCK, "no locks")
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    with folder_of(tmp_path, "k") as one:
-        with folder_of(tmp_path, "k") as other:
+    with index_folder(tmp_path, "k") as one:
+        with index_folder(tmp_path, "k") as other:
             assert one != other
             make(other)
         assert found(tmp_path).items() >= WHOLE.items()
@@ -126,8 +126,8 @@ def test_a_lock_file_that_its_holder_removed_is_not_taken_for_the_lock(
         if len(taken) == 1:
             (tmp_path / ".k.lock").unlink()
 
-    monkeypatch.setattr(index_cache.fcntl, "flock", late)
-    with folder_of(tmp_path, "k") as folder:
+    monkeypatch.setattr(shard_files.fcntl, "flock", late)
+    with index_folder(tmp_path, "k") as folder:
         make(folder)
         assert len(taken) == 2
         assert (tmp_path / ".k.lock").stat().st_ino == taken[1]

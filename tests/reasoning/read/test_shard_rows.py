@@ -13,8 +13,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import align, names
 from gristmill.reasoning.read.shard_reader import ShardReader
-from gristmill.reasoning.read.shard_rows import Ranges
-from gristmill.reasoning.read.steps import by_step, fill
+from gristmill.reasoning.read.shard_rows import Ranges, by_step, fill
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.find import find

@@ -4,8 +4,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.read.gate import GateClosed, check_gate
-from gristmill.reasoning.read.supervised import refuse_drift
+from gristmill.reasoning.read.supervised import GateClosed, check_gate, refuse_drift
 from tests.reasoning.format.test_reports import REPORT
 
 

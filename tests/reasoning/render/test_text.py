@@ -12,7 +12,7 @@ from gristmill.contract import counts_of
 from gristmill.reasoning.config import CLEANING, NormalizeConfig
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.render.cleaning import HOOKS, unboxed
+from gristmill.reasoning.render.text import HOOKS, unboxed
 from tests.reasoning.drops import built
 
 

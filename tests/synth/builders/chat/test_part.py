@@ -12,8 +12,8 @@ from gristmill.contract import BadInput
 from gristmill.families import Subject
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard
-from gristmill.synth.builders.chat import shard
-from gristmill.synth.builders.chat.shard import ChatSummary, build_chat_shard
+from gristmill.synth.builders.chat import part
+from gristmill.synth.builders.chat.part import ChatSummary, build_chat_shard
 from gristmill.synth.config import ChatKDConfig
 from gristmill.synth.format import indexed
 from gristmill.synth.laws.kd_shard import chat_law
@@ -150,9 +150,9 @@ def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on
         if path.name.startswith("rows_000004"):
             path.unlink()
     made: list[str] = []
-    plain = shard.make_part
+    plain = part.make_part
     monkeypatch.setattr(
-        shard, "make_part", lambda task, path: made.append(path.name) or plain(task, path)
+        part, "make_part", lambda task, path: made.append(path.name) or plain(task, path)
     )
     _, again = build(tmp_path / "c", vocabulary, rows, render, PartStore(store))
     assert hashes(again) == hashes(whole)
