@@ -31,6 +31,13 @@ def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
     assert wrong == {}, found
 
 
+def test_of_three_columns_whose_names_say_nothing_the_longer_one_is_the_thought() -> None:
+    row = {"frage": "Wie viele sind es?", "weg": "Erst eins, dann zwei. " * 4, "antwort": "3"}
+    assert guessed([row]) == Guess("qa", "frage", "antwort", "weg")
+    short = row | {"weg": "Erst eins."}
+    assert guessed([short]) == Guess("qa", "frage", "weg")
+
+
 def test_no_form_is_guessed_of_no_rows() -> None:
     assert guessed([]) == Guess("unknown")
 
