@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from gristmill.look.columns import (
@@ -109,6 +110,7 @@ class Guess:
         `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: columns of thoughts, of which the first that is not empty counts.
+    letters: columns of choices, one each, as A, B and C.
     """
 
     form: str
@@ -119,11 +121,13 @@ class Guess:
     choices: str | None = None
     context: str | None = None
     firsts: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = [
             *(("question", self.question), ("answer", self.answer), ("thought", self.cot)),
             *(("messages", self.messages), ("choices", self.choices), ("context", self.context)),
+            ("choices", " ".join(self.letters)),
         ]
         named = ", ".join(f"{role} = {name}" for role, name in said if name)
         return f"{self.form}: {named}" if named else self.form
@@ -144,6 +148,8 @@ def guess(columns: Columns) -> Guess:
     }
     if found := _odd_form(known):
         return found
+    letters = _lettered(known)
+    known = {name: column for name, column in known.items() if name not in letters}
     question, talk = _question(known), _talk(known)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
@@ -157,7 +163,8 @@ def guess(columns: Columns) -> Guess:
         is_instruct = context == "input" and "instruction" in known and cot is None
         choices = _choices(known, answer)
         form = INSTRUCT if is_instruct else QA
-        return Guess(form, question, answer, cot, None, choices, context, firsts)
+        letters = () if choices or known[answer].mean > _CHOICE else letters
+        return Guess(form, question, answer, cot, None, choices, context, firsts, letters)
     plain = [n for n in known if {*words(n)[-1:]} & _PLAIN and known[n].kind == TEXT]
     if plain and answer in (None, *plain):
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
@@ -311,6 +318,17 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
         if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1:] != ["label"]
     ]
     return next(iter(found), None)
+
+
+def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
+    """Three columns or more whose names differ in a letter at the end, from A on."""
+    for name in known:
+        if name[-1:] in ("a", "A"):
+            names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
+            found = tuple(takewhile(known.__contains__, names))
+            if len(found) > 2 and all(known[each].kind in (TEXT, NUMBER) for each in found):
+                return found
+    return ()
 
 
 def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:

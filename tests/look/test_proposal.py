@@ -51,6 +51,23 @@ def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
     assert (made.rows, made.good) == (1, 1)
 
 
+def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
+    asked = {"question": "Which one is an animal?"}
+    made = proposed({**asked, "A": "oak", "B": "dog", "C": "sea", "answer": "B"})
+    assert values(made)["question"] == {"template": "{question}\n\nA) {A}\nB) {B}\nC) {C}"}
+    assert values(made)["answer"] == {"choice": "answer", "of": ["A", "B", "C"], "as": "text"}
+    assert made.good == 1
+    listed = {"text": ["oak", "dog", "sea"], "label": ["1", "2", "3"]}
+    made = proposed({**asked, "choices": listed, "answerKey": "3"})
+    assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
+
+
+def test_a_row_without_a_question_is_refused_with_what_leaves_it_out() -> None:
+    made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
+    (rule,) = made.refused
+    assert 'keep = [{ column = "question", present = true }]' in rule
+
+
 @pytest.mark.parametrize(("end", "shown"), [("The answer is B.", "both"), ("It barks.", "text")])
 def test_a_choice_has_its_letter_where_thoughts_end_in_it(end: str, shown: str) -> None:
     row = {

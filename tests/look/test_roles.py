@@ -54,6 +54,16 @@ def test_choices_are_the_list_of_which_a_short_answer_is_one() -> None:
     assert guessed([longer]).choices is None
 
 
+def test_columns_of_a_letter_each_are_choices_and_no_answer() -> None:
+    row = {"question": "Which one is an animal of these?", "A": "oak", "B": "dog", "C": "sea"}
+    assert guessed([row | {"answer": "B"}]).letters == ("A", "B", "C")
+    assert guessed([row | {"answer": "B"}]).answer == "answer"
+    nested = {"question": row["question"], "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"}
+    assert guessed([nested]).letters == ("opa", "opb", "opc")
+    assert guessed([{"question": row["question"], "a": "oak", "b": "dog"}]).answer == "a"
+    assert guessed([row | {"answer": "because " * 40}]).letters == ()
+
+
 def test_words_of_names_are_divided_at_capitals_and_marks() -> None:
     assert words("Final Answers") == ["final", "answer"]
     assert words("finalAnswer_2") == ["final", "answer", "2"]
