@@ -227,9 +227,11 @@ def _is_arrow(found: Reading, columns: Columns) -> bool:
 
 
 def _is_sheet(found: Reading, columns: Columns) -> bool:
-    return any(
-        re.search(r"\.(?:xlsx?|ods|pkl|pickle|npy|npz|pt)$", n.lower()) for n in found.others
-    )
+    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|npz|pt)$", n.lower()) for n in found.others)
+
+
+def _is_array(found: Reading, columns: Columns) -> bool:
+    return any(name.lower().endswith(".npy") for name in found.others)
 
 
 def _is_prose(found: Reading, columns: Columns) -> bool:
@@ -283,6 +285,12 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         _is_arrow,
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet, with "
         '`datasets.load_from_disk("folder").to_parquet("train.parquet")`',
+    ),
+    (
+        _is_array,
+        "arrays of NumPy: `macroxue` reads steps of 2048 from steps*.npy, whose rows have named "
+        "columns, beside a steps.toml that says which of them is run_id and which is board, as "
+        'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"',
     ),
     (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
     (

@@ -41,8 +41,8 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
         yield found.line()
     if found.foreign > found.tags["Event"]:
         yield (
-            f"{found.foreign:,} moves name pieces by letters of another language, which are read as "
-            "moves of pawns or refused: write K, Q, R, B and N"
+            f"{found.foreign:,} moves name pieces by letters of another language, which are read "
+            "as moves of pawns or refused: write K, Q, R, B and N"
         )
 
 

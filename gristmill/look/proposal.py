@@ -25,7 +25,7 @@ from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_CLOSE: Final = "</think>"
+_OPEN, _CLOSE = "<think>", "</think>"
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
@@ -194,7 +194,10 @@ def _cut(part: Part, answer: str) -> Table:
     """The answer divided at a mark that most rows have."""
     if _share(part, answer, _CLOSE) >= _MOST:
         cut = {"column": answer, "after": _CLOSE, "which": "last"}
-        return {"answer": cut, "cot": {"think": answer}}
+        if _share(part, answer, _OPEN) < _MOST:
+            return {"answer": cut, "cot": {"think": answer}}
+        # Of an empty thought `think` takes what follows, which is the answer here.
+        return {"answer": cut, "cot": {"column": answer, "between": [_OPEN, _CLOSE]}}
     for mark in _MARKS:
         if _share(part, answer, f"\n{mark}") >= _MOST:
             return {

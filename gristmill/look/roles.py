@@ -201,7 +201,8 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
-    if not said or (len(said) > 1 and (said[-1] in _META or said[0] in _META)):
+    begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
+    if not said or (len(said) > 1 and _META & {said[-1], *begins}):
         return 0.0
     best = 0.0
     for place, word in enumerate(reversed(said)):

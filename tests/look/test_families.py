@@ -90,6 +90,7 @@ FORMS = {
     ),
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
+    "array": ("steps.npy", "x", '[fields] run_id = "game"'),
     "sheet": ("Book1.xlsx", "x", "save them as CSV"),
     "tokenizer": ("mine.json", TOKENIZER, "--name NAME --eod TEXT"),
     "ranks": ("x.tiktoken", "YQ== 0", "a tokenizer: `gristmill tokenizers FILE"),

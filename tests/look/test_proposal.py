@@ -11,6 +11,8 @@ from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
 from gristmill.look.roles import guess
 from gristmill.reasoning.format.corpora import corpus_of_table
+from gristmill.reasoning.raw.forms.corpus_file import checked
+from gristmill.reasoning.raw.forms.reader import Reader
 from tests.look.cards import Card, cards
 
 CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]
@@ -62,6 +64,22 @@ def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
     assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
 
 
+def test_of_an_empty_thought_the_answer_is_no_thought() -> None:
+    rows = [
+        {
+            "prompt": f"How many plums are {n}?",
+            "completion": f"<think>{thought}</think>\nIt is {n}.",
+        }
+        for n, thought in enumerate(["", "One, two."])
+    ]
+    corpus = checked(tomllib.loads(proposed(*rows).text), "own")
+    read = [Reader(corpus).read(row, (0, place)) for place, row in enumerate(rows, 1)]
+    assert [(each.answer, each.cot) for each in read] == [
+        ("It is 0.", ""),
+        ("It is 1.", "One, two."),
+    ]
+
+
 def test_a_row_without_a_question_is_refused_with_what_leaves_it_out() -> None:
     made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
     (rule,) = made.refused
@@ -105,8 +123,10 @@ def test_a_mark_in_few_rows_cuts_nothing() -> None:
 def test_thoughts_in_tags_are_divided_from_the_answer() -> None:
     said = "<think>\none and one\n</think>\n\ntwo"
     made = proposed({"question": "How many plums has she?", "answer": said})
-    assert values(made)["cot"] == {"think": "answer"}
+    assert values(made)["cot"] == {"column": "answer", "between": ["<think>", "</think>"]}
     assert values(made)["answer"] == {"column": "answer", "after": "</think>", "which": "last"}
+    made = proposed({"question": "How many plums has she?", "answer": said.partition(">")[2]})
+    assert values(made)["cot"] == {"think": "answer"}
 
 
 def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so() -> None:

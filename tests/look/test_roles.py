@@ -64,6 +64,12 @@ def test_columns_of_a_letter_each_are_choices_and_no_answer() -> None:
     assert guessed([row | {"answer": "because " * 40}]).letters == ()
 
 
+def test_what_a_model_said_has_the_role_of_its_name() -> None:
+    row = {"Question": "How many are there?", "Model Reasoning": "One, two. " * 9, "Answer": "2"}
+    assert guessed([row]) == Guess("qa", "Question", "Answer", "Model Reasoning")
+    assert guessed([row | {"Reasoning Model": "m" * 90}]).cot == "Model Reasoning"
+
+
 def test_words_of_names_are_divided_at_capitals_and_marks() -> None:
     assert words("Final Answers") == ["final", "answer"]
     assert words("finalAnswer_2") == ["final", "answer", "2"]
