@@ -347,7 +347,7 @@ def _labelled(known: Mapping[str, Column], besides: tuple[str | None, ...]) -> s
     return next((n for n in names if _is_context(known, n) and n not in besides), None)
 
 
-def _pair(known: Mapping[str, Column]) -> tuple[str, ...] | None:
+def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     """Question and answer, and a long thought, of two or three columns whose names say nothing."""
     names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
     if not 2 <= len(names) == len(known) <= 3 or any(
@@ -357,4 +357,4 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, ...] | None:
     short, *long = sorted(names[1:], key=lambda name: known[name].mean)
     if long and known[long[0]].mean >= max(_LONG, 1.5 * known[short].mean):
         return names[0], short, long[0]
-    return names[0], names[1]
+    return names[0], names[1], None
