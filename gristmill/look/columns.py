@@ -26,7 +26,7 @@ _MOST_VALUES: Final = 20
 _EXAMPLE: Final = 60
 _DEPTH: Final = 2
 _CELLS: Final = 16
-_OF_CELLS: Final = "0123456789.# SGo"
+_OF_CELLS: Final = "0123456789.# SGo_*-?xX"
 
 
 @dataclass

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes
-from gristmill.look.columns import LIST, OBJECTS, Columns
+from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
 from gristmill.look.reading import TOKENIZER, Reading
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import STEPS
@@ -22,10 +22,12 @@ from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
+from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
 from gristmill.synth.raw.files import TEXTS
 from gristmill.untrusted.files import LinkRule, read_file
 
 _MOST: Final = 3
+_DIGITS: Final = {*"123456789"}
 _MOST_TASK: Final = 1 << 20
 """Bytes of a file that is looked at for a task."""
 
@@ -76,8 +78,7 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                     taken.append(Taker(inbox, path, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
-                lines = [*account.lines, *account.notes]
-                taken.append(Taker(inbox, path, lines, recipe))
+                taken.append(Taker(inbox, path, account.lines, recipe))
     return taken, refused
 
 
@@ -92,6 +93,8 @@ def fits(taker: Taker, columns: Columns, found: Reading) -> bool:
     is_task = {"train", "test"} <= names or _is_grid_row(columns)
     is_task |= any(_is_collected(file.name) for file in found.files)
     cells = [column for column in columns.by_name.values() if column.is_grid]
+    if 'kind = "sudoku"' in taker.recipe:
+        cells = _boards(columns)
     return {*TEXTS} <= names if taker.inbox == "synth" else is_task or len(cells) >= 2
 
 
@@ -106,17 +109,73 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     try:
         octets = read_file(found.root / first.name, root=found.root, most=_MOST_TASK, links=links)
         task = json.loads(octets)
-        is_task = all("input" in pair for key in ("train", "test") for pair in task[key])
-    except (GristmillError, OSError, ValueError, LookupError, TypeError, RecursionError):
+        if _is_task(task):
+            if "/" not in first.name:
+                return _FLAT
+            return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
+        together = list(task.values() if isinstance(task, dict) else task)
+    except (GristmillError, OSError, ValueError, TypeError, RecursionError):
         return ""
-    return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}" if is_task else ""
+    return _TOGETHER if together and all(map(_is_task, together)) else ""
+
+
+def _is_task(task: object) -> bool:
+    try:
+        pairs = [pair for key in ("train", "test") for pair in task[key]]  # type: ignore[index]
+        return bool(pairs) and all("input" in pair for pair in pairs)
+    except (LookupError, TypeError):
+        return False
 
 
 def hints(found: Reading, columns: Columns) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
     for is_form, hint in _FORMS:
         if is_form(found, columns):
-            yield hint
+            yield hint + (_sudoku_cure(found, columns) if is_form is _is_sudoku else "")
+
+
+def _sudoku_settings(columns: Columns) -> list[str]:
+    """The settings of a recipe of Sudokus that names of columns and the blank sign ask for."""
+    cells = _boards(columns)
+    asked = next((each for each in cells if {*each.example} - _DIGITS), None)
+    solved = next((each for each in cells if not {*each.example} - _DIGITS), None)
+    if asked is None or solved is None:
+        return []
+    made = [
+        f"{role}_column = {json.dumps(column.name)}"
+        for role, column in (("question", asked), ("answer", solved))
+        if column.name.lower() not in COLUMN_NAMES[role]
+    ]
+    signs = {*asked.example} - _DIGITS
+    return made + [f"blank = {json.dumps(sign)}" for sign in signs - {"0", "."} if len(signs) == 1]
+
+
+def _sudoku_cure(found: Reading, columns: Columns) -> str:
+    made = _sudoku_settings(columns)
+    return f"; or a recipe with [settings] {', '.join(made)}" if made else ""
+
+
+def with_settings(taker: Taker, columns: Columns) -> Taker:
+    """The taker with the settings in its recipe that the rows ask for."""
+    made = _sudoku_settings(columns) if 'kind = "sudoku"' in taker.recipe else []
+    return (
+        replace(taker, recipe="\n".join([taker.recipe + "[settings]", *made, ""]))
+        if made
+        else taker
+    )
+
+
+def _boards(columns: Columns) -> list[Column]:
+    return [
+        column
+        for column in columns.by_name.values()
+        if column.kind == TEXT and column.is_grid and 81 <= column.mean < 82
+    ]
+
+
+def _is_task_row(found: Reading, columns: Columns) -> bool:
+    kinds = [columns.by_name[n].kind for n in ("train", "test") if n in columns.by_name]
+    return kinds == [OBJECTS, OBJECTS]
 
 
 def _is_collected(name: str) -> bool:
@@ -128,8 +187,8 @@ def _is_kaggle(found: Reading, columns: Columns) -> bool:
 
 
 def _is_sudoku(found: Reading, columns: Columns) -> bool:
-    cells = [c for c in columns.by_name.values() if c.is_grid and 81 <= c.mean < 82]
-    return len(cells) >= 2 and not {"question", "answer", "rating"} <= {*columns.by_name}
+    is_read = {"question", "answer", "rating"} <= {*columns.by_name}
+    return len(_boards(columns)) >= 2 and not is_read
 
 
 def _is_grid(found: Reading, columns: Columns) -> bool:
@@ -168,9 +227,11 @@ def _is_arrow(found: Reading, columns: Columns) -> bool:
 
 
 def _is_sheet(found: Reading, columns: Columns) -> bool:
-    return any(
-        re.search(r"\.(?:xlsx?|ods|pkl|pickle|npy|npz|pt)$", n.lower()) for n in found.others
-    )
+    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|npz|pt)$", n.lower()) for n in found.others)
+
+
+def _is_array(found: Reading, columns: Columns) -> bool:
+    return any(name.lower().endswith(".npy") for name in found.others)
 
 
 def _is_prose(found: Reading, columns: Columns) -> bool:
@@ -182,16 +243,26 @@ def _is_log(found: Reading, columns: Columns) -> bool:
 
 
 Fits = Callable[[Reading, Columns], bool]
+_FLAT: Final = (
+    "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
+    "training/TASK.json"
+)
+_TOGETHER: Final = (
+    'tasks of ARC in one file: `puzzles` reads a file a task, {"train": [...], "test": [...]}, as '
+    "training/TASK.json, or NAME_SUBSET_challenges.json with its NAME_SUBSET_solutions.json"
+)
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (
         _is_kaggle,
         "tasks of ARC in one file: `puzzles` reads NAME_SUBSET_challenges.json with its "
         "NAME_SUBSET_solutions.json in the folder itself",
     ),
+    (_is_task_row, _TOGETHER),
     (
         _is_sudoku,
-        "Sudokus of 81 cells: `puzzles` reads CSV files with one column of questions (question, "
-        "quizzes, puzzle) and one of answers (answer, solution, solutions)",
+        "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
+        "line names one column of questions (question, quizzes, puzzle) and one of answers "
+        "(answer, solution, solutions)",
     ),
     (
         _is_grid,
@@ -214,6 +285,12 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         _is_arrow,
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet, with "
         '`datasets.load_from_disk("folder").to_parquet("train.parquet")`',
+    ),
+    (
+        _is_array,
+        "arrays of NumPy: `macroxue` reads steps of 2048 from steps*.npy, whose rows have named "
+        "columns, beside a steps.toml that says which of them is run_id and which is board, as "
+        'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"',
     ),
     (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
     (

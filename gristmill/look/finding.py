@@ -14,7 +14,7 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
-from gristmill.look.families import Taker, asked, fits, hints, task_hint
+from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
 from gristmill.look.licences import licence_of
 from gristmill.look.proposal import (
@@ -86,7 +86,7 @@ def look(
     if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
     columns = joined(file.columns for file in reading.files)
-    taken = [taker for taker in taken if fits(taker, columns, reading)]
+    taken = [with_settings(each, columns) for each in taken if fits(each, columns, reading)]
     parts = _parts(reading.files)
     unread, misnamed = _unread(taken, parts, links), _absent(taken, parts, links)
     taken = [] if unread else taken

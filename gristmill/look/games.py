@@ -21,6 +21,8 @@ MOST_BYTES: Final = 16 << 20
 _TAG: Final = re.compile(
     rb'^[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]+"([^"\r\n]*)"', re.MULTILINE
 )
+_FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
+"""A move as Sf3, as German and others write it."""
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
 _MOST_TITLES: Final = 8
 
@@ -37,17 +39,23 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
                 yield f"{name}: {error}"
     if found.tags["Event"] or found.tags["Result"]:
         yield found.line()
+    if found.foreign > found.tags["Event"]:
+        yield (
+            f"{found.foreign:,} moves name pieces by letters of another language, which are read "
+            "as moves of pawns or refused: write K, Q, R, B and N"
+        )
 
 
 class _Games:
     """The tags of games in some files.
 
     tags: how often each came. finished: games with a result. left: bytes that may still be read.
+    foreign: moves with a letter that names no piece in PGN.
     """
 
     def __init__(self) -> None:
         self.tags, self.titles = Counter[str](), Counter[str]()
-        self.finished, self.left, self.is_cut = 0, MOST_BYTES, False
+        self.finished, self.foreign, self.left, self.is_cut = 0, 0, MOST_BYTES, False
         self._ratings: list[int] = []
 
     def read(self, reading: Reading, name: str, links: LinkRule) -> None:
@@ -62,11 +70,13 @@ class _Games:
                     self.is_cut = True
                     break
                 self.left -= len(octets)
-                whole, end, rest = (rest + octets).rpartition(b"\n")
+                # Lines may end in CR alone.
+                whole, end, rest = (rest + octets.replace(b"\r", b"\n")).rpartition(b"\n")
                 self._add(whole + end)
         self._add(rest)
 
     def _add(self, text: bytes) -> None:
+        self.foreign += len(_FOREIGN.findall(text))
         for tag, value in _TAG.findall(text):
             name = tag.decode()
             self.tags[name] += 1

@@ -21,10 +21,11 @@ from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader, with_columns
+from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_CLOSE: Final = "</think>"
+_OPEN, _CLOSE = "<think>", "</think>"
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
@@ -140,6 +141,10 @@ def _asked(guess: Guess) -> Any:
     assert guess.question is not None
     names = [guess.context, guess.question, guess.choices]
     lines = [f"{{{name}}}" for name in names if name]
+    if guess.letters:
+        lettered = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
+        lines.append("\n".join(lettered))
+    names += guess.letters
     if len(lines) == 1 or any("{" in name or "}" in name for name in names if name):
         return guess.question
     return {"template": "\n\n".join(lines)}
@@ -154,6 +159,12 @@ def _answered(part: Part, notes: list[str]) -> Table:
     column = columns[answer]
     if guess.choices and column.kind in (TEXT, NUMBER):
         made["answer"] = {"choice": answer, "of": guess.choices, "as": _as(part, answer, cot)}
+        label = f"{guess.choices.rpartition('.')[0]}.label"
+        if label in columns and columns[label].kind == TEXTS:
+            made["answer"]["labels"] = label
+    elif guess.letters and column.kind in (TEXT, NUMBER):
+        of = list(guess.letters)
+        made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot)}
     elif column.kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
     elif column.kind == TEXTS:
@@ -183,7 +194,10 @@ def _cut(part: Part, answer: str) -> Table:
     """The answer divided at a mark that most rows have."""
     if _share(part, answer, _CLOSE) >= _MOST:
         cut = {"column": answer, "after": _CLOSE, "which": "last"}
-        return {"answer": cut, "cot": {"think": answer}}
+        if _share(part, answer, _OPEN) < _MOST:
+            return {"answer": cut, "cot": {"think": answer}}
+        # Of an empty thought `think` takes what follows, which is the answer here.
+        return {"answer": cut, "cot": {"column": answer, "between": [_OPEN, _CLOSE]}}
     for mark in _MARKS:
         if _share(part, answer, f"\n{mark}") >= _MOST:
             return {
@@ -317,7 +331,9 @@ def tried(corpus: Corpus, parts: Sequence[Part]) -> tuple[int, int, Counter[str]
         if record is None:
             good += 1
         elif not record.question.strip():
-            refused["its question is empty"] += 1
+            keep = f"keep = [{{ column = {toml(corpus.question_column)}, present = true }}]"
+            cure = f": {keep} leaves such rows out" if corpus.question_column in row else ""
+            refused[f"its question is empty{cure}"] += 1
         elif not record.answer.strip() and not record.cot and not corpus.is_text:
             empty = Unfit("answer", "its answer is empty")
             refused[with_columns(empty, corpus, row).rule] += 1

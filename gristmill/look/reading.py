@@ -10,12 +10,11 @@ import csv
 import hashlib
 import json
 import re
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +49,8 @@ _MOST_ALIKE: Final = 4
 _MOST_NOTES: Final = 5
 _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
+_LINES: Final = 100
+"""Lines that the first row of a table may have."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
@@ -215,7 +216,8 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
             if len(file.damage) < _MOST_NOTES:
-                file.damage.append(f"row {number}: {row.rule}")
+                cure = ": save the file as UTF-8" if row.reason == "utf8" else ""
+                file.damage.append(f"row {number}: {row.rule}{cure}")
             continue
         octets = _octets(row)
         file.rows += 1
@@ -295,14 +297,15 @@ def _headless(path: Path, links: LinkRule) -> list[str] | None:
 
     A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
     """
-    with unpacked(path, links) as texts:
-        first = next(lines(texts, path), b"").removeprefix(BOM_UTF8)
-    delimiter, is_marked = delimiter_of(first, path)
-    text = first.decode("utf-8", "replace").rstrip("\r\n")
     try:
-        cells = (
-            text.split("\t") if delimiter == "\t" else next(csv.reader([text], delimiter=delimiter))
-        )
+        with unpacked(path, links) as texts:
+            rest = (line.decode("utf-8", "replace") for line in lines(texts, path))
+            first = next(rest, "").removeprefix("\ufeff")
+            delimiter, is_marked = delimiter_of(first.encode(), path)
+            if delimiter == "\t":
+                cells = first.rstrip("\r\n").split("\t")
+            else:  # a cell may have several lines
+                cells = next(csv.reader(chain([first], islice(rest, _LINES)), delimiter=delimiter))
     except (csv.Error, StopIteration):
         return None  # as a table with a header it says what is wrong
     is_numbered = cells == [str(place) for place in range(len(cells))]

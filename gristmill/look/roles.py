@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from gristmill.look.columns import (
@@ -109,6 +110,7 @@ class Guess:
         `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: columns of thoughts, of which the first that is not empty counts.
+    letters: columns of choices, one each, as A, B and C.
     """
 
     form: str
@@ -119,11 +121,13 @@ class Guess:
     choices: str | None = None
     context: str | None = None
     firsts: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = [
             *(("question", self.question), ("answer", self.answer), ("thought", self.cot)),
             *(("messages", self.messages), ("choices", self.choices), ("context", self.context)),
+            ("choices", " ".join(self.letters)),
         ]
         named = ", ".join(f"{role} = {name}" for role, name in said if name)
         return f"{self.form}: {named}" if named else self.form
@@ -144,6 +148,8 @@ def guess(columns: Columns) -> Guess:
     }
     if found := _odd_form(known):
         return found
+    letters = _lettered(known)
+    known = {name: column for name, column in known.items() if name not in letters}
     question, talk = _question(known), _talk(known)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
@@ -157,7 +163,8 @@ def guess(columns: Columns) -> Guess:
         is_instruct = context == "input" and "instruction" in known and cot is None
         choices = _choices(known, answer)
         form = INSTRUCT if is_instruct else QA
-        return Guess(form, question, answer, cot, None, choices, context, firsts)
+        letters = () if choices or known[answer].mean > _CHOICE else letters
+        return Guess(form, question, answer, cot, None, choices, context, firsts, letters)
     plain = [n for n in known if {*words(n)[-1:]} & _PLAIN and known[n].kind == TEXT]
     if plain and answer in (None, *plain):
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
@@ -194,7 +201,8 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
-    if not said or (len(said) > 1 and (said[-1] in _META or said[0] in _META)):
+    begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
+    if not said or (len(said) > 1 and _META & {said[-1], *begins}):
         return 0.0
     best = 0.0
     for place, word in enumerate(reversed(said)):
@@ -313,6 +321,17 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
     return next(iter(found), None)
 
 
+def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
+    """Three columns or more whose names differ in a letter at the end, from A on."""
+    for name in known:
+        if name[-1:] in ("a", "A"):
+            names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
+            found = tuple(takewhile(known.__contains__, names))
+            if len(found) > 2 and all(known[each].kind in (TEXT, NUMBER) for each in found):
+                return found
+    return ()
+
+
 def _numbered(known: Mapping[str, Column], cot: str | None) -> tuple[str, ...]:
     """The columns that differ from that of the thought by their number alone."""
     if cot is None or not cot[-1:].isdigit():
@@ -328,11 +347,14 @@ def _labelled(known: Mapping[str, Column], besides: tuple[str | None, ...]) -> s
     return next((n for n in names if _is_context(known, n) and n not in besides), None)
 
 
-def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
-    """Question and answer of a table of two or three columns whose names say nothing."""
+def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
+    """Question and answer, and a long thought, of two or three columns whose names say nothing."""
     names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
     if not 2 <= len(names) == len(known) <= 3 or any(
         _score(name, weights) for name in names for weights in (_QUESTION, _ANSWER, _THOUGHT)
     ):
         return None
-    return names[0], names[1]
+    short, *long = sorted(names[1:], key=lambda name: known[name].mean)
+    if long and known[long[0]].mean >= max(_LONG, 1.5 * known[short].mean):
+        return names[0], short, long[0]
+    return names[0], names[1], None

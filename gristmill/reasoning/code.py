@@ -13,11 +13,13 @@ NORMALIZED = Code(
     compatible_with=(
         "e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",
         "573a799bb41dea16f6d6d3b03a8bc658c28b2aaa6bd180ca4c80dcf22c5aa360",
+        "3290bd93ed9a93ca3f02327a89364536205e092c16b1b932813e84ca94663166",
     ),
 )
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
+    compatible_with=("16031efc58aa126b53aaef35c81e3e747dd0a7af4c7edf6a8ca73ddac7746b33",),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),

@@ -40,6 +40,23 @@ def test_games_ends_ratings_and_titles_are_counted_over_all_files(tmp_path: Path
     ]
 
 
+def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
+    (tmp_path / "twic").mkdir()
+    game = GAME.format(elo="1", title="", result="0-1").replace("\n", "\r")
+    (tmp_path / "twic/a.pgn").write_text(game * 2)
+    assert said(tmp_path / "twic")[0].startswith("note: 2 games by their tags, 2 (100%) ended")
+
+
+def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> None:
+    (tmp_path / "twic").mkdir()
+    game = GAME.format(elo="1", title="", result="0-1").replace("e5 0-1", "e5 2.Sf3 Sc6 0-1")
+    (tmp_path / "twic/a.pgn").write_text(game)
+    said = "\n".join(lines(look(tmp_path / "twic")))
+    assert "2 moves name pieces by letters of another language" in said
+    (tmp_path / "twic/a.pgn").write_text(game.replace("Sf3 Sc6", "Nf3 bxc6"))
+    assert "letters of another" not in "\n".join(lines(look(tmp_path / "twic")))
+
+
 def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(games, "MOST_BYTES", 1 << 20)
     game = GAME.format(elo="1", title="", result="0-1")

@@ -11,6 +11,8 @@ from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part, Proposal, name_of, proposal, toml, tried
 from gristmill.look.roles import guess
 from gristmill.reasoning.format.corpora import corpus_of_table
+from gristmill.reasoning.raw.forms.corpus_file import checked
+from gristmill.reasoning.raw.forms.reader import Reader
 from tests.look.cards import Card, cards
 
 CARDS = [card for card in cards() if "qa" in card.right["form"] or "chat" in card.right["form"]]
@@ -51,6 +53,39 @@ def test_an_answer_that_is_a_letter_becomes_the_text_of_a_choice() -> None:
     assert (made.rows, made.good) == (1, 1)
 
 
+def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
+    asked = {"question": "Which one is an animal?"}
+    made = proposed({**asked, "A": "oak", "B": "dog", "C": "sea", "answer": "B"})
+    assert values(made)["question"] == {"template": "{question}\n\nA) {A}\nB) {B}\nC) {C}"}
+    assert values(made)["answer"] == {"choice": "answer", "of": ["A", "B", "C"], "as": "text"}
+    assert made.good == 1
+    listed = {"text": ["oak", "dog", "sea"], "label": ["1", "2", "3"]}
+    made = proposed({**asked, "choices": listed, "answerKey": "3"})
+    assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
+
+
+def test_of_an_empty_thought_the_answer_is_no_thought() -> None:
+    rows = [
+        {
+            "prompt": f"How many plums are {n}?",
+            "completion": f"<think>{thought}</think>\nIt is {n}.",
+        }
+        for n, thought in enumerate(["", "One, two."])
+    ]
+    corpus = checked(tomllib.loads(proposed(*rows).text), "own")
+    read = [Reader(corpus).read(row, (0, place)) for place, row in enumerate(rows, 1)]
+    assert [(each.answer, each.cot) for each in read] == [
+        ("It is 0.", ""),
+        ("It is 1.", "One, two."),
+    ]
+
+
+def test_a_row_without_a_question_is_refused_with_what_leaves_it_out() -> None:
+    made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
+    (rule,) = made.refused
+    assert 'keep = [{ column = "question", present = true }]' in rule
+
+
 @pytest.mark.parametrize(("end", "shown"), [("The answer is B.", "both"), ("It barks.", "text")])
 def test_a_choice_has_its_letter_where_thoughts_end_in_it(end: str, shown: str) -> None:
     row = {
@@ -88,8 +123,10 @@ def test_a_mark_in_few_rows_cuts_nothing() -> None:
 def test_thoughts_in_tags_are_divided_from_the_answer() -> None:
     said = "<think>\none and one\n</think>\n\ntwo"
     made = proposed({"question": "How many plums has she?", "answer": said})
-    assert values(made)["cot"] == {"think": "answer"}
+    assert values(made)["cot"] == {"column": "answer", "between": ["<think>", "</think>"]}
     assert values(made)["answer"] == {"column": "answer", "after": "</think>", "which": "last"}
+    made = proposed({"question": "How many plums has she?", "answer": said.partition(">")[2]})
+    assert values(made)["cot"] == {"think": "answer"}
 
 
 def test_the_first_turn_of_conversations_is_read_and_the_recipe_says_so() -> None:

@@ -102,6 +102,19 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     assert other.sample == [{"q": "b", "a": "3"}]
 
 
+def test_a_cell_of_the_first_row_may_have_several_lines(tmp_path: Path) -> None:
+    row = '"Why is it so?","One.\n\nTwo, three.",3\n'
+    (tmp_path / "a.csv").write_text(row + row)
+    (file,) = looked(tmp_path).files
+    assert (file.rows, len(file.names), file.damage) == (2, 3, [])
+
+
+def test_a_row_in_another_encoding_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,answer\nO\u00f9?,l\u00e0\n", "latin-1")
+    (file,) = looked(tmp_path).files
+    assert file.damage == ["row 1: is not UTF-8: save the file as UTF-8"]
+
+
 def test_a_first_line_that_is_no_table_is_damage(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"question,is it\0?\ra\0\r,b\r\0\n")
     (tmp_path / "b.csv").write_text("\n")

@@ -31,6 +31,13 @@ def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
     assert wrong == {}, found
 
 
+def test_of_three_columns_whose_names_say_nothing_the_longer_one_is_the_thought() -> None:
+    row = {"frage": "Wie viele sind es?", "weg": "Erst eins, dann zwei. " * 4, "antwort": "3"}
+    assert guessed([row]) == Guess("qa", "frage", "antwort", "weg")
+    short = row | {"weg": "Erst eins."}
+    assert guessed([short]) == Guess("qa", "frage", "weg")
+
+
 def test_no_form_is_guessed_of_no_rows() -> None:
     assert guessed([]) == Guess("unknown")
 
@@ -45,6 +52,22 @@ def test_choices_are_the_list_of_which_a_short_answer_is_one() -> None:
     assert guessed([row]).choices == "choices"
     longer = row | {"answer": "because " * 40}
     assert guessed([longer]).choices is None
+
+
+def test_columns_of_a_letter_each_are_choices_and_no_answer() -> None:
+    row = {"question": "Which one is an animal of these?", "A": "oak", "B": "dog", "C": "sea"}
+    assert guessed([row | {"answer": "B"}]).letters == ("A", "B", "C")
+    assert guessed([row | {"answer": "B"}]).answer == "answer"
+    nested = {"question": row["question"], "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"}
+    assert guessed([nested]).letters == ("opa", "opb", "opc")
+    assert guessed([{"question": row["question"], "a": "oak", "b": "dog"}]).answer == "a"
+    assert guessed([row | {"answer": "because " * 40}]).letters == ()
+
+
+def test_what_a_model_said_has_the_role_of_its_name() -> None:
+    row = {"Question": "How many are there?", "Model Reasoning": "One, two. " * 9, "Answer": "2"}
+    assert guessed([row]) == Guess("qa", "Question", "Answer", "Model Reasoning")
+    assert guessed([row | {"Reasoning Model": "m" * 90}]).cot == "Model Reasoning"
 
 
 def test_words_of_names_are_divided_at_capitals_and_marks() -> None:

@@ -137,11 +137,13 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
     if _named(drop.name, BUILT_IN.values()) or not sources:
         return ""
     (recipe, *_), *_ = sources
+    first = sources[0][1]
+    own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
     lines = [f'kind = "{recipe.kind}"', f"sources = [{listed}]"]
     if recipe.kind == _GRID:
-        lines += ["[settings]", cells_of(grid_files(drop / sources[0][1], links)[0].path, links)]
-    elif subsets := [each.name for each in subsets_of(drop / sources[0][1], names)]:
+        lines += ["[settings]", cells_of(grid_files(drop / first, links)[0].path, links)]
+    elif subsets := [each.name for each in subsets_of(drop / first, own)]:
         tested = [name for name in subsets if name.startswith(EVALUATION)]
         if tested and EVALUATION not in tested:
             lines += ["[settings]", f'{EVALUATION} = ["{tested[0]}"]']

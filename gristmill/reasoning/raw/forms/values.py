@@ -290,10 +290,10 @@ def _join(value: Mapping[str, Any], names: Names) -> Get:
 
 
 def _choice(value: Mapping[str, Any], names: Names) -> Get:
-    """One of a list: by number from 0, by letter, or by its text."""
-    if not isinstance(value.get("of"), str):
-        raise ValueError('`of` is missing: write of = "column", that of the choices')
-    read, of = column(value["choice"], names), column(value["of"], names)
+    """One of a list, or of several columns: by number from 0, letter, label or text."""
+    read, of, label = column(value["choice"], names), _choices(value, names), value.get("labels")
+    labels = column(label, names) if isinstance(label, str) else None
+    fixed = None if label is None or labels else _texts(label, "labels")
     shown = value.get("as", "text")
     if shown not in ("letter", "text", "both"):
         raise ValueError("`as` must be letter, text or both")
@@ -304,8 +304,11 @@ def _choice(value: Mapping[str, Any], names: Names) -> Get:
             return None
         if not isinstance(choices, list):
             raise Unfit("value", f"{value['of']} is no list of choices")
-        texts = [_unlettered(each, place) for place, each in enumerate(items(choices))]
-        place = _place(found, texts)
+        texts = [_unlettered(each, place) for place, each in enumerate(choices)]
+        if label is None:
+            place = _place(found, texts)
+        else:
+            place = _labelled(found, labels(row) if labels else fixed, texts)
         if place is None:
             rule = f"{value['choice']} is {str(found)[:_SHOWN]!r}, none of {len(texts)} choices"
             raise Unfit("value", rule)
@@ -313,6 +316,27 @@ def _choice(value: Mapping[str, Any], names: Names) -> Get:
         return {"letter": letter(place), "text": texts[place], "both": both}[shown]
 
     return chosen
+
+
+def _choices(value: Mapping[str, Any], names: Names) -> Get:
+    """What reads the choices of a row as texts: a list of one column, or a column each."""
+    if isinstance(value.get("of"), list):
+        reads = [column(each, names) for each in _texts(value["of"], "of")]
+        return lambda row: [(flattened(get(row)) or "").strip() for get in reads]
+    if not isinstance(value.get("of"), str):
+        raise ValueError('`of` is missing: write of = "column", that of the choices')
+    read = column(value["of"], names)
+    return lambda row: items(found) if isinstance(found := read(row), list) else found
+
+
+def _labelled(found: Any, labels: Any, texts: Sequence[str]) -> int | None:
+    """The place of a choice by its label, else by its text."""
+    said = (flattened(found) or "").strip()
+    known = [(flattened(each) or "").strip() for each in labels] if isinstance(labels, list) else []
+    for places in (known[: len(texts)], texts):
+        if said in places:
+            return list(places).index(said)
+    return None
 
 
 def _unlettered(choice: str, place: int) -> str:
@@ -403,7 +427,7 @@ def _file(value: Mapping[str, Any], names: Names) -> Get:
 _KINDS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Names], Get], tuple[str, ...]]]] = {
     "template": (_template, ()),
     "join": (_join, ("by", "item")),
-    "choice": (_choice, ("of", "as")),
+    "choice": (_choice, ("of", "as", "labels")),
     "pick": (_pick, ("where", "think", "else")),
     "think": (_think, ()),
     "first": (_first, ()),

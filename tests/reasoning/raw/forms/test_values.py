@@ -126,6 +126,28 @@ def test_a_text_is_cut_at_its_first_or_last_mark() -> None:
     assert value({"think": "a"}, a="<think>t</think>s") == "t"
 
 
+def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give() -> None:
+    rule = {"choice": "c", "of": "o", "labels": "l"}
+    texts, numbers = ["2", "3", "4"], ["1", "2", "3"]
+    assert value(rule, c="2", o=texts, l=numbers) == "3"
+    assert value(rule, c="4", o=texts, l=numbers) == "4"
+    assert value({**rule, "labels": numbers}, c=3, o=texts) == "4"
+    for labels in (None, ["x"]):  # neither a letter nor a number counts beside labels
+        with pytest.raises(Unfit, match="c is '0', none of 3 choices"):
+            value(rule, c=0, o=texts, l=labels)
+    with pytest.raises(ValueError, match="`labels` must be a list"):
+        value({**rule, "labels": [1]}, c=1, o=texts)
+
+
+def test_choices_in_columns_of_their_own_keep_their_places() -> None:
+    rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
+    row = {"A": "ten", "B": None, "o": {"C": 12}}
+    assert value(rule, c="C", **row) == "C) 12"
+    assert value(rule, c="ten", **row) == "A) ten"
+    with pytest.raises(ValueError, match="`of` must be a list"):
+        value({**rule, "of": []}, c="C", **row)
+
+
 def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused() -> None:
     choices = ["A)21", "B) 3"]
     for said in (1, "B", "3", "1"):
