@@ -105,7 +105,7 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
     for account in made:
-        for line in [*account.lines, *account.notes]:
+        for line in account.lines:
             say(shown(line))
     if found.state == READY and is_known and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")
