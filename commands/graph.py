@@ -146,7 +146,8 @@ class Graph:
                     f"{asset.to_user_string()} has no partitions: leave --partition out"
                 )
             # Such an asset is built from all partitions of others, if there are any.
-            return [None] if asset not in _AVAILABLE or self._available(asset) else []
+            parents = self.parents(asset) & _AVAILABLE.keys()
+            return [None] if not parents or any(self.keys(each, ()) for each in parents) else []
         known = self.known(asset)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(

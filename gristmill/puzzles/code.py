@@ -32,5 +32,8 @@ DOMINO = Code(
 )
 GRID = Code(
     entries=("gristmill.puzzles.builders.grid.build_grid", *_DATASET),
-    compatible_with=("2ee101970cb702b884fcf6d75f99ab49e7bd8cbdb5d30739d478eb9d816ec9ce",),
+    compatible_with=(
+        "2ee101970cb702b884fcf6d75f99ab49e7bd8cbdb5d30739d478eb9d816ec9ce",
+        "84fee85f99fe11405304965f363a913a1a1eb36cfbd430485ebec5a559b7b9a6",
+    ),
 )

@@ -24,7 +24,15 @@ _MOST: Final = 1 << 30
 def refuse_equal(
     drop: Path, sizes: Mapping[str, int], links: LinkRule = REFUSE_LINKS, most: int = _MOST
 ) -> None:
-    """Raise BadInput where two files of a drop have the same bytes, as far as a look can tell.
+    """Raise BadInput where two files of a drop have the same bytes; arguments as `equal_pair`."""
+    if pair := equal_pair(drop, sizes, links, most):
+        raise BadInput(drop / pair[1], equal_rule(pair[0]))
+
+
+def equal_pair(
+    drop: Path, sizes: Mapping[str, int], links: LinkRule = REFUSE_LINKS, most: int = _MOST
+) -> tuple[str, str] | None:
+    """Two files of a drop that have the same bytes, as far as a look can tell; None without.
 
     drop: the folder.
     sizes: bytes of the files to compare, by the path in the drop; empty files count nothing.
@@ -32,8 +40,8 @@ def refuse_equal(
     most: bytes to read at most, default 1 GiB: a few seconds.
 
     Files of one size are compared by their first and last 64 KiB, and those that agree as a whole.
-    What would take more than `most` is left to whoever knows the sums. Raises BadInput, too, for
-    a file that cannot be read.
+    What would take more than `most` is left to whoever knows the sums. Raises BadInput for a file
+    that cannot be read.
     """
     by_size: dict[int, list[str]] = {}
     for name, size in sorted(sizes.items()):
@@ -45,14 +53,15 @@ def refuse_equal(
         # A file that is opened costs something, however short it is.
         left -= len(names) * max(min(size, 2 * END), _LEAST)
         if left < 0:
-            return
+            return None
         for same in alike(drop, names, links, partial(ends, size)):
             pair = same
             if size > 2 * END:
                 left -= size * len(same)
                 pair = next(alike(drop, same, links, _whole), []) if left >= 0 else []
             if pair:
-                raise BadInput(drop / pair[1], equal_rule(pair[0]))
+                return pair[0], pair[1]
+    return None
 
 
 def equal_rule(other: str) -> str:

@@ -56,14 +56,16 @@ def test_a_folder_is_copied_with_its_sums_and_taken_at_the_second_look(data, gam
         assert [arrival.key for arrival in found.arrivals] == expected
 
 
-def test_each_note_of_the_account_is_said_once(data, tmp_path):
-    drop = tmp_path / "my_math"
-    drop.mkdir()
-    (drop / "a.jsonl").write_text('{"q": "How many?", "a": "3"}\n')
-    (drop / "corpus.toml").write_text(
-        'schema = 1\nname = "my_math"\nquestion = "q"\nanswer = "a"\n'
-    )
-    assert run(str(drop), "--family", "reasoning").output.count("the terms are unknown") == 1
+def test_the_account_is_printed_once_with_its_notes(data, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "corpus.toml").write_text('schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"\n')
+    (folder / "train.jsonl").write_text('{"q": "1 + 1?", "a": "2"}\n')
+    (folder / "notes.txt").write_text("no data")
+    said = run(str(folder), "--family", "reasoning").output
+    assert said.count("train: 1 file taken") == 1
+    assert said.count("1 left out: notes.txt") == 1
+    assert said.count("the terms are unknown") == 1
 
 
 def test_the_same_again_changes_nothing_and_other_contents_need_replace(data, games):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import signal
@@ -459,6 +460,22 @@ def test_assets_without_a_drop_are_left_alone(
     done = run("materialize", "synth/harmony", "--partition", "00")
     assert done.exit_code == 1
     assert "failed synth/harmony 00: " in done.output
+
+
+def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_drop(
+    run: Command, data: Path, vocabulary_root: Path
+) -> None:
+    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
+    talks = data / "drops/chat/talks"
+    talks.mkdir(parents=True)
+    recipe = 'schema = 1\nkind = "chat"\nname = "talks"\nmessages = "messages"\n'
+    (talks / "corpus.toml").write_text(recipe)
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    (talks / "train.jsonl").write_text(json.dumps({"messages": said}) + "\n")
+    done = run("materialize", "--all", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "chat/kd_shards" in done.output
+    assert "manifest" not in done.output
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
 from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
 from gristmill.puzzles.raw.file_forms import (
+    CARRIAGE_RETURN,
     check_names,
     text_lines,
     unpack_hint,
@@ -114,7 +115,13 @@ def read_grids(
     has_row = False
     for number, line in text_lines(path, GRID_LIMITS, links, see):
         has_row = True
-        yield _row(load_json(line, path, GRID_LIMITS, number), symbols, path, number)
+        try:
+            value = load_json(line, path, GRID_LIMITS, number)
+        except BadInput as error:
+            if b"\r" not in line.rstrip(b"\r\n"):
+                raise
+            raise BadInput(path, CARRIAGE_RETURN, number) from error
+        yield _row(value, symbols, path, number)
     if not has_row:
         raise BadInput(path, "holds no row: get the file again, or remove it")
 

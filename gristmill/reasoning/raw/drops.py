@@ -23,7 +23,7 @@ from gristmill.inbox.sample_mark import not_samples
 from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.equal_files import refuse_equal
+from gristmill.untrusted.equal_files import equal_pair, refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import visible_files
 
@@ -200,6 +200,10 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str]
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
     notes = [note for names in taken.values() for note in name_notes(names)]
+    every = {name: sizes[name] for names in taken.values() for name in names}
+    if len(taken) > 1 and (pair := equal_pair(drop, every, links)):
+        first, second = map(printable, pair)
+        notes.append(f"{second} has the bytes of {first}: two splits have the same records")
     if not corpus.is_built_in and corpus.licence.training_allowed is None:
         rule = 'nobody has said that training is allowed: write licence = { id = "...", train = '
         notes = [*notes, f"the terms are unknown, {rule}true }} into {CORPUS}"]

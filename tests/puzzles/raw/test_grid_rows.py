@@ -66,6 +66,7 @@ ROW = {"input": [[0]], "output": [[1]]}
     ("value", "rule"),
     [
         ("[1", "not JSON"),
+        ("{}\r{}\r{}", "line ends of one carriage return (CR)"),
         ("[]", "must be an object with input and output"),
         ({"input": [[0]]}, "must be an object with input and output"),
         ({**ROW, "label": 1}, "has the key 'label': a row has input, output, group, puzzle, set"),

@@ -330,6 +330,16 @@ def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path: Path) -> 
     )
 
 
+def test_two_splits_with_equal_bytes_are_a_note_of_the_account(tmp_path: Path) -> None:
+    drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
+    for name in ("train-1.jsonl", "test.jsonl"):
+        (drop / name).write_text('{"question": "a", "answer": "1"}\n')
+    note = "train-1.jsonl has the bytes of test.jsonl: two splits have the same records"
+    assert drops.account(drop).notes == [note]
+    (drop / "test.jsonl").write_text('{"question": "b", "answer": "1"}\n')
+    assert drops.account(drop).notes == []
+
+
 def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_path: Path) -> None:
     drop, blobs = _drop(tmp_path, "gsm8k", "refs/x"), tmp_path / "blobs"
     folder = drop / "snapshots/abc/main"
