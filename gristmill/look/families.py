@@ -1,4 +1,4 @@
-"""Which family reads files as they are, by asking each; what others want to be.
+"""Which family reads files as they are, by asking each; what others want to be; games of chess.
 
 Source: `docs/formats/reasoning.md#a-look`.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gristmill.chess.raw.endings import ending_in
+from gristmill.chess.raw.unpack import opened_pgn
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes
 from gristmill.look.columns import LIST, OBJECTS, Columns
@@ -223,3 +226,78 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (_is_log, "steps of a game: `macroxue` reads the games that its player writes"),
 )
 """What tells a form that no family reads, and what to say of it."""
+
+
+MOST_BYTES: Final = 16 << 20
+"""Bytes of text that are read, of all files together."""
+_TAG: Final = re.compile(
+    rb'^[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]+"([^"\r\n]*)"', re.MULTILINE
+)
+_FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
+_MOST_TITLES: Final = 8
+
+
+def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
+    """Yield how many games there are, how many ended, ratings and titles, and what is not read."""
+    found = _Games()
+    names = [name for name in reading.others if ending_in(name)]
+    for name in names:
+        try:
+            found.read(reading, name, links)
+        except (GristmillError, OSError, EOFError, ValueError) as error:
+            if ".pgn" in name.lower():  # another ZIP holds no games
+                yield f"{name}: {error}"
+    if found.tags["Event"] or found.tags["Result"]:
+        yield found.line()
+
+
+class _Games:
+    """The tags of games in some files.
+
+    tags: how often each came. finished: games with a result. left: bytes that may still be read.
+    """
+
+    def __init__(self) -> None:
+        self.tags, self.titles = Counter[str](), Counter[str]()
+        self.finished, self.left, self.is_cut = 0, MOST_BYTES, False
+        self._ratings: list[int] = []
+
+    def read(self, reading: Reading, name: str, links: LinkRule) -> None:
+        """Read the text of a file while bytes are left."""
+        if self.left <= 0:
+            self.is_cut = True
+            return
+        path, rest = reading.root / name, b""
+        with opened_pgn(path, root=reading.root, links=links, ending=ending_in(name)) as packed:
+            for octets in packed.reads:
+                if self.left <= 0:
+                    self.is_cut = True
+                    break
+                self.left -= len(octets)
+                whole, end, rest = (rest + octets).rpartition(b"\n")
+                self._add(whole + end)
+        self._add(rest)
+
+    def _add(self, text: bytes) -> None:
+        for tag, value in _TAG.findall(text):
+            name = tag.decode()
+            self.tags[name] += 1
+            self.finished += name == "Result" and value in _FINISHED
+            if name.endswith("Elo") and value.isdigit() and len(value) < 6 and int(value):
+                self._ratings.append(int(value))
+            if name.endswith("Title") and value not in (b"", b"-", b"?"):
+                self.titles[value.decode("utf-8", "replace").upper()] += 1
+
+    def line(self) -> str:
+        """What was found, in one line."""
+        games = max(self.tags["Event"], self.tags["Result"])
+        parts = [
+            f"{games:,} games by their tags, {self.finished:,} ({self.finished / games:.0%}) ended"
+        ]
+        if self._ratings:
+            parts.append(f"ratings {min(self._ratings):,} to {max(self._ratings):,}")
+        if self.titles:
+            listed = self.titles.most_common(_MOST_TITLES)
+            parts.append(f"players by title: {', '.join(f'{n:,} {title}' for title, n in listed)}")
+        where = f"in the first {MOST_BYTES >> 20} MiB of text: " if self.is_cut else ""
+        return where + "; ".join(parts)

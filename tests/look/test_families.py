@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
+from gristmill.look import families
 from gristmill.look.families import asked, fits, hints
 from gristmill.look.finding import look, write
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.puzzles.raw.drops import proposal
-from gristmill.puzzles.raw.recipe_file import read_recipe_file
+from gristmill.puzzles.raw.recipes import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
@@ -184,3 +186,49 @@ def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path: Path) -> None:
     assert hint.startswith("tasks of ARC, which `puzzles` does not read: ")
     assert "a row is a list of 1 to 30 colours, and this one has 31: leave the task out" in hint
     assert (found.takers, found.columns.rows, found.proposal.text) == ([], 0, "")
+
+
+GAME = """[Event "E"]
+[White "a"]
+[WhiteElo "2100"]
+[BlackElo "{elo}"]
+[WhiteTitle "{title}"]
+[BlackTitle "-"]
+[Result "{result}"]
+
+1. e4 {{ [Event "no tag"] }} e5 {result}
+
+"""
+
+
+def said(path: Path) -> list[str]:
+    return [line for line in lines(look(path)) if "games by their tags" in line]
+
+
+def test_games_ends_ratings_and_titles_are_counted_over_all_files(tmp_path: Path) -> None:
+    (tmp_path / "twic").mkdir()
+    first = GAME.format(elo="?", title="GM", result="1-0")
+    second = GAME.format(elo="1850", title="bot", result="*")
+    (tmp_path / "twic/a.pgn").write_text(first + second)
+    (tmp_path / "twic/b.pgn.bz2").write_bytes(bz2.compress(first.replace("\n", "\r\n").encode()))
+    assert said(tmp_path / "twic") == [
+        "note: 3 games by their tags, 2 (67%) ended; ratings 1,850 to 2,100; players by title: "
+        "2 GM, 1 BOT"
+    ]
+
+
+def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "MOST_BYTES", 1 << 20)
+    game = GAME.format(elo="1", title="", result="0-1")
+    (tmp_path / "games_2024-01.pgn").write_text(game * (6 << 20 >> 7))
+    (line,) = said(tmp_path / "games_2024-01.pgn")
+    assert line.startswith("note: in the first 1 MiB of text: ")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "twic").mkdir()
+    (tmp_path / "twic/a.pgn.bz2").write_bytes(bz2.compress(b"x" * 9999)[:-9])
+    assert any(
+        line.startswith("note: twic/a.pgn.bz2: ") or "a.pgn.bz2: " in line
+        for line in lines(look(tmp_path / "twic"))
+    )
