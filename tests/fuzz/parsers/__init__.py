@@ -52,6 +52,7 @@ NO_PARSERS = {
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.hub": "a client of a server: tests/puzzles/raw/test_hub.py",
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
+    "gristmill.puzzles.raw.samples": "writes the sample drops",
     "gristmill.reasoning.raw.ready": "names of files, which `drops` finds",
     "gristmill.reasoning.raw.file_names": "names of files, which `drops` finds",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
