@@ -1,7 +1,7 @@
 """What is chosen for an asset: by files, for one run in the launchpad, and in what stands.
 
 The declaration of an asset says which table of `gristmill.toml` it reads, and which file has it.
-See also `gristmill/settings/resolve.py`: how a value is looked up for a build.
+See also `gristmill/settings/tables.py`: how a value is looked up for a build.
 Source: docs/configuration.md#a-choice-lasts-one-run.
 """
 
@@ -19,9 +19,9 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.printable import cut, printable
 from gristmill.provenance import Record
 from gristmill.publish.build import Published
-from gristmill.settings import given
+from gristmill.settings import tables
 from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value
-from gristmill.settings.tables import Settings, Table
+from gristmill.settings.tables import OPTION, Settings, Table
 from resources import Lake
 
 _MOST_SHOWN: Final = 120
@@ -167,11 +167,11 @@ def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
         return {}
     choices = _known().get(asset)
     if choices is None:
-        raise BadInput(given.OPTION, f"{asset} has no settings: leave {given.OPTION} out")
+        raise BadInput(OPTION, f"{asset} has no settings: leave {OPTION} out")
     table = choices.settings_table
     elsewhere = dict.fromkeys(choices.left_out, f"{asset} takes it from what it is built from")
     not_set = {**table.not_set, **elsewhere}
-    return given.given_values(replace(table, not_set=not_set), words)
+    return tables.given_values(replace(table, not_set=not_set), words)
 
 
 def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Builder configs in the launchpad; `gristmill/settings/resolve.py` looks their values up."""
+"""Builder configs in the launchpad; `gristmill/settings/tables.py` looks their values up."""
 
 from __future__ import annotations
 

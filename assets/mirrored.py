@@ -23,7 +23,7 @@ from gristmill.provenance.inventory import Entry
 from gristmill.run import amounts
 from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import LogLines
-from gristmill.settings.mirrors import MirrorSettings
+from gristmill.settings.root_tables import MirrorSettings
 
 STATUS: Final = "not in the mirror"
 _MOST_REASON: Final = 900

@@ -28,7 +28,7 @@ from gristmill.publish.publish import publish
 from gristmill.run import amounts, interrupts
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import LogLines
-from gristmill.settings.mirrors import MirrorSettings
+from gristmill.settings.root_tables import MirrorSettings
 
 BuildOf = Callable[[str | None], Build]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation

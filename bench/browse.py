@@ -25,7 +25,7 @@ import numpy as np
 import orjson
 
 from gristmill.browse import Query, open_table
-from gristmill.browse.table import Table
+from gristmill.browse.source import Table
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
 
 T = TypeVar("T")

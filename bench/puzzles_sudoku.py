@@ -33,9 +33,9 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.sudoku.augment import groups
 from gristmill.puzzles.domains.sudoku.board import board_of, text_of
-from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+from gristmill.puzzles.domains.sudoku.symmetry import groups
+from gristmill.puzzles.raw.samples import generated_sudoku
 
 LEAST_EXAMPLES = 500_000
 """Examples a second, or:"""

@@ -27,7 +27,7 @@ from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.settings.fields import nearest
-from gristmill.settings.mirrors import MirrorSettings
+from gristmill.settings.root_tables import MirrorSettings
 from resources.lake import Lake
 
 

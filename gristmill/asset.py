@@ -19,8 +19,7 @@ from gristmill.contract import Summary, Violation
 from gristmill.families import Kind, Subject
 from gristmill.settings.fields import FieldRule
 from gristmill.settings.kinds import NO_EFFECT, fields_with
-from gristmill.settings.resolve import resolve
-from gristmill.settings.tables import Settings, Table
+from gristmill.settings.tables import Settings, Table, resolve
 
 if TYPE_CHECKING:
     from gristmill.data_root import DataRoot

@@ -20,7 +20,7 @@ from urllib import error, request
 import dagster as dg
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.settings.alerts import ALERTS, AlertSettings
+from gristmill.settings.root_tables import ALERTS, AlertSettings
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.toml import read_toml
 from resources import Lake

@@ -20,8 +20,7 @@ from gristmill.puzzles.raw.known_recipes import (
     missing_sources,
     recipes,
 )
-from gristmill.puzzles.raw.recipe_file import read_recipe_file
-from gristmill.puzzles.raw.recipes import Recipe
+from gristmill.puzzles.raw.recipes import Recipe, read_recipe_file
 
 
 def starts_of_drop(

@@ -12,6 +12,7 @@ from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import open_table, tables_of
+    from gristmill.browse.source import Table
     from gristmill.browse.table import (
         Column,
         Filter,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         Raw,
         Row,
         StillCounting,
-        Table,
         Token,
     )
 
@@ -44,6 +44,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "opening": ("open_table", "tables_of"),
+        "source": ("Table",),
         "table": (
             "Column",
             "Filter",
@@ -53,7 +54,6 @@ __getattr__ = lazy_exports(
             "Query",
             "Raw",
             "Row",
-            "Table",
             "Token",
         ),
     },

@@ -22,7 +22,7 @@ from gristmill.contract import BadInput
 if TYPE_CHECKING:
     import polars as pl
 
-    from gristmill.browse.where import Where
+    from gristmill.browse.table import Where
 
 Read = Callable[[Sequence[str], int, int], Mapping[str, Any]]
 """Takes names of columns, first row and row behind the last; returns an array or list of each."""

@@ -32,7 +32,7 @@ from gristmill.untrusted.limits import LIMITS
 if TYPE_CHECKING:
     import polars as pl
 
-    from gristmill.browse.where import Where
+    from gristmill.browse.table import Where
 
 EVERY: Final = 64
 """Rows between two places that are kept."""

@@ -16,9 +16,7 @@ from typing import Any, Final
 from gristmill import provenance
 from gristmill.browse.columns import Columns, of_values
 from gristmill.browse.lines import Form, Lines, csv_table, jsonl
-from gristmill.browse.source import Record, Source, Stored, cell
-from gristmill.browse.stored import StoredTable
-from gristmill.browse.table import Table
+from gristmill.browse.source import Record, Source, Stored, Table, cell
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import kinds_at, recorded_assets
 from gristmill.families import (
@@ -107,7 +105,7 @@ def open_table(
             of_kind = kind_of_asset(asset) or other_kind(asset)
             texts = {each.name.rpartition(".")[2]: each.text for each in columns_of(asset)}
             texts |= {each.name: each.text for each in columns_of(asset)}
-            return StoredTable(place, asset, stored, texts, _Origin(place, of_kind, stored).of)
+            return Table(place, asset, stored, texts, _Origin(place, of_kind, stored).of)
     names = ", ".join(stored.name for _, stored in found)
     raise GristmillError(f"{place} has no table {name}: it has {names or 'none'}")
 

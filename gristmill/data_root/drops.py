@@ -36,8 +36,7 @@ from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import Stamp, stamp_of
 from gristmill.settings.fields import did_you_mean, shown
-from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
-from gristmill.settings.mirrors import MIRROR, MirrorSettings
+from gristmill.settings.root_tables import INBOX, MIRROR, InboxSettings, MirrorSettings, inbox_table
 from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 

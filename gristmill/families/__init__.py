@@ -27,10 +27,7 @@ from gristmill.families.kinds import (
 )
 from gristmill.inbox.kind import DropKind
 from gristmill.laws import Law, Subject, run
-from gristmill.settings.alerts import ALERTS
-from gristmill.settings.engines import RUN
-from gristmill.settings.inboxes import INBOX, inbox_table
-from gristmill.settings.mirrors import MIRROR
+from gristmill.settings.root_tables import ALERTS, INBOX, MIRROR, RUN, inbox_table
 from gristmill.settings.tables import Table
 
 __all__ = [

@@ -1,11 +1,13 @@
 """A look: what is in a folder or a file, what its columns mean, and the recipe that reads it.
 
+The licence is what the files beside the data say: words, which a person has to read.
 Source: `docs/formats/reasoning.md#a-look`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +18,6 @@ from gristmill.look.chats import chat_proposal
 from gristmill.look.columns import Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
-from gristmill.look.licences import licence_of
 from gristmill.look.proposal import (
     Part,
     Proposal,
@@ -34,7 +35,7 @@ from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
 from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.reader import Reader
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 OWN: Final = "reasoning"
 """The inbox whose drops a recipe reads."""
@@ -279,3 +280,46 @@ def _same_questions(found: Look) -> list[str]:
                 "count twice, or be in two splits: put one of them into `leave`"
             )
     return shortened(notes)
+
+
+_HEAD: Final = 1 << 15
+_FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
+_SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)
+_WORDS: Final = (
+    ("Apache-2.0", r"apache license,?\s+version 2|apache[- ]2\.0"),
+    ("CC-BY-NC-SA-4.0", r"by-nc-sa[- ]4\.0|attribution-noncommercial-sharealike 4\.0"),
+    ("CC-BY-NC-4.0", r"by-nc[- ]4\.0|attribution-noncommercial 4\.0"),
+    ("CC-BY-SA-4.0", r"by-sa[- ]4\.0|attribution-sharealike 4\.0"),
+    ("CC-BY-4.0", r"\bcc[- ]by[- ]4\.0|attribution 4\.0 international"),
+    ("CC0-1.0", r"\bcc0\b"),
+    ("MIT", r"\bmit license\b|permission is hereby granted, free of charge, to any person"),
+    ("ODC-BY-1.0", r"odc-by|open data commons attribution"),
+    ("GPL-3.0", r"gnu general public license\s+version 3"),
+    ("BSD-3-Clause", r"redistribution and use in source and binary forms"),
+)
+
+
+def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str, str]:
+    """The licence that a file names, and that file; two empty texts where none does.
+
+    root: the folder. names: of the files in it. The key `license` of a dataset card comes first.
+    """
+    texts = {name: _text(root / name, links) for name in sorted(names) if _FILES.fullmatch(name)}
+    for name, text in texts.items():
+        if found := _SAID.search(text):
+            said = found[1].lower()
+            known = {each.lower(): each for each, _ in _WORDS}
+            return known.get(said, found[1]), name
+    for name, text in texts.items():
+        for known_id, words in _WORDS:
+            if re.search(words, text, re.IGNORECASE):
+                return known_id, name
+    return "", ""
+
+
+def _text(path: Path, links: LinkRule) -> str:
+    try:
+        with open_file(path, root=path.parent, links=links) as file:
+            return file.read(_HEAD).decode("utf-8", "replace")
+    except (GristmillError, OSError):
+        return ""

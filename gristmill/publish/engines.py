@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.settings.engines import HASH, RAY, RUN, RunSettings
-from gristmill.settings.mirrors import MIRROR, MirrorSettings
+from gristmill.settings.root_tables import HASH, MIRROR, RAY, RUN, MirrorSettings, RunSettings
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.toml import read_toml
 

@@ -23,7 +23,7 @@ from gristmill.publish import engines, stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
 from gristmill.publish.stamps import stamp_of
 from gristmill.run.progress import Progress, Stage
-from gristmill.settings.engines import HASH
+from gristmill.settings.root_tables import HASH
 
 _TRIES = 10
 

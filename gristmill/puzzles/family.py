@@ -38,7 +38,7 @@ _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
 _RECIPES: Final = "gristmill.puzzles.raw.known_recipes"
 _SHOW = call("gristmill.puzzles.show.terminal:show")
-_TRACE = call("gristmill.puzzles.show.tracing:traced_example")
+_TRACE = call("gristmill.puzzles.show.terminal:traced_example")
 _CONTRACT = Law(
     "contract", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
 )
@@ -85,7 +85,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         ),
         rules_excused_by=_RULES_EXCUSED.get(kind, {}),
     )
-    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.trace:trace_laws")))
+    trace = Law("trace", call(f"{_LAWS}.of_subject:of_trace", call(f"{_LAWS}.contract:trace_laws")))
     trm = Law("trm", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.arc_trm:trm_laws")))
     return Asset(
         f"puzzles/{kind}",
@@ -94,7 +94,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         trace=_TRACE,
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
-        counted=call(f"{_LAWS}.notes:rows_left_out"),
+        counted=call(f"{_LAWS}.of_subject:rows_left_out"),
         listed=["training_tasks", "evaluation_tasks"] if kind == "arc" else [],
         code=of_code,
         file=PartitionFile("puzzles/recipes", call(f"{_RECIPES}:recipe_change"), BUILT_IN),
@@ -111,7 +111,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         place_of=call("gristmill.puzzles.builds:place_of"),
         available=call(f"{_RECIPES}:wanted_of", kind),
         preview=call("gristmill.puzzles.show.preview:of_dataset"),
-        notes=call(f"{_LAWS}.notes:puzzle_notes"),
+        notes=call(f"{_LAWS}.of_subject:puzzle_notes"),
         # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
         pool="puzzles",
         batch=100,
@@ -138,7 +138,7 @@ CATALOG = Catalog(
     ],
     others=[_OTHER],
     sources=_SOURCES,
-    asset_of=call("gristmill.puzzles.read.kind_of:asset_of"),
+    asset_of=call("gristmill.puzzles.read.rows:asset_of"),
     columns=call("gristmill.puzzles.show.columns:columns"),
     facts=call("gristmill.puzzles.show.overview:facts_of"),
     tables=call("gristmill.puzzles.show.tables:tables"),
@@ -148,14 +148,9 @@ CATALOG = Catalog(
         Option("set", str, "Puzzles: the set of examples; all by default."),
     ],
     samples={
-        **{
-            f"puzzles/{kind}-sample": call(
-                f"gristmill.puzzles.raw.samples.{kind}:write_{kind}_sample"
-            )
-            for kind in ("arc", "sudoku", "maze", "grid")
-        },
-        "puzzles/recipes/domino-sample.toml": call(
-            "gristmill.puzzles.raw.samples.domino:write_domino_sample"
-        ),
+        f"puzzles/{'recipes/domino-sample.toml' if kind == DOMINO else f'{kind}-sample'}": call(
+            f"gristmill.puzzles.raw.samples:write_{kind}_sample"
+        )
+        for kind in ("arc", "sudoku", "maze", "grid", DOMINO)
     },
 )

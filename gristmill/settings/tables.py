@@ -1,17 +1,21 @@
 """The tables of `gristmill.toml`: which there are, who may have them, and checking a file.
 
 A file of the data root has any table; the file of a drop has the tables of its inbox. What each
-field may hold is in `fields`; which tables a family has is in its catalog.
+field may hold is in `fields`; which tables a family has is in its catalog. Here, too: settings that
+a command gives to one asset, as `--set seq_len=1024`, and the order in which values are looked up.
 Source: docs/configuration.md.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
@@ -249,3 +253,81 @@ def _named(name: str) -> str:
 def _visible(name: str) -> str:
     """A name; one without a character that is seen in quotation marks."""
     return name if name.strip() else f'"{name}"'
+
+
+Config = TypeVar("Config")
+
+
+def resolve(
+    config: type[Config],
+    settings: Settings,
+    chosen: Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    filled_in: Mapping[str, Any] | None = None,
+) -> Config:
+    """Returns the builder's config: chosen values, else those of the settings, else the defaults.
+
+    config: the builder's config dataclass.
+    settings: values from `gristmill.toml`, by field. Keys that are no fields of `config` belong
+        to the asset, and are left out.
+    chosen: values for one build, by field.
+    defaults: values of the asset that replace the builder's defaults, by field; default none.
+    filled_in: values that the asset fills in itself; chosen ones come before them. Default none.
+
+    Raises BadInput if the config refuses a value, naming the file if all values come from it.
+    """
+    rules = rules_of(config)
+    given = {**settings, **(filled_in or {}), **chosen}
+    values = {**(defaults or {}), **given}
+    values = {name: rules[name].normal(value) for name, value in values.items() if name in rules}
+    try:
+        return config(**values)
+    except (TypeError, ValueError) as error:
+        listed = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
+        place = settings.file if settings and not chosen else "configuration"
+        raise BadInput(place, f"{error} (given: {listed})") from error
+
+
+OPTION: Final = "--set"
+"""The option, which errors name where those of a file name the file."""
+
+_WORD: Final = re.compile(r"[^\s\"'\[\]{},#]*")
+
+
+def given_values(table: Table, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the values of a table that are given on the command line, as the config holds them.
+
+    table: the table that has the keys.
+    words: each `field=value`. The value is written as in TOML; a text of one word, such as
+        `packed46` or `2026-11-22`, needs no quotation marks.
+
+    Raises BadInput for a word of another form, a field that is given twice, and as `Table.checked`.
+    """
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise BadInput(OPTION, f"{shown(word)}: write it as field=value")
+        if name in values:
+            raise BadInput(OPTION, f"{name} is given twice: give it once")
+        values[name] = _value(name, text.strip())
+    return table.checked(OPTION, values, in_root=False)
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        found = {}
+    # No field holds a date: the day of a report is a text.
+    if found.keys() == {"value"} and not isinstance(found["value"], date | time):
+        return found["value"]
+    if _WORD.fullmatch(text):
+        return text
+    raise BadInput(
+        OPTION,
+        f"{name}: {shown(text)} is no value of TOML: write a number, true, false, a word, "
+        """or between ' and ' a text "a b" or a list ["a", "b"]""",
+    )

@@ -20,8 +20,7 @@ from gristmill.macroxue.config import PackConfig
 from gristmill.reasoning.config import NormalizeConfig
 from gristmill.settings.fields import equal, rules_of
 from gristmill.settings.kinds import Help, Unit
-from gristmill.settings.resolve import resolve
-from gristmill.settings.tables import Settings
+from gristmill.settings.tables import Settings, resolve
 from gristmill.synth.config import KDConfig
 
 

@@ -14,7 +14,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.mirror import pull
 from gristmill.mirror.store import Store
 from gristmill.publish.build import Build
-from gristmill.settings.mirrors import MirrorSettings
+from gristmill.settings.root_tables import MirrorSettings
 from resources import Lake
 from tests.mirror.roots import clean
 from tests.publish.tiny import TinyConfig, tiny_build

@@ -16,10 +16,8 @@ from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.publish.build import Attempt, Build
 from gristmill.run.progress import Report, reporting_to
-from gristmill.settings.engines import RUN
-from gristmill.settings.mirrors import MIRROR
-from gristmill.settings.resolve import resolve
-from gristmill.settings.tables import Table
+from gristmill.settings.root_tables import MIRROR, RUN
+from gristmill.settings.tables import Table, resolve
 from resources import Lake
 
 KEYS = [f"k{number:02}" for number in range(8)]

@@ -11,7 +11,7 @@ from gristmill.browse import Column, Filter, Query, StillCounting
 from gristmill.browse import lines as module
 from gristmill.browse.lines import EVERY, Form, Lines, csv_table, json_row, jsonl
 from gristmill.browse.source import Place
-from gristmill.browse.where import where_of
+from gristmill.browse.table import where_of
 from gristmill.contract import BadInput, GristmillError
 
 COLUMNS = [Column("name", "text", searchable=True), Column("n", "integer")]

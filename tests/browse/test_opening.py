@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.browse import Filter, Query, open_table, stored, tables_of
+from gristmill.browse import Filter, Query, open_table, source, tables_of
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
@@ -85,7 +85,7 @@ def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path: Path) -> No
 def test_a_column_that_is_too_large_is_not_sorted(
     values: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "SORTED_BYTES", 1000)
+    monkeypatch.setattr(source, "SORTED_BYTES", 1000)
     with pytest.raises(GristmillError, match=r"column reward takes more than .* narrow the rows"):
         numbers(values, Query(sort="reward"))
     few = Query(sort="reward", filters=(Filter("step_index", "to", "3"),))

@@ -13,9 +13,7 @@ from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.raw.samples.grid import write_grid_sample
-from gristmill.puzzles.raw.samples.maze import write_maze_sample
-from gristmill.puzzles.raw.samples.sudoku import write_sudoku_sample
+from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample, write_sudoku_sample
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw.test_arc_collections import write
 

@@ -407,7 +407,7 @@ def reasoning(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def puzzles_arc(root: Path) -> Iterator[tuple[str, bytes]]:
-    from gristmill.puzzles.raw.samples.arc import write_arc_sample
+    from gristmill.puzzles.raw.samples import write_arc_sample
 
     with tempfile.TemporaryDirectory() as folder:
         write_arc_sample(Path(folder) / "arc")
@@ -455,7 +455,7 @@ def puzzles_reader(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def puzzles_rows(root: Path) -> Iterator[tuple[str, bytes]]:
-    from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+    from gristmill.puzzles.raw.samples import generated_sudoku
 
     head = b"source,question,answer,rating\n"
     for rows in (
@@ -510,7 +510,7 @@ def puzzles_recipes(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def puzzles_trace(root: Path) -> Iterator[tuple[str, bytes]]:
-    from gristmill.puzzles.format.sources import SourceFile, Sources
+    from gristmill.puzzles.format.metadata import SourceFile, Sources
 
     yield "puzzles_identifiers", b"[]"
     yield "puzzles_identifiers", json.dumps(["<blank>", "00576224", "a_b/0"]).encode()

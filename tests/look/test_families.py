@@ -14,7 +14,7 @@ from gristmill.look.finding import look, write
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.puzzles.raw.drops import proposal
-from gristmill.puzzles.raw.recipe_file import read_recipe_file
+from gristmill.puzzles.raw.recipes import read_recipe_file
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.look.finding import look, write
+from gristmill.look.finding import licence_of, look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
@@ -20,6 +20,7 @@ from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
 from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.reasoning.raw.rows import rows
 from gristmill.reasoning.samples import write_drop
+from gristmill.untrusted.files import REFUSE_LINKS
 from tests.look.cards import Card, cards
 
 CARDS = list(cards())
@@ -276,3 +277,26 @@ def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path)
         assert [each.question for each in records(tmp_path / name)] == [
             *("Why is it so?", "How is it so?")
         ]
+
+
+TEXTS = {
+    "README.md": ("---\nlicense: cc-by-nc-4.0\n---\nUnder the MIT License.", "CC-BY-NC-4.0"),
+    "LICENSE": ("MIT License\n\nCopyright (c) 2020 somebody", "MIT"),
+    "LICENCE.txt": ("   Apache License\n   Version 2.0, January 2004", "Apache-2.0"),
+    "dataset_card.md": ("license: openrail", "openrail"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_card_or_a_licence_file_says_it(name: str, tmp_path: Path) -> None:
+    text, licence = TEXTS[name]
+    (tmp_path / name).write_text(text)
+    assert licence_of(tmp_path, [name], REFUSE_LINKS) == (licence, name)
+
+
+def test_other_files_and_links_say_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("MIT License")
+    (tmp_path / "LICENSE").symlink_to(tmp_path / "notes.txt")
+    (tmp_path / "README.md").write_bytes(b"\xff\xfe")
+    names = ["notes.txt", "LICENSE", "README.md", "README.gone"]
+    assert licence_of(tmp_path, names, REFUSE_LINKS) == ("", "")

@@ -130,7 +130,7 @@ def _two_reasoning(root: Path, version: int) -> None:
 
 
 def _two_puzzles(root: Path, version: int) -> None:
-    from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+    from gristmill.puzzles.raw.samples import generated_sudoku
 
     inbox = root / "drops/puzzles"
     sudokus = {"train": range(2 + version), "test": range(5, 7)}

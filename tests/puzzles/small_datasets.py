@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
-from gristmill.puzzles.format.sources import SourceFile, Sources
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, SourceFile, Sources
 
 Tokens = npt.NDArray[np.uint8]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+from gristmill.puzzles.raw.samples import generated_sudoku
 
 HEADER = "source,question,answer,rating\n"
 MASK = (1 << 64) - 1

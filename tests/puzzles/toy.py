@@ -9,9 +9,8 @@ import numpy as np
 
 from gristmill.puzzles.builders.dataset import Plan
 from gristmill.puzzles.format.batch import Batch
-from gristmill.puzzles.format.metadata import Encoding
+from gristmill.puzzles.format.metadata import Encoding, SourceFile
 from gristmill.puzzles.format.part_file import Sets
-from gristmill.puzzles.format.sources import SourceFile
 
 WIDTH = 5
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from gristmill import families
+from gristmill.chess.config import MonthConfig
 from gristmill.contract import BadInput
+from gristmill.macroxue.config import MergeConfig
 from gristmill.settings.kinds import Positive, Workers
-from gristmill.settings.tables import FILE, Table, drop_refusal, read_drop, read_root
+from gristmill.settings.tables import (
+    FILE,
+    Settings,
+    Table,
+    drop_refusal,
+    given_values,
+    read_drop,
+    read_root,
+    resolve,
+)
 from tests.settings.page import on_the_page, rendered
 
 
@@ -209,3 +223,107 @@ def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit() -
     assert [where for where, rule in rules if not rule.help.endswith(".")] == []
     numbers = [(where, rule) for where, rule in rules if rule.kind in (int, float)]
     assert [where for where, rule in numbers if not rule.unit] == []
+
+
+def test_values_come_from_the_run_then_the_file_then_the_asset() -> None:
+    run = {"min_context": 11}
+    settings = Settings({"min_context": 9, "seed": 3, "time_controls": ["blitz"]}, Path("x.toml"))
+    config = resolve(MonthConfig, settings, run, defaults={"seed": 1, "min_plies": 4})
+    assert (config.min_context, config.seed, config.min_plies) == (11, 3, 4)
+    assert config.time_controls == ("blitz",)
+
+
+def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file() -> None:
+    settings = Settings({"names": ("x", "y"), "drop": "d"}, Path("x.toml"))
+    filled = {"names": ("a", "b")}
+    assert resolve(MergeConfig, settings, {}, filled_in=filled).names == (
+        "a",
+        "b",
+    )
+
+
+def test_values_that_do_not_fit_together_name_their_file() -> None:
+    settings = Settings({"train_ratio": 0.95}, Path("/root/gristmill.toml"))
+    rule = r"sum to 0 .. 1 \(given: train_ratio = 0.95\)"
+    with pytest.raises(BadInput, match=rf"^/root/gristmill.toml: .*{rule}"):
+        resolve(MonthConfig, settings, {})
+    with pytest.raises(BadInput, match=r"^configuration: .*train_ratio = 0.95, seed = 5"):
+        resolve(MonthConfig, settings, {"seed": 5})
+    with pytest.raises(BadInput, match=r"^configuration: seed = -1: must be"):
+        resolve(MonthConfig, Settings({}, Path("x.toml")), {"seed": -1})
+
+
+@dataclass(frozen=True)
+class Oven:
+    loaves: Positive = 2
+    heat: float = 200.5
+    steam: bool = False
+    bread: Literal["rye", "oat-8"] = "rye"
+    day: str | None = None
+    seeds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listed:
+    mill: str = ""
+
+
+OVEN = Table("corn/oven", Oven, root=Listed, not_set={"steam": "the asset knows it"})
+FREE = dataclasses.replace(OVEN, not_set={})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {}),
+        (["loaves=1_000", "heat=7"], {"loaves": 1000, "heat": 7.0}),
+        (["steam=true", "bread=oat-8"], {"steam": True, "bread": "oat-8"}),
+        ([" bread = 'rye' "], {"bread": "rye"}),
+        (["day=2026-11-22"], {"day": "2026-11-22"}),
+        (["day=07:30:00"], {"day": "07:30:00"}),
+        (["day=a=b/c.d"], {"day": "a=b/c.d"}),
+        (["day="], {"day": ""}),
+        (['day="a b # c"  # a comment'], {"day": "a b # c"}),
+        (['seeds=["a",\n "b"]'], {"seeds": ("a", "b")}),
+    ],
+)
+def test_a_value_is_one_of_toml_or_a_word(words: list[str], expected: dict[str, Any]) -> None:
+    found = given_values(FREE, words)
+    assert found == expected
+    assert [type(value) for value in found.values()] == [type(each) for each in expected.values()]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["loaves"], '"loaves": write it as field=value'),
+        (["=3"], '"=3": write it as field=value'),
+        (["loaves=1", "heat=1", "loaves=1"], "loaves is given twice: give it once"),
+        (
+            ["loafs=1"],
+            "[corn.oven] loafs: unknown key: did you mean loaves?; the keys are loaves, heat, "
+            "bread, day, seeds",
+        ),
+        (["loaves=0"], "[corn.oven] loaves = 0: must be a whole number, 1 or more"),
+        (["loaves=many"], '[corn.oven] loaves = "many": must be a whole number, 1 or more'),
+        (["loaves=007"], '[corn.oven] loaves = "007": must be a whole number, 1 or more'),
+        (["heat=nan"], "[corn.oven] heat = nan: must be a finite number"),
+        (["bread=oat"], '[corn.oven] bread = "oat": must be one of "rye", "oat-8"'),
+        (["seeds=a"], '[corn.oven] seeds = "a": must be a list; each item must be a text'),
+        (["steam=true"], "[corn.oven] steam: is not allowed: the asset knows it"),
+        (["mill=a"], "[corn.oven] mill: is read from the data root's gristmill.toml only"),
+        (["loaves=1,000"], 'loaves: "1,000" is no value of TOML: write a number, true, false'),
+        (["loaves=1\nheat=2"], "is no value of TOML"),
+        (["seeds=[a, b]"], """between ' and ' a text "a b" or a list ["a", "b"]"""),
+        (["day=a b"], 'day: "a b" is no value of TOML'),
+        (["loaves=" + "9" * 5000], "must be a whole number, 1 or more"),
+        (["seeds=" + "[" * 5000], "is no value of TOML"),
+    ],
+)
+def test_what_is_refused_names_the_field_the_rule_and_the_cure(
+    words: list[str], reason: str
+) -> None:
+    with pytest.raises(BadInput, match=re.escape(reason)) as caught:
+        given_values(OVEN, words)
+    assert str(caught.value).startswith("--set: ")
+    assert len(str(caught.value)) < 400

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.limits import LIMITS
-from gristmill.untrusted.lines import lines, reads
+from gristmill.untrusted.lines import lines, reads, with_line_feeds
 
 FILE = Path("drop/games.jsonl")
 
@@ -68,3 +68,42 @@ def test_blank_lines_have_a_bound(blank: bytes) -> None:
     assert len(list(lines([b"a\n" + blank * 7 + b"b\n" + blank * 4], FILE, limits))) == 13
     # A long one costs no more than its bytes.
     assert len(list(lines([b" " * 64 + b"\n"] * 9, FILE, limits))) == 9
+
+
+BIG = b"x" * (1 << 20)
+
+
+def _read(*parts: bytes, is_line: Callable[[bytes], bool] = lambda _: True) -> bytes:
+    return b"".join(with_line_feeds(iter(parts), is_line))
+
+
+@pytest.mark.parametrize(
+    "parts", [(b"a\rb\r",), (b"\r\ra\r", b"b"), (b"a", b"\rb\r"), (b"a\rb\r" + BIG, b"\r", b"\rc")]
+)
+def test_every_byte_keeps_its_place(parts: tuple[bytes, ...]) -> None:
+    assert _read(*parts) == b"".join(parts).replace(b"\r", b"\n")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"a", b"a\r", b"\ra", b"a\r\nb\r\n", b"a\r\r\nb", b"a\rb\n", b"a\nb\rc"]
+)
+def test_other_texts_stay(text: bytes) -> None:
+    assert _read(text) == text
+
+
+def test_a_line_feed_behind_the_first_mebibyte_is_kept() -> None:
+    text = b"a\rb\r" + BIG + b"c\nd\r"
+    assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")
+
+
+def test_cr_within_a_line_stays() -> None:
+    asked: list[bytes] = []
+
+    def is_line(line: bytes) -> bool:
+        asked.append(line)
+        return line != b"c"
+
+    assert _read(b"a\rb\rc\r", is_line=is_line) == b"a\nb\nc\n"
+    assert asked == [b"a", b"b"]
+    assert _read(b"c\ra\r", is_line=is_line) == b"c\ra\r"
+    assert _read(b"a\rc\r", is_line=is_line) == b"a\rc\r"

@@ -27,7 +27,7 @@ from gristmill.puzzles.domains.sudoku.solver import solutions_of
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.format.part_file import Sets
-from gristmill.puzzles.raw.folders import source_folders
+from gristmill.puzzles.raw.file_forms import source_folders
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
@@ -228,8 +228,7 @@ class MakeSudokus:
 
     def __call__(self, task: SudokuTask) -> Mapping[Sets, Batch]:
         """The batch of a task. Raises BadInput as `check_unique`."""
-        from gristmill.puzzles.domains.sudoku.augment import groups
-        from gristmill.puzzles.domains.sudoku.symmetry import key_of
+        from gristmill.puzzles.domains.sudoku.symmetry import groups, key_of
 
         questions, answers = read_boards(task.boards, task.rows)
         if self.is_checked:

@@ -22,10 +22,9 @@ from gristmill.puzzles.domains.sudoku import board, checks
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.domains.sudoku.canonical import invariants
 from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
+from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.format.sources import SourceFile
-from gristmill.puzzles.raw.file_forms import is_table
-from gristmill.puzzles.raw.folders import labelled_folders
+from gristmill.puzzles.raw.file_forms import is_table, labelled_folders
 from gristmill.puzzles.raw.rated_csv import RatedRows, columns_of, read_rows
 from gristmill.puzzles.raw.sudoku_bank import BankRows, SudokuFile, read_bank, sudoku_files
 from gristmill.run.progress import Progress, Stage

@@ -1,15 +1,17 @@
-"""Augmentations of an ARC task: what they do, their ids, and the hash of a task.
+"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes.
 
 An augmentation changes the colours, then turns or mirrors all grids of a task. See also
 `arc_kernels.py`: the draws of a task, compiled.
 
-Source: `docs/formats/puzzles.md#arc-augmentation`, `docs/formats/puzzles.md#arc`.
+Source: `docs/formats/puzzles.md#arc-augmentation`, `docs/formats/puzzles.md#arc`,
+`docs/formats/puzzles.md#arc-scoring`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -17,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
-from gristmill.puzzles.domains.arc_grid import Grid
+from gristmill.puzzles.domains.arc_grid import Grid, checked_grid
 from gristmill.puzzles.domains.dihedral import INVERSE, transform
 from gristmill.puzzles.domains.source_key import source_key
 
@@ -175,3 +177,46 @@ def task_hash(pairs: Iterable[tuple[Grid, Grid]]) -> str:
 
 def _grid_hash(grid: Grid) -> str:
     return hashlib.sha256(bytes(grid.shape) + grid.astype(np.uint8).tobytes()).hexdigest()
+
+
+def inverse(identifier: str, grid: Grid) -> Grid:
+    """Return a grid of an augmented puzzle as it is in the task itself.
+
+    identifier: of the puzzle, as `identifiers.json` has it.
+    grid: uint8 [height, width], colours 0 to 9; from tokens: `arc_grid.decode` for those of a
+        dataset, `arc_grid.read_answer` for those that a model predicts.
+
+    Raises GristmillError for a text that is no id of a puzzle, and for what is no grid: other
+    colours, no integers, another number of dimensions, no cell, or more than 30 x 30.
+    """
+    augmentation = parse_id(identifier)[1] or Augmentation()
+    try:
+        return augmentation.undo(checked_grid(grid))
+    except ValueError as error:
+        raise GristmillError(f"the answer to {identifier} {error}") from error
+
+
+def arc_vote(answers: Iterable[tuple[str, Grid | None]]) -> list[tuple[Grid, int]]:
+    """Count the answers to one test pair in the frame of the task, most votes first.
+
+    answers: id of the puzzle and predicted grid, integers [height, width], for the task and its
+        augmentations. None, as `arc_grid.read_answer` gives it where no grid is predicted, is no
+        vote. Several answers to one puzzle are as many votes.
+
+    Returns grids, uint8, with their votes. Of equally many votes the smaller grid is first, by
+    height, width, and cells; the order of the answers changes nothing.
+    Raises GristmillError for answers of several tasks, and as `inverse`.
+    """
+    votes: Counter[tuple[tuple[int, ...], bytes]] = Counter()
+    tasks = set()
+    for identifier, grid in answers:
+        tasks.add(parse_id(identifier)[0])
+        if grid is None:
+            continue
+        before = inverse(identifier, grid)
+        votes[before.shape, before.tobytes()] += 1
+    if len(tasks) > 1:
+        named = ", ".join(sorted(tasks)[:10])
+        raise GristmillError(f"answers of several tasks: {named}; vote on one task at a time")
+    ranked = sorted(votes.items(), key=lambda entry: (-entry[1], *entry[0]))
+    return [(np.frombuffer(cells, np.uint8).reshape(shape), n) for (shape, cells), n in ranked]

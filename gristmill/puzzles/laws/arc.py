@@ -35,8 +35,8 @@ from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, 
 from gristmill.puzzles.domains.dihedral import SYMMETRIES
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.sources import SourceFile
-from gristmill.puzzles.laws.encoding import encoding_laws
+from gristmill.puzzles.format.metadata import SourceFile
+from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 _TAIL: Final = "t0_0123456789"

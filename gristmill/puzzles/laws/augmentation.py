@@ -15,8 +15,8 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.format import names
-from gristmill.puzzles.read.npy_file import Integers
 from gristmill.puzzles.read.rows import Dataset, Rows
+from gristmill.puzzles.read.split_files import Integers
 
 Positions = Sequence[int] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 

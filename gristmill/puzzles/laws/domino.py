@@ -45,7 +45,7 @@ from gristmill.puzzles.domains.domino_rows import (
 from gristmill.puzzles.domains.randomness import below, mixed, shuffle, start
 from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.laws.groups import Batch, Bools, Marks, Repeats, narrow
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 from gristmill.run.kernels import kernel

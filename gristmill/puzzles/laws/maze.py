@@ -20,7 +20,7 @@ from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import encoding, side_of
 from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
 from gristmill.puzzles.format import names
-from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Rows
 from gristmill.run.kernels import kernel
 

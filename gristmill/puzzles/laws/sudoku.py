@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
-from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.laws.groups import Batch, narrow
 from gristmill.puzzles.laws.sudoku_draws import Redraws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
@@ -36,7 +36,7 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
     Each finding is one of the names of `checks.described`, or `encoding`, `identifier`,
     `clues_differ`, `not_unique`, `not_augmentation`, `repeated`, `duplicate` or `leak`. See also
-    `trace.py`: origins are those of their groups.
+    `contract.trace_laws`: origins are those of their groups.
     """
     dataset = Dataset.of(dataset)
     return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))

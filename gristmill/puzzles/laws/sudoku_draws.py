@@ -1,7 +1,6 @@
 """Augmentations of Sudokus, drawn once more: each must be what its draw makes of its source.
 
-The rules of single rows: `sudoku.py`. Of the code that writes examples it shares the draw alone,
-for words that are hardly ever drawn.
+The rules of single rows: `sudoku.py`. Of the code that writes examples it shares the draw alone.
 Source: docs/formats/puzzles.md#sudoku-findings, docs/formats/puzzles.md#sudoku-augmentation
 """
 
@@ -24,11 +23,6 @@ from gristmill.run.kernels import kernel
 
 CLUE: Final = 16
 """Bit of a packed cell, a digit of the label: the cell is a clue."""
-LIMIT = np.uint64(0xFFFFFFFFFFFFFFF0)
-"""Words from here on may be skipped by a draw below some bound up to 9; others never are."""
-WORDS: Final = 25
-"""Words of a draw, where none is skipped."""
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 _MARKED: Final = 27
 _WEIGHTS = np.array([pow(5, 2 * k + 41, 1 << 64) for k in range(_MARKED)], np.uint64)
 
@@ -84,73 +78,6 @@ class Redraws:
 
 
 @njit
-def _exchange(items, last, word):
-    """Exchange items[last] with one of the first `last` + 1 items that a word chooses."""
-    other = np.int64(word % np.uint64(last + 1))
-    kept = items[last]
-    items[last] = items[other]
-    items[other] = kept
-
-
-@njit
-def _exchange_three(items, first, words, number):
-    """Shuffle three items by two words."""
-    kept, other = items[first + 2], first + np.int64(words[number] % np.uint64(3))
-    items[first + 2] = items[other]
-    items[other] = kept
-    kept, other = items[first + 1], first + np.int64(words[number + 1] % np.uint64(2))
-    items[first + 1] = items[other]
-    items[other] = kept
-
-
-@njit
-def _set_lines(lines, words, number):
-    """The order of nine lines by eight words: of the bands, then of the lines in each."""
-    for k in range(3):
-        lines[k] = 3 * k
-    _exchange_three(lines, 0, words, number)
-    second, third = lines[1], lines[2]
-    for k in range(3):
-        lines[3 + k] = second + k
-        lines[6 + k] = third + k
-    lines[1] = lines[0] + 1
-    lines[2] = lines[0] + 2
-    for band in range(3):
-        _exchange_three(lines, 3 * band, words, number + 2 + 2 * band)
-
-
-@njit
-def drawn(key, number, limit, words, digits, rows, columns):
-    """Draw a symmetry from words that are made together; returns whether it transposes.
-
-    key, number, digits, rows, columns: as in `symmetry.draw`, which draws where a word is `limit`
-    or more. words: uint64 [25], scratch.
-    """
-    state = randomness.mixed(key ^ randomness.mixed(np.uint64(number) * _STEP))
-    most = np.uint64(0)
-    for k in range(WORDS):
-        words[k] = randomness.mixed(state + _STEP * np.uint64(k + 1))
-    for k in range(WORDS):
-        most = max(most, words[k])
-    if most >= limit:
-        return draw(words[:1], key, number, digits, rows, columns)
-    for k in range(10):
-        digits[k] = k
-    of_digits = digits[1:]
-    _exchange(of_digits, 8, words[0])
-    _exchange(of_digits, 7, words[1])
-    _exchange(of_digits, 6, words[2])
-    _exchange(of_digits, 5, words[3])
-    _exchange(of_digits, 4, words[4])
-    _exchange(of_digits, 3, words[5])
-    _exchange(of_digits, 2, words[6])
-    _exchange(of_digits, 1, words[7])
-    _set_lines(rows, words, 9)
-    _set_lines(columns, words, 17)
-    return words[8] % np.uint64(2) == 1
-
-
-@njit
 def _differs(given, label, made):
     """Whether an example has another cell than the packed tokens in `made`."""
     found = np.int32(0)
@@ -180,7 +107,7 @@ def compare(inputs, labels, draws, is_source, place, packed, keys, groups, wrong
         label, and CLUE; keys, groups, uint64 [sources], of the draws, and the number of the group.
     wrong: bool [rows], set. marks: uint64 [rows], set to a hash of group and example.
     """
-    words, table, made = np.empty(WORDS, np.uint64), np.empty(32, np.uint8), np.empty(81, np.uint8)
+    state, table, made = np.zeros(1, np.uint64), np.empty(32, np.uint8), np.empty(81, np.uint8)
     digits, rows, columns = np.empty(10, np.uint8), np.arange(9), np.arange(9)
     for row in range(inputs.shape[0]):
         source = place[row]
@@ -189,7 +116,7 @@ def compare(inputs, labels, draws, is_source, place, packed, keys, groups, wrong
             for k in range(10):
                 digits[k] = k
             rows[:], columns[:] = np.arange(9), np.arange(9)
-        elif drawn(keys[source], draws[row], LIMIT, words, digits, rows, columns):
+        elif draw(state, keys[source], draws[row], digits, rows, columns):
             down, across = 1, 9
         for k in range(10):
             table[k] = digits[k] + 1

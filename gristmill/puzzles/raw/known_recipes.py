@@ -15,8 +15,16 @@ from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO, KINDS, Recipe, is_part
+from gristmill.puzzles.raw.recipes import (
+    BUILT_IN,
+    CONFIGS,
+    DOMINO,
+    FOLDER,
+    KINDS,
+    Recipe,
+    is_part,
+    read_recipe_file,
+)
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 

@@ -1,15 +1,31 @@
 """Recipes: which builder makes a dataset, from which sources, with which settings.
 
-See also `recipe_file.py`: recipes that a person writes. Source: `docs/formats/puzzles.md#recipes`.
+Some are built in; a person adds one by a file, `drops/puzzles/recipes/<name>.toml`, as
+
+kind = "arc"
+sources = ["arc_agi", "concept_arc/corpus"]
+
+[settings]
+num_aug = 100
+
+Source: `docs/formats/puzzles.md#recipes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
+from gristmill import keys
+from gristmill.contract import BadInput
+from gristmill.printable import command
 from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
+from gristmill.settings.fields import did_you_mean, shown
+from gristmill.settings.tables import Table
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.toml import read_toml
 
 CONFIGS: Final[Mapping[str, type[Any]]] = {
     "arc": ArcConfig,
@@ -77,3 +93,103 @@ def is_part(recipe: Recipe, other: Recipe) -> bool:
     """Whether two recipes are built in, and the other one has all sources of the first and more."""
     is_built_in = BUILT_IN.get(recipe.name) == recipe and BUILT_IN.get(other.name) == other
     return is_built_in and bool(recipe.sources) and set(recipe.sources) < set(other.sources)
+
+
+FOLDER: Final = "recipes"
+"""The folder of the inbox that holds recipe files, and is no source."""
+_KNOWN: Final = ("kind", "sources", "settings")
+_WITHOUT_SOURCES: Final = frozenset({"domino"})
+_MOST_SOURCES: Final = 100
+_MOST_FOLDERS: Final = 16
+
+
+def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
+    """Read and check a recipe file.
+
+    path: the file, in its inbox; its name without the ending is the name of the recipe.
+    links: what happens if it is a link; default: it is refused.
+
+    Raises BadInput, naming file, field and rule, for a file that is gone, is not TOML or breaks a
+    rule, and OSError where it cannot be read.
+    """
+    try:
+        raw = read_toml(path, root=path.parent, links=links)
+    except FileNotFoundError as error:
+        raise BadInput(
+            path,
+            "the recipe file is gone: bring it back, or retire its partition with "
+            f"`{command('retire', path.name.removesuffix('.toml'))}`",
+        ) from error
+    if unknown := sorted(set(raw) - set(_KNOWN)):
+        raise BadInput(path, _unknown_key(unknown[0], raw.get("kind")))
+    name = path.name.removesuffix(".toml")
+    kind = _kind(path, raw)
+    _check_name(path, name, kind)
+    sources = _sources(path, raw.get("sources", []), kind)
+    return Recipe(name, kind, sources, _settings(path, raw.get("settings", {}), kind))
+
+
+def _kind(path: Path, raw: dict[str, Any]) -> str:
+    if "kind" not in raw:
+        raise BadInput(path, f"`kind` is missing: it must be one of {', '.join(KINDS)}")
+    kind = raw["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise BadInput(path, f"kind = {shown(kind)}: must be one of {', '.join(KINDS)}")
+    return kind
+
+
+def _check_name(path: Path, name: str, kind: str) -> None:
+    """Refuse a name that is no partition key, or that a built-in recipe of another kind has."""
+    if reason := keys.refusal(name):
+        raise BadInput(path, reason)
+    built_in = BUILT_IN.get(name)
+    if built_in is not None and built_in.kind != kind:
+        raise BadInput(
+            path,
+            f"kind = {shown(kind)}: the built-in recipe {name} has the kind {built_in.kind}, and "
+            "a name has one kind: rename the file",
+        )
+
+
+def _sources(path: Path, value: object, kind: str) -> tuple[str, ...]:
+    """The sources, checked."""
+    if not isinstance(value, list) or not all(isinstance(source, str) for source in value):
+        raise BadInput(path, "`sources` must be a list of folders below drops/puzzles/")
+    if kind in _WITHOUT_SOURCES:
+        if value:
+            raise BadInput(path, f"`sources`: {kind} makes its puzzles itself: leave the key out")
+        return ()
+    if not 1 <= len(value) <= _MOST_SOURCES or len(set(value)) != len(value):
+        raise BadInput(path, f"`sources` must name from 1 to {_MOST_SOURCES} folders, each once")
+    for source in value:
+        _check_source(path, source)
+    return tuple(value)
+
+
+def _check_source(path: Path, source: str) -> None:
+    parts = source.split("/")
+    if len(parts) > _MOST_FOLDERS:
+        raise BadInput(path, f"`sources`: {shown(source)} has more than {_MOST_FOLDERS} folders")
+    for part in parts:
+        if reason := keys.refusal(part):
+            raise BadInput(path, f"`sources`: {shown(source)}: {reason}")
+    if parts[0] == FOLDER:
+        raise BadInput(path, f"`sources`: {FOLDER} holds recipe files: name the folder of a drop")
+
+
+def _settings(path: Path, values: object, kind: str) -> dict[str, Any]:
+    """The table `[settings]`, checked as the config of the kind is."""
+    table = Table("settings", CONFIGS[kind])
+    checked = table.checked(path, values)
+    try:
+        CONFIGS[kind](**checked)
+    except ValueError as error:
+        raise BadInput(path, f"{table.header} {error}") from error
+    return checked
+
+
+def _unknown_key(name: str, kind: object) -> str:
+    if isinstance(kind, str) and kind in KINDS and name in Table("", CONFIGS[kind]).rules():
+        return f"{name} is a setting: write it below a line [settings]"
+    known = f"the known keys are {', '.join(_KNOWN)}"
+    return f"unknown key {shown(name)}{did_you_mean(name, _KNOWN)}; {known}"

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
-from gristmill.puzzles.read.npy_file import Integers
-from gristmill.puzzles.read.split_files import MappedSet, compiled_rows
+from gristmill.puzzles.read.split_files import Integers, MappedSet, compiled_rows
 
 Numbers = npt.NDArray[np.int64]
 

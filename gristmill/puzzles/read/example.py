@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.read.rows import Dataset, SetArrays
 
 

@@ -2,19 +2,22 @@
 
 See also `dataset.py`: the batches of the original reader, which chooses examples group by group.
 
-Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`.
+Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`,
+`docs/formats/loading.md#sources`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.loading.source import Source, only
+from gristmill.contract import Trace
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.batches import batch_of, owners_of
@@ -25,6 +28,9 @@ from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
+
+_ASSET: Final = "puzzles"
+"""All kinds have the same arrays; data versions tell them apart."""
 
 __all__ = ["PuzzleExamples", "StaleDataset"]
 
@@ -104,7 +110,6 @@ class PuzzleExamples(Reader[MappedSplit]):
         Raises GristmillError for a folder without a record.
         """
         from gristmill.loading.views import Grouped
-        from gristmill.puzzles.read.source import ExampleSource
 
         own = ExampleSource(self)
         return Grouped(own, own.group_bounds) if groups else own
@@ -121,6 +126,38 @@ class PuzzleExamples(Reader[MappedSplit]):
             return found[0]
         back = np.argsort(np.concatenate(places))
         return {name: np.concatenate([each[name] for each in found])[back] for name in found[0]}
+
+
+class ExampleSource:
+    """Examples by number over all sets of a split, one shard a set."""
+
+    def __init__(self, data: PuzzleExamples) -> None:
+        self._data = data
+        self.identity = identity_of(_ASSET, data.generations, data.split)
+        ends = np.cumsum([made.examples for made in data.held.sets])
+        self.cuts: Numbers = np.append(0, ends).astype(np.int64)
+
+    @property
+    def group_bounds(self) -> Numbers:
+        """The first example of each group of each set, and the number of all."""
+        firsts = [
+            first + made.puzzle_indices[made.group_indices[:-1]].astype(np.int64)
+            for first, made in zip(self.cuts.tolist(), self._data.held.sets, strict=False)
+        ]
+        return np.concatenate([*firsts, self.cuts[-1:]])
+
+    def read(self, numbers: Numbers) -> Columns:
+        """Inputs, labels and puzzle_identifiers, int32."""
+        return self._data.batch(numbers)
+
+    def origin(self, number: int) -> Iterator[Trace]:
+        """The raw row of an example, and what was done with it."""
+        place = int(np.searchsorted(self.cuts, number, "right")) - 1
+        row, name = number - int(self.cuts[place]), self._data.held.sets[place].name
+        folder: Path = self._data.generations[0].folder
+        from gristmill.puzzles.read.trace import example_origins
+
+        return iter(example_origins(folder, row, self._data.split, name))
 
 
 def opened(

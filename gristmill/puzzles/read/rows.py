@@ -1,6 +1,6 @@
 """A dataset as laws, pictures and traces read it: arrays of a set, and its rows in batches.
 
-Training reads by `dataset.py`.
+Training reads by `dataset.py`. A dataset without a record shows its kind by its files.
 
 Source: `docs/formats/puzzles.md#contract`.
 """
@@ -13,15 +13,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
-from gristmill.contract import BadInput, os_reason
+from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_identifiers, read_metadata
-from gristmill.puzzles.format.sources import Sources, read_sources
-from gristmill.puzzles.read.npy_file import Integers, mapped_integers
+from gristmill.puzzles.format.metadata import (
+    PuzzleDatasetMetadata,
+    Sources,
+    read_identifiers,
+    read_metadata,
+    read_sources,
+)
+from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, metadata
+from gristmill.puzzles.raw.recipes import CONFIGS
+from gristmill.puzzles.read.split_files import Integers, mapped_integers
 from gristmill.run.workers import threaded_map
 
 Found = TypeVar("Found")
@@ -244,3 +251,23 @@ class _TokenFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+_KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze", (8, 72): "domino"}
+"""The kind of a dataset without a trace, by vocab_size and seq_len."""
+
+
+def asset_of(folder: Path) -> str | None:
+    """The key of the kind of a folder, `puzzles/other` for another puzzle; None for no dataset.
+
+    folder: any path; it need not exist.
+    """
+    if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
+        return None
+    try:
+        data = Dataset(folder)
+        shape = data.metadata("train").vocab_size, data.metadata("train").seq_len
+        kind = data.kind or _KIND_OF_SHAPE.get(shape)
+    except GristmillError:
+        return None
+    return f"puzzles/{kind if kind in CONFIGS else 'other'}"

@@ -1,13 +1,16 @@
 """The files of one split as training reads them: opened in one generation, checked, mapped.
 
-See also `batches.py`: which examples are in which batch. Source: docs/formats/puzzles.md#contract
+The header of an npy file is checked before its numbers are mapped. See also `batches.py`: which
+examples are in which batch. Source: docs/formats/puzzles.md#contract
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +18,53 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_metadata
-from gristmill.puzzles.read.npy_file import Integers, mapped_integers
 from gristmill.reading.folder import OpenFolder
+from gristmill.untrusted.npy_header import read_header
 
-_REMEDY: Final = "build the dataset again, or copy it again"
+Integers = npt.NDArray[np.integer[Any]]
+
+
+def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
+    """Map an array of integers; it cannot be written to.
+
+    opened: a path that opens the file.
+    path: its real path, for messages.
+    dimensions: that the array must have.
+
+    Raises BadInput for a file that is no npy file, holds something else than integers, has
+    another number of dimensions, is in Fortran order, or has another size than its header says.
+    """
+    with opened.open("rb") as file:
+        try:
+            shape, fortran, dtype = read_header(file)
+        except ValueError as error:
+            raise BadInput(path, f"has no npy header that can be read ({error}): {_REMEDY}") from (
+                error
+            )
+        offset, size = file.tell(), os.fstat(file.fileno()).st_size
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if dtype.kind not in "iu" or len(shape) != dimensions or (fortran and dimensions > 1):
+        order = "Fortran" if fortran else "C"
+        raise BadInput(
+            path,
+            f"holds {dtype} {shape} in {order} order, expected integers in {dimensions}"
+            f" dimensions in C order: {_REMEDY}",
+        )
+    count = 1
+    for length in shape:
+        count *= int(length)
+    if size != offset + count * dtype.itemsize:
+        raise BadInput(
+            path,
+            f"has {size} bytes, its header says {offset + count * dtype.itemsize}: {_REMEDY}",
+        )
+    if count == 0:
+        return np.empty(shape, dtype)  # nothing cannot be mapped
+    # Slices of it cost less than those of a memmap, and so does making it.
+    return np.frombuffer(mapped, dtype, count, offset).reshape(shape)
+
+
+_REMEDY = "build the dataset again, or copy it again"
 _CHECKED_AT_ONCE: Final = 1 << 20
 _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 """Types that the kernels read where they are mapped."""

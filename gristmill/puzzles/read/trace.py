@@ -1,4 +1,4 @@
-"""From an example of a dataset to the file, the row in it and the augmentation that it came from.
+"""From an example of a dataset to its raw file, the row in it, and the augmentation of that row.
 
 ARC says what an augmentation did in the identifier. Mazes number their symmetries. Sudoku and
 Domino draw it once more from the seed, the source and the number of the draw.
@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
+from gristmill.provenance import RECORD, trace_inputs
 from gristmill.puzzles.format import names
-from gristmill.puzzles.format.sources import Sources
+from gristmill.puzzles.format.metadata import Sources
 from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
+from gristmill.untrusted.lines import line_bytes, reads
 
 Parameters = dict[str, object]
 
@@ -205,3 +207,37 @@ _BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
     "domino": _domino,
     "grid": _turned,
 }
+
+
+_LINE: Final = "line "
+
+
+def example_origins(folder: Path, row: int, split: str, set_name: str) -> list[contract.Trace]:
+    """Trace an example: the facts of `Trace`, then the raw file below the data root.
+
+    Arguments as for `trace`. Raises as it, and NotTraced where the record cannot be read.
+    """
+    found = trace(folder, row, split, set_name)
+    return [trace_inputs.Origin({**found.facts(), **_raw_file(folder, found)})]
+
+
+def _raw_file(folder: Path, found: Trace) -> Mapping[str, object]:
+    """The raw file of an example below the data root, and whether it is still as it was."""
+    if found.source is None or not (folder / RECORD).is_file():
+        return {}
+    published = trace_inputs.source(folder)
+    for item in published.raw_inputs():
+        if item.sha256 == found.sha256 and f"/{item.path}".endswith(f"/{found.source}"):
+            facts = published.raw_facts(item)
+            if "raw_note" in facts or not found.place.startswith(_LINE):
+                return facts
+            line = int(found.place.removeprefix(_LINE))
+            return {**facts, **_line_bytes(published.root / str(item.path), line)}
+    return {}
+
+
+def _line_bytes(path: Path, number: int) -> Mapping[str, object]:
+    """The bytes `a-b` of a line of a raw file that is as recorded, without the line's end."""
+    with path.open("rb") as file:
+        place = line_bytes(reads(file), path, number)
+    return {} if place is None else {"raw_row_bytes": f"{place[0]}-{place[1]}"}

@@ -22,8 +22,7 @@ from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.grid import Symbols, extents
 from gristmill.puzzles.domains.maze_grid import GOAL, OPEN, PATH, START, WALL, side_of
 from gristmill.puzzles.show.cells import WRONG, Drawing, Drawn, Grid, Lines, Look, Mask, Panel
-from gristmill.puzzles.show.domino_picture import decoded
-from gristmill.puzzles.show.token_table import FILLS, TokenTable, tokens
+from gristmill.puzzles.show.pictures import FILLS, TokenTable, decoded, tokens
 from gristmill.svg import MIN_TEXT, SOFT
 
 ARC_PALETTE: Final = (

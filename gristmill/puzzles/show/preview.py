@@ -12,7 +12,7 @@ from typing import Final
 from gristmill import markdown
 from gristmill.markdown import Markdown, escape
 from gristmill.publish.build import Published
-from gristmill.puzzles.laws.notes import equal_tasks
+from gristmill.puzzles.laws.of_subject import equal_tasks
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
 from gristmill.puzzles.show.drawings import drawing

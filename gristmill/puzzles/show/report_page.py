@@ -15,7 +15,6 @@ from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
 from gristmill.puzzles.show.drawings import drawing
-from gristmill.puzzles.show.findings import findings, not_checked
 from gristmill.puzzles.show.overview import (
     SetNumbers,
     bars,
@@ -25,7 +24,7 @@ from gristmill.puzzles.show.overview import (
     token_bars,
     token_counts,
 )
-from gristmill.puzzles.show.terminal import where_from
+from gristmill.puzzles.show.terminal import findings, not_checked, where_from
 from gristmill.svg import histogram_svg
 
 EXAMPLES: Final = 12

@@ -27,8 +27,7 @@ from gristmill.reasoning.format.corpora import CORPORA, NAME, is_key
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS, published_partitions
 from gristmill.reasoning.raw import ready
 from gristmill.settings.fields import did_you_mean, shown
-from gristmill.settings.resolve import resolve
-from gristmill.settings.tables import Settings, Table
+from gristmill.settings.tables import Settings, Table, resolve
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS

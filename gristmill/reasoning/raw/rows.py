@@ -28,8 +28,7 @@ from gristmill.reasoning.raw.json_files import BLANK, FORMS, held_under, holds_c
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
-from gristmill.untrusted.line_ends import with_line_feeds
-from gristmill.untrusted.lines import line_bytes, lines, reads
+from gristmill.untrusted.lines import line_bytes, lines, reads, with_line_feeds
 from gristmill.untrusted.pointer import HEAD_BYTES, refuse_packed, refuse_pointer
 from gristmill.untrusted.unpack import unpack
 

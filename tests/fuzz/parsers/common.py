@@ -46,7 +46,7 @@ def verification(data: bytes) -> None:
 def settings(data: bytes) -> None:
     """gristmill.toml: the tables that it names, and the configs that they make."""
     from gristmill.families import tables
-    from gristmill.settings.resolve import resolve
+    from gristmill.settings.tables import resolve
 
     file("lake/gristmill.toml", data)
     lake = _lake(str(scratch() / "lake"))

@@ -20,10 +20,9 @@ def task(data: bytes) -> None:
 
     The first byte chooses the sub-folder.
     """
-    from gristmill.puzzles.domains.arc_augment import aug_id, augmentation, flat, parse_id
+    from gristmill.puzzles.domains.arc_augment import aug_id, augmentation, flat, inverse, parse_id
     from gristmill.puzzles.domains.arc_grid import decode, encode
     from gristmill.puzzles.domains.arc_kernels import kept_draws
-    from gristmill.puzzles.domains.arc_vote import inverse
     from gristmill.puzzles.raw.arc_tasks import parse_task
 
     place = ("training", "evaluation")[(data[:1] or b"0")[0] % 2]

@@ -18,8 +18,7 @@ _TEXTS = (
 
 def recipe(data: bytes) -> None:
     """A recipe file: its settings are those of a config of its kind, and its sources are below."""
-    from gristmill.puzzles.raw.recipe_file import read_recipe_file
-    from gristmill.puzzles.raw.recipes import CONFIGS
+    from gristmill.puzzles.raw.recipes import CONFIGS, read_recipe_file
 
     read = read_recipe_file(file("recipes/mine.toml", data))
     assert read.name == "mine"
@@ -60,8 +59,7 @@ PARSERS = (
     Parser(
         "puzzles_recipe",
         recipe,
-        ("gristmill.puzzles.raw.recipe_file",),
-        covers=("gristmill.puzzles.raw.recipes",),
+        ("gristmill.puzzles.raw.recipes",),
         most_bytes=1000,
         words=_WORDS,
     ),
@@ -69,7 +67,7 @@ PARSERS = (
         "puzzles_source_names",
         source_names,
         ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.file_forms"),
-        covers=("gristmill.puzzles.raw.other_forms",),
+        covers=("gristmill.puzzles.raw.arc_tasks",),
         most_bytes=400,
         words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
     ),

@@ -16,7 +16,7 @@ def identifiers(data: bytes) -> None:
 
 def sources(data: bytes) -> None:
     """`trace/sources.json`: it is written as it was read."""
-    from gristmill.puzzles.format.sources import read_sources
+    from gristmill.puzzles.format.metadata import read_sources
 
     read = read_sources(file("sources.json", data))
     again = read_sources(file("sources.json", read.text().encode()))

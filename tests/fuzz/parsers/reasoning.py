@@ -191,7 +191,7 @@ PARSERS = (
     Parser(
         "reasoning_json",
         json_rows,
-        (f"{_RAW}.rows", f"{_RAW}.json_files", "gristmill.untrusted.line_ends"),
+        (f"{_RAW}.rows", f"{_RAW}.json_files", "gristmill.untrusted.lines"),
         words=(*_JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
     ),
     Parser(

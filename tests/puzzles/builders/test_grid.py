@@ -14,9 +14,8 @@ from gristmill.puzzles.builders import grid as building
 from gristmill.puzzles.builders.grid import GridSummary, build_grid
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.dihedral import transform
-from gristmill.puzzles.laws.contract import contract_laws
+from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
-from gristmill.puzzles.laws.trace import trace_laws
 from gristmill.puzzles.read.trace import trace
 from gristmill.run.parts import PartStore
 from tests.puzzles import grids

@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 
 from gristmill import laws
-from gristmill.puzzles.builders.dataset import build_dataset
+from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
+from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.metadata import Encoding, SourceFile
+from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.laws import contract
-from gristmill.puzzles.laws.contract import contract_laws
-from gristmill.puzzles.laws.trace import trace_laws
+from gristmill.puzzles.laws.contract import contract_laws, trace_laws
+from gristmill.puzzles.laws.domino import domino_laws
 from gristmill.puzzles.read import rows
-from tests.puzzles.toy import plan
+from tests.puzzles.toy import ToyConfig, plan
 
 
 @pytest.fixture
@@ -227,3 +230,131 @@ def test_the_name_of_the_original_domino_builder_is_accepted_without_a_trace(
     for listed in (["<other>"], ["<domino_game>", "<blank>"], []):
         _identifiers(*listed)(out)
         assert "identifiers" in {violation.law for violation in contract_laws(out)}
+
+
+@pytest.fixture(scope="module")
+def dominoes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dominoes") / "out"
+    build_domino(out, DominoConfig(num_games=20))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("ignore_label_id", 3), ("ignore_label_id", None), ("pad_id", 1), ("vocab_size", 13)],
+)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_number_of_another_kind_is_found(
+    split: str, key: str, value: int | None, dominoes: Path
+) -> None:
+    assert list(domino_laws(dominoes)) == []
+    path = dominoes / split / "dataset.json"
+    whole = path.read_text()
+    path.write_text(json.dumps({**json.loads(whole), key: value}))
+    try:
+        (found,) = domino_laws(dominoes)
+    finally:
+        path.write_text(whole)
+    assert (found.law, found.where) == ("encoding", f"{split}/dataset.json")
+    assert found.found.startswith(f"{key} is {value}, must be ")
+
+
+@pytest.mark.parametrize("value", [1, -1])
+def test_a_named_puzzle_is_found(value: int, dominoes: Path) -> None:
+    path = dominoes / "test/all__puzzle_identifiers.npy"
+    whole = np.load(path)
+    named = whole.copy()
+    named[5] = value
+    np.save(path, named)
+    try:
+        (found,) = domino_laws(dominoes)
+    finally:
+        np.save(path, whole)
+    assert (found.law, found.where.rpartition("/")[2]) == (
+        "identifier",
+        "all__puzzle_identifiers.npy entry 5",
+    )
+    names = dominoes / "identifiers.json"
+    names.write_text('["<blank>", "one"]')
+    try:
+        assert [each.law for each in domino_laws(dominoes)] == ["identifier"]
+    finally:
+        names.write_text('["<blank>"]')
+
+
+def _make(split: str) -> dict[Sets, Batch]:
+    """Two groups: three puzzles of two examples, and two puzzles of one."""
+    tokens = np.ones((8, 2), np.uint8)
+    origins = [
+        [0, 4, 0],
+        [0, 5, 0],
+        [0, 4, 2],
+        [0, 5, 2],
+        [0, 4, 7],
+        [0, 5, 7],
+        [1, 0, 0],
+        [1, 0, 1],
+    ]
+    return {
+        (split, "all"): Batch(
+            tokens,
+            tokens,
+            np.array(origins, np.int32),
+            examples=np.array([2, 2, 2, 1, 1], np.int32),
+            puzzles=np.array([3, 2], np.int32),
+        )
+    }
+
+
+@pytest.fixture
+def traced_dataset(tmp_path: Path) -> Path:
+    files = [SourceFile(f"toy/{name}", "00" * 32) for name in "ab"]
+    tasks = [(split, split) for split in ("train", "test")]
+    plan = Plan("toy", Encoding(2, 2), ToyConfig(), tasks, _make, files)
+    build_dataset(plan, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "found"),
+    [
+        (7, 0, 2, "not one of 2"),
+        (7, 0, -1, "not one of 2"),
+        (7, 1, -1, "negative"),
+        (6, 2, -1, "negative"),
+        (3, 2, 3, "its puzzle has another draw"),
+        (5, 0, 1, "its group has another file"),
+        (5, 1, 4, "has another row"),
+        (6, 2, 1, "begins with draw 0"),
+        (7, 2, 0, "has a later one"),
+    ],
+)
+def test_a_wrong_origin_is_found(
+    row: int, column: int, value: int, found: str, traced_dataset: Path
+) -> None:
+    assert list(trace_laws(traced_dataset)) == []
+    path = traced_dataset / "trace/train/all.npy"
+    origins = np.load(path)
+    origins[row, column] = value
+    np.save(path, origins)
+    violations = list(trace_laws(traced_dataset))
+    assert any(found in violation.found for violation in violations)
+    assert all(violation.where.startswith("trace/train/all.npy row ") for violation in violations)
+
+
+def test_puzzles_of_other_sizes_in_a_group_are_found(traced_dataset: Path) -> None:
+    np.save(
+        traced_dataset / "train/all__puzzle_indices.npy", np.array([0, 2, 3, 6, 7, 8], np.int32)
+    )
+    assert any("other sizes" in violation.found for violation in trace_laws(traced_dataset))
+
+
+def test_a_missing_trace_is_found(traced_dataset: Path) -> None:
+    (traced_dataset / "trace/train/all.npy").unlink()
+    assert [violation.found for violation in trace_laws(traced_dataset)] == ["is missing"]
+    (traced_dataset / "trace/sources.json").unlink()
+    (violation,) = trace_laws(traced_dataset)
+    assert (violation.law, violation.found) == (
+        "readable",
+        f"{traced_dataset / 'trace/sources.json'}: is missing",
+    )

@@ -13,8 +13,8 @@ import pytest
 
 from gristmill.puzzles.builders.grid import build_grid
 from gristmill.puzzles.config import GridConfig
+from gristmill.puzzles.laws.contract import trace_laws
 from gristmill.puzzles.laws.grid import grid_laws
-from gristmill.puzzles.laws.trace import trace_laws
 from tests.puzzles import grids
 
 

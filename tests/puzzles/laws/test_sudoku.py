@@ -15,8 +15,8 @@ from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku.board import board_of
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+from gristmill.puzzles.laws.contract import trace_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
-from gristmill.puzzles.laws.trace import trace_laws
 from tests.puzzles import sudoku
 
 PAIRS = sudoku.pairs(0, 14)

@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
     from gristmill.contract import BadInput
     from gristmill.puzzles.raw.arc_tasks import read_tasks
     from gristmill.puzzles.raw.maze_csv import read_mazes
-    from gristmill.puzzles.raw.recipe_file import read_recipe_file
+    from gristmill.puzzles.raw.recipes import read_recipe_file
     from gristmill.puzzles.raw.sudoku_bank import read_bank
 
     readers: dict[str, Callable[[Path], Any]] = {

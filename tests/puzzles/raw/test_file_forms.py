@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.builders.arc import build_arc
+from gristmill.puzzles.builders.domino import build_domino
+from gristmill.puzzles.builders.maze import build_maze
+from gristmill.puzzles.builders.sudoku import build_sudoku
+from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.raw.file_forms import check_names, unpack_hint
+from gristmill.puzzles.raw.samples import write_maze_sample
+from gristmill.run.parts import PartStore
 
 
 def counts(name: str) -> bool:
@@ -45,3 +53,30 @@ def test_other_names_are_let_be() -> None:
 def test_the_first_packed_file_is_named() -> None:
     assert unpack_hint(["b.tar.GZ", "a/x.zip", "c.json"]) == "; unpack a/x.zip"
     assert unpack_hint(["c.json", "gzip", "a.gz.txt"]) == ""
+
+
+BUILDS: dict[str, Callable[[list[Path], Path], object]] = {
+    "arc": lambda folders, out: build_arc(folders, out, ArcConfig(num_aug=0)),
+    "sudoku": lambda folders, out: build_sudoku(folders, out, SudokuConfig()),
+    "maze": lambda folders, out: build_maze(folders, out, MazeConfig()),
+}
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_a_source_that_is_a_file_or_missing_is_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for name, words in (("train.csv", "is no folder"), ("nowhere", "is missing")):
+        with pytest.raises(BadInput, match=f"{name}: {words}"):
+            BUILDS[kind]([tmp_path / "empty", tmp_path / name], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_of_parts_is_made(tmp_path: Path) -> None:
+    write_maze_sample(tmp_path / "drop")
+    for name, build in (
+        ("maze", lambda out, parts: build_maze(tmp_path / "drop", out, parts=parts)),
+        ("domino", lambda out, parts: build_domino(out, DominoConfig(num_games=9), parts=parts)),
+    ):
+        build(tmp_path / name, PartStore(tmp_path / f"kept/{name}/parts"))
+        assert list((tmp_path / f"kept/{name}/parts").glob("*.part"))

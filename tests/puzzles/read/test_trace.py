@@ -12,7 +12,7 @@ from gristmill.contract import BadInput
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.domino_augment import augmentation
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation as symmetry
-from gristmill.puzzles.format.sources import Sources
+from gristmill.puzzles.format.metadata import Sources
 from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace

@@ -20,7 +20,7 @@ from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import trace
-from gristmill.puzzles.show.domino_picture import decoded
+from gristmill.puzzles.show.pictures import decoded
 from tests.puzzles.small_datasets import ANSWER, QUESTION, arc_tokens
 
 Facts = Mapping[str, object]

@@ -21,7 +21,7 @@ BATCH, STEPS = 16, 24
 
 def _from_sample(kind: str, config: Any) -> Callable[[Path, Path], None]:
     def build(drop: Path, out: Path) -> None:
-        sample = import_module(f"gristmill.puzzles.raw.samples.{kind}")
+        sample = import_module("gristmill.puzzles.raw.samples")
         builder = import_module(f"gristmill.puzzles.builders.{kind}")
         getattr(sample, f"write_{kind}_sample")(drop)
         getattr(builder, f"build_{kind}")(drop, out, config)

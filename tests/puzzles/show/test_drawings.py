@@ -14,7 +14,6 @@ from rich.console import Console
 
 from gristmill import markdown
 from gristmill.puzzles.show.cells import WRONG, Drawing
-from gristmill.puzzles.show.domino_picture import Hand
 from gristmill.puzzles.show.drawings import (
     ADDED,
     ARC_PALETTE,
@@ -29,7 +28,7 @@ from gristmill.puzzles.show.drawings import (
     square,
     twice,
 )
-from gristmill.puzzles.show.token_table import FILLS, TokenTable
+from gristmill.puzzles.show.pictures import FILLS, Hand, TokenTable
 from gristmill.svg import OVERVIEW
 from tests.drawings import is_right, texts
 from tests.puzzles.small_datasets import ANSWER, SMALL, arc_tokens, domino_tokens, maze, sudoku

@@ -1,7 +1,7 @@
 """Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition.
 
 They form a group, and each leaves a Sudoku's rules, its clues and its number of solutions as they
-are. An augmentation is a symmetry that the seed draws; `augment.py` applies many.
+are. An augmentation is a symmetry that the seed draws; a compiled function applies many.
 Source: docs/formats/puzzles.md#sudoku-augmentation
 """
 
@@ -10,6 +10,7 @@ Source: docs/formats/puzzles.md#sudoku-augmentation
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,3 +161,105 @@ def augmentation(seed: int, question: str, number: int) -> Symmetry:
     transposes = _drawn(np.uint64(key_of(seed, question)), number, digits, rows, columns)
     moved = (tuple(rows.tolist()), tuple(columns.tolist()))
     return Symmetry(bool(transposes), *moved, tuple(digits.tolist()))
+
+
+_WEIGHTS = np.array([pow(3, 2 * k + 41, 1 << 64) for k in range(81)], np.uint64)
+
+
+@njit
+def _write(question, answer, places, digits, given, label):
+    """Write an example as tokens; returns a hash of it."""
+    total = np.uint64(0)
+    for cell in range(81):
+        place = places[cell]
+        token = digits[question[place]] + 1
+        given[cell] = token
+        label[cell] = digits[answer[place]] + 1
+        total += _WEIGHTS[cell] * np.uint64(token)
+    return randomness.mixed(total)
+
+
+@njit
+def _is_new(table, inputs, labels, first, row, mark):
+    """Whether no earlier row of the group equals `row`, which the table then knows."""
+    mask = np.int64(table.shape[0] - 1)
+    slot = np.int64(mark & np.uint64(0x7FFFFFFFFFFFFFFF)) & mask
+    while table[slot] >= first:
+        other = table[slot]
+        same = True
+        for cell in range(81):
+            if inputs[other, cell] != inputs[row, cell] or labels[other, cell] != labels[row, cell]:
+                same = False
+                break
+        if same:
+            return False
+        slot = (slot + 1) & mask
+    table[slot] = row
+    return True
+
+
+@njit
+def _set_places(transposes, rows, columns, places):
+    for i in range(9):
+        for j in range(9):
+            place = columns[j] * 9 + rows[i] if transposes else rows[i] * 9 + columns[j]
+            places[9 * i + j] = place
+
+
+@kernel(nogil=True)
+def write_groups(questions, answers, keys, num_aug, inputs, labels, draws, sizes, table):
+    """Write each source and its augmentations as one group.
+
+    questions, answers: uint8 [sources, 81], digits. keys: uint64 [sources].
+    num_aug: augmentations of a source at most; fewer where draws repeat an example.
+    inputs, labels: uint8 [sources * (1 + num_aug), 81], filled from the beginning.
+    sizes: int32 [sources], examples of each group.
+    table: int64 [a power of 2 above twice the size of a group], -1 everywhere.
+
+    Returns the number of examples.
+    """
+    state = np.zeros(1, np.uint64)
+    digits, identity = np.empty(10, np.uint8), np.arange(10).astype(np.uint8)
+    rows, columns, places = np.arange(9), np.arange(9), np.arange(81)
+    row = 0
+    for source in range(questions.shape[0]):
+        first = row
+        _set_places(False, np.arange(9), np.arange(9), places)
+        pair = (questions[source], answers[source])
+        mark = _write(pair[0], pair[1], places, identity, inputs[row], labels[row])
+        if num_aug > 0:
+            _is_new(table, inputs, labels, first, row, mark)
+        draws[row] = 0
+        row += 1
+        number = 0
+        while row - first <= num_aug and number < 2 * num_aug + 16:
+            number += 1
+            transposes = draw(state, keys[source], number, digits, rows, columns)
+            _set_places(transposes, rows, columns, places)
+            mark = _write(pair[0], pair[1], places, digits, inputs[row], labels[row])
+            if _is_new(table, inputs, labels, first, row, mark):
+                draws[row] = number
+                row += 1
+        sizes[source] = row - first
+    return row
+
+
+def groups(
+    questions: npt.NDArray[np.uint8],
+    answers: npt.NDArray[np.uint8],
+    keys: npt.NDArray[np.uint64],
+    num_aug: int,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Returns (inputs, labels, draws, sizes) of sources with their augmentations.
+
+    questions, answers: uint8 [sources, 81], digits. keys: uint64 [sources], see
+        `symmetry.key_of`. num_aug: augmentations of a source at most.
+
+    uint8 [examples, 81] twice, tokens; int32 [examples], the number of each draw; int32 [sources].
+    """
+    most = len(questions) * (1 + num_aug)
+    inputs, labels = np.empty((most, 81), np.uint8), np.empty((most, 81), np.uint8)
+    draws, sizes = np.empty(most, np.int32), np.empty(len(questions), np.int32)
+    table = np.full(1 << (2 * (num_aug + 1)).bit_length(), -1, np.int64)
+    count = write_groups(questions, answers, keys, num_aug, inputs, labels, draws, sizes, table)
+    return inputs[:count], labels[:count], draws[:count], sizes

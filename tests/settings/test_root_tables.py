@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.settings.alerts import AlertSettings
+from gristmill.settings.root_tables import AlertSettings, InboxSettings, MirrorSettings
 
 HOOK = "https://hooks.example/secret"
 
@@ -37,3 +37,26 @@ def test_a_variable_without_an_address_is_named_and_its_value_is_not_shown(
     with pytest.raises(ValueError, match=f"the variable HOOK .*{why}") as caught:
         AlertSettings(webhook_env="HOOK").address(environment)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("roots", [("",), ("/mnt/runs", " ")])
+def test_an_empty_root_is_refused(roots: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="roots has an empty text"):
+        InboxSettings(follow_links=True, roots=roots)
+    assert InboxSettings(follow_links=True, roots=(".",)).roots == (".",)
+
+
+@pytest.mark.parametrize(
+    ("push", "assets", "pushed"),
+    [
+        ("s3://barn/grain", (), {"macroxue/pack": True, "synth/harmony": True}),
+        ("s3://barn/grain", ("macroxue/pack",), {"macroxue/pack": True, "synth/harmony": False}),
+        ("", (), {"macroxue/pack": False}),
+        ("", ("macroxue/pack",), {"macroxue/pack": False}),
+    ],
+)
+def test_a_build_is_pushed_where_a_mirror_is_named_and_all_or_its_asset_are(
+    push: str, assets: tuple[str, ...], pushed: dict[str, bool]
+) -> None:
+    settings = MirrorSettings(push=push, assets=assets)
+    assert {asset: settings.takes(asset) for asset in pushed} == pushed

@@ -1,1 +1,0 @@
-"""Sample drops: small puzzles of every kind, always the same."""
