@@ -22,7 +22,7 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
-from gristmill.browse.web.shelf import Asked
+from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.markdown import stored_size
 from gristmill.printable import cut, plain, printable

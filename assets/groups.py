@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from gristmill.browse.web.shelf import PREFIX
+from gristmill.browse.web.asked import PREFIX
 
 DOCS: Final = "/docs/"
 """Where `gristmill ui` serves the pages of `docs/`."""

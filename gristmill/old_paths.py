@@ -82,7 +82,6 @@ MOVED: Final = {
     "gristmill.puzzles.show.domino_picture": "gristmill.puzzles.show.pictures",
     "gristmill.puzzles.show.token_table": "gristmill.puzzles.show.pictures",
     "gristmill.browse.where": "gristmill.browse.table",
-    "gristmill.browse.web.asked": "gristmill.browse.web.shelf",
     "gristmill.puzzles.read.npy_file": "gristmill.puzzles.read.split_files",
     "gristmill.puzzles.laws.trace": "gristmill.puzzles.laws.contract",
     "gristmill.puzzles.show.findings": "gristmill.puzzles.show.terminal",

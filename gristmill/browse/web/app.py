@@ -25,8 +25,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.browse.table import RULES, Row, StillCounting, Token
+from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
-from gristmill.browse.web.shelf import PAGE, PREFIX, Asked, NoArtifact, Shelf, Shown, asked
+from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown
 from gristmill.contract import GristmillError
 from gristmill.printable import printable
 

@@ -15,7 +15,7 @@ from gristmill.browse import Column, Filter, Found, Picture, Query, Raw, Row, Ta
 from gristmill.browse.table import StillCounting
 from gristmill.browse.web import app, shelf
 from gristmill.browse.web.app import application
-from gristmill.browse.web.shelf import Asked, asked
+from gristmill.browse.web.asked import Asked, asked
 from gristmill.contract import GristmillError
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
