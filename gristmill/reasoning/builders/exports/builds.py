@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from gristmill.asset import Wanted
-from gristmill.contract import NothingToBuild, Summary
+from gristmill.contract import BadInput, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Tokenizer, read_record
 from gristmill.publish.build import Attempt, Build
@@ -25,8 +27,10 @@ def spans_build(wanted: Wanted) -> Build:
     """
     root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
     normalized = root.published(names.NORMALIZED, NORMALIZED, key)
-    if not has_annotations(root.root / names.NORMALIZED, key):
-        raise NothingToBuild("the split has no annotation as <<48/2=24>>")
+    # Of a damaged file the run says what is wrong, once it has compared it with its record.
+    with suppress(OSError, BadInput):
+        if not has_annotations(root.root / names.NORMALIZED, key):
+            raise NothingToBuild("the split has no annotation as <<48/2=24>>")
     inputs = [normalized, tokenizer_input(root, config.tokenizer)]
     own = open_tokenizer(root.root / PLACE / config.tokenizer)
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gristmill.asset import Wanted, declared
 from gristmill.cli import main
-from gristmill.contract import NothingToBuild
+from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.reasoning.render.annotations import KEYS, rows_of
 from tests.reasoning.exported_root import build_dataset, built
@@ -51,6 +51,17 @@ def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
     with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
         asset.build(Wanted(asset, lake, "gsm8k__train"))
+
+
+@pytest.mark.parametrize("damage", ["missing", "no JSON"])
+def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
+    tmp_path: Path, damage: str
+) -> None:
+    build_dataset(tmp_path)
+    path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
+    path.unlink() if damage == "missing" else path.write_bytes(b'{"a": <<\n')
+    with pytest.raises(GristmillError, match="materialize reasoning/normalized --partition gsm8k"):
+        built(tmp_path, "reasoning/spans", "gsm8k__train", tokenizer="tiny")
 
 
 @pytest.mark.parametrize("asset", ["reasoning/spans", "reasoning/exports"])
