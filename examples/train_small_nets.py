@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"), help="with the samples")
     parser.add_argument("--families", nargs="+", choices=list(COLOURS), default=list(COLOURS))
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint"))
+    parser.add_argument("--checkpoint", type=Path, default=Path("build/checkpoint"))
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
     args = parser.parse_args()
     args.checkpoint.mkdir(parents=True, exist_ok=True)

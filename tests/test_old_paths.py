@@ -12,6 +12,7 @@ import pytest
 from gristmill import old_paths
 
 
+@pytest.mark.filterwarnings("ignore")  # torch and Megatron warn when they are first imported
 @pytest.mark.parametrize("earlier", sorted(old_paths.MOVED))
 def test_an_earlier_path_gives_the_module_of_today(earlier: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"{earlier} is now {old_paths.MOVED[earlier]}"):

@@ -36,8 +36,6 @@ from gristmill.contract import GristmillError
 if TYPE_CHECKING:
     import polars as pl
 
-    from gristmill.browse.table import Where
-
 Values = Mapping[str, Any]
 """What a row holds by column: a cell, or a list or an object of JSON."""
 

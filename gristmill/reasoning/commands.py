@@ -206,7 +206,6 @@ def stage(
     copied. What is there already and right is used again, so the command may be repeated after
     a kill. `gristmill unstage` removes what this command put there.
     """
-    from gristmill.reasoning.format import names
     from gristmill.reasoning.format.staged import SHARDS
     from gristmill.reasoning.read.stage import stage as copy
     from gristmill.run.shown_progress import shown_on_stderr

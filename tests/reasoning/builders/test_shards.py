@@ -227,14 +227,15 @@ def test_workers_stores_and_groups_change_no_byte(
 
     tokenize(jsonl, tmp_path / "one", config)
     tokenize(jsonl, tmp_path / "kept", config, store)
-    tokenize(jsonl, tmp_path / "two", replace(config, workers=2))
+    for name, workers in (("two", 2), ("four", 4)):
+        tokenize(jsonl, tmp_path / name, replace(config, workers=workers))
     tokenize(jsonl, tmp_path / "tiktoken", replace(config, engine=TIKTOKEN))
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 1 << 20)
     tokenize(jsonl, tmp_path / "whole", config)
 
     expected = files(tmp_path / "one")
     assert len(expected) > 20
-    for name in ("kept", "two", "tiktoken", "whole"):
+    for name in ("kept", "two", "four", "tiktoken", "whole"):
         assert files(tmp_path / name) == expected
 
 
