@@ -26,6 +26,7 @@ from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
+from gristmill.publish.disk_space import bytes_of
 from gristmill.settings.tables import Settings
 
 _GAMES: Final = "chess/game_dataset"
@@ -113,7 +114,7 @@ def valid_build(wanted: Wanted) -> Build:
         )
 
     # Rows contain the moves twice, and the parts take the same once more.
-    space = 6 * sum(pgn.stat().st_size for pgn in pgns if pgn.is_file())
+    space = 6 * bytes_of(*pgns)
     return wanted.build(_valid(root, key), config, [source], make, space=space)
 
 
@@ -126,7 +127,7 @@ def dataset_build(wanted: Wanted) -> Build:
     config = wanted.config(MonthConfig).game()
     make = _made(game_dataset.build_game_dataset, folder, config)
     artifact = _dataset(wanted.root, wanted.partition)
-    return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
+    return wanted.build(artifact, config, [source], make, space=2 * bytes_of(folder))
 
 
 def cache_build(wanted: Wanted) -> Build:
@@ -154,7 +155,7 @@ def cache_build(wanted: Wanted) -> Build:
         _made(splice_cache.build_splice_cache, folder, config),
         outer=source.path,
         # A sample takes 17 bytes, a ply of a row about 8; the parts take the same once more.
-        space=5 * _bytes_of(folder),
+        space=5 * bytes_of(folder),
     )
 
 
@@ -172,7 +173,7 @@ def splice_build(wanted: Wanted) -> Build:
     make = _made(splice_dataset.build_splice_dataset, folder, config)
     name = f"{folder_of(key)}_cap{of_month.legacy_cap}"
     artifact = wanted.root.artifact("chess", "dataset", name)
-    return wanted.build(artifact, config, [source], make, space=2 * _bytes_of(folder))
+    return wanted.build(artifact, config, [source], make, space=2 * bytes_of(folder))
 
 
 def subset_build(wanted: Wanted) -> Build:
@@ -196,7 +197,7 @@ def subset_build(wanted: Wanted) -> Build:
             root.root / folder, attempt.out, config, progress=attempt.progress
         )
 
-    return wanted.build(artifact, config, [source], make, space=_bytes_of(root.root / folder))
+    return wanted.build(artifact, config, [source], make, space=bytes_of(root.root / folder))
 
 
 def wanted_cap(root: DataRoot, key: str) -> int:
@@ -270,7 +271,3 @@ def _inputs_of(folder: Path) -> list[Input]:
     """The inputs in the record of a published artifact; none if there is no artifact."""
     path = folder / provenance.RECORD
     return list(provenance.read_inputs(provenance.read_record(path), path)) if path.exists() else []
-
-
-def _bytes_of(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())

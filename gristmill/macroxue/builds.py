@@ -24,6 +24,7 @@ from gristmill.macroxue.raw.view_file import (
 )
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged
+from gristmill.publish.disk_space import bytes_of
 from gristmill.settings.tables import Settings
 
 RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (
@@ -87,7 +88,7 @@ def values_build(wanted: Wanted) -> Build:
         return value_builder.value_sidecar(folder, attempt.out, config, progress=attempt.progress)
 
     artifact = root.artifact("macroxue", "values", key)
-    return wanted.build(artifact, config, [source], make, space=_bytes_of(folder) // 2)
+    return wanted.build(artifact, config, [source], make, space=bytes_of(folder) // 2)
 
 
 def pool_build(wanted: Wanted) -> Build:
@@ -119,7 +120,7 @@ def pool_build(wanted: Wanted) -> Build:
         config,
         inputs,
         make,
-        space=sum(_bytes_of(folder) for folder in folders if folder.exists()),
+        space=bytes_of(*folders),
         deletes=[str(item.path) for item in inputs] if described.delete_members else [],
     )
 
@@ -173,7 +174,7 @@ def view_build(wanted: Wanted) -> Build:
             stamps.keep(each, before, ())
         return summary
 
-    space = config.images * sum(map(_bytes_of, [folder, *sidecars, *([drop] if drop else [])]))
+    space = config.images * bytes_of(folder, *sidecars, *([drop] if drop else []))
     return wanted.build(artifact, config, [source, *values, *annotated], make, space=space)
 
 
@@ -200,7 +201,3 @@ def view_settings(root: DataRoot, key: str) -> Settings:
 def _file_of(root: DataRoot, inbox: str, key: str) -> Path:
     """The file of a partition. Raises BadKey for a text that could lead out of the inbox."""
     return root.inbox(inbox) / f"{keys.checked(key)}.toml"
-
-
-def _bytes_of(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())

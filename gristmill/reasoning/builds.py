@@ -16,6 +16,7 @@ from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
+from gristmill.publish.disk_space import bytes_of
 from gristmill.reasoning.config import (
     AlignConfig,
     CorpusAlignConfig,
@@ -133,7 +134,7 @@ def shards_build(wanted: Wanted) -> Build:
         # The builder hashed the files, and encoded the texts: the laws encode a sample again.
         sampled=True,
         tokenizer=_TOKENIZER,
-        space=_GROWTH * jsonl.stat().st_size if jsonl.is_file() else 0,
+        space=_GROWTH * bytes_of(jsonl),
     )
 
 
@@ -171,7 +172,7 @@ def tokens_build(wanted: Wanted) -> Build:
         make,
         sampled=True,
         tokenizer=Tokenizer(name=own.name, path=path, sha256=own.sha256),
-        space=_GROWTH * sum(each.jsonl.stat().st_size for each in splits),
+        space=_GROWTH * bytes_of(*(each.jsonl for each in splits)),
     )
 
 

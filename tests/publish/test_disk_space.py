@@ -225,6 +225,14 @@ def _broken(_: int) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name, size in (("a", 3), ("b", 5), ("deep/c", 7)):
+        (tmp_path / name).write_bytes(bytes(size))
+    assert disk_space.bytes_of(tmp_path, tmp_path / "a", tmp_path / "none") == 3 + 5 + 3
+    assert disk_space.bytes_of(tmp_path / "deep/c") == 7
+
+
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
 def test_a_build_needs_its_own_space_and_64_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool

@@ -9,6 +9,7 @@ from gristmill.contract import BadInput, NothingToBuild, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Tokenizer, read_record
 from gristmill.publish.build import Attempt, Build
+from gristmill.publish.disk_space import bytes_of
 from gristmill.reasoning.builders.exports.files import write_exports
 from gristmill.reasoning.builders.exports.spans import has_annotations, write_spans
 from gristmill.reasoning.config import ExportsConfig, SpansConfig
@@ -69,7 +70,7 @@ def exports_build(wanted: Wanted) -> Build:
         folders = (dataset, normalized, root.root)
         return write_exports(*folders, attempt.out, config, attempt.progress)
 
-    size = sum(path.stat().st_size for path in dataset.rglob("shard_*") if path.is_file())
+    size = bytes_of(*dataset.rglob("shard_*"))
     return wanted.build(
         f"{names.EXPORTS}/{key}",
         config,

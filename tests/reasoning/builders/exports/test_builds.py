@@ -54,14 +54,22 @@ def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "no JSON"])
+@pytest.mark.parametrize(
+    ("asset", "partition", "chosen"),
+    [
+        ("reasoning/spans", "gsm8k__train", {"tokenizer": "tiny"}),
+        # Other outputs than those that are published.
+        ("reasoning/tokens", "mine", {"outputs": ["safetensors"]}),
+    ],
+)
 def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
-    tmp_path: Path, damage: str
+    tmp_path: Path, asset: str, partition: str, chosen: dict[str, object], damage: str
 ) -> None:
     build_dataset(tmp_path)
     path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
     path.unlink() if damage == "missing" else path.write_bytes(b'{"a": <<\n')
     with pytest.raises(GristmillError, match="materialize reasoning/normalized --partition gsm8k"):
-        built(tmp_path, "reasoning/spans", "gsm8k__train", tokenizer="tiny")
+        built(tmp_path, asset, partition, **chosen)
 
 
 @pytest.mark.parametrize("asset", ["reasoning/spans", "reasoning/exports"])
