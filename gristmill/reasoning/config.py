@@ -86,7 +86,7 @@ class CorpusConfig(NormalizeConfig):
     version: of a built-in corpus, and of the installed transforms that read its rows.
     """
 
-    CODE_VERSION: ClassVar = NormalizeConfig.CODE_VERSION
+    CODE_VERSION: ClassVar = "3"
 
     corpus: str = ""
     version: str = "1"

@@ -47,7 +47,7 @@ _PLACED = Asset(
     place=PLACE,
     partitions="tokenizers",
     inputs=["tokenizers/raw"],
-    build=call("gristmill.tokenizers.placed:placed_build"),
+    build=call("gristmill.tokenizers.builds:placed_build"),
     blocking=True,
     batch=100,
 )

@@ -1,4 +1,4 @@
-"""Placed tokenizers: what their drops hold, how they are built, judged and shown.
+"""Placed tokenizers: what their drops hold, how they are judged and shown.
 
 See also `gristmill/vocabularies/placing.py`: the builder. Source:
 `docs/formats/vocabularies.md#placed-tokenizers`.
@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from gristmill.asset import Wanted
-from gristmill.contract import Summary, Violation
+from gristmill.contract import Violation
 from gristmill.families import Misuse, Request, Subject
 from gristmill.inbox.account import Account
-from gristmill.publish.build import Attempt, Build
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import visible_files
 from gristmill.vocabularies.declared import FILE, read_declared
-from gristmill.vocabularies.pinned import INBOX, PLACE, PLACED
+from gristmill.vocabularies.pinned import PLACED
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 from gristmill.vocabularies.tokenizer_file import FACTS
 
@@ -127,21 +125,3 @@ def _rows(folder: Path) -> Columns:
         )
     ]
     return of_values(tokenizer.path, rows)
-
-
-def placed_build(wanted: Wanted) -> Build:
-    """Returns the build of a placed tokenizer. Raises as `DataRoot.ready_drop`."""
-    from gristmill.vocabularies.placing import place_tokenizer
-
-    root, name = wanted.root, wanted.partition
-    drop, accounted = root.ready_drop(INBOX, name)
-    links = root.link_rule()
-    declared = read_declared(drop, links)
-    files = [drop / each for each in accounted.taken[""]]
-
-    def make(attempt: Attempt) -> Summary:
-        return place_tokenizer(drop, declared, attempt.out, links, attempt.progress)
-
-    inputs = root.raw_inputs(PLACE, files, "tokenizers/raw", name)
-    space = 2 * sum(each.bytes or 0 for each in inputs)
-    return wanted.build(PLACE, declared, inputs, make, shared=name, space=space, account=accounted)

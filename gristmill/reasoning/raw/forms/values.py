@@ -322,19 +322,26 @@ def _choices(value: Mapping[str, Any], names: Names) -> Get:
     """What reads the choices of a row as texts: a list of one column, or a column each."""
     if isinstance(value.get("of"), list):
         reads = [column(each, names) for each in _texts(value["of"], "of")]
-        return lambda row: [(flattened(get(row)) or "").strip() for get in reads]
+        return lambda row: [_stripped(get(row)) for get in reads]
     if not isinstance(value.get("of"), str):
         raise ValueError('`of` is missing: write of = "column", that of the choices')
     read = column(value["of"], names)
-    return lambda row: items(found) if isinstance(found := read(row), list) else found
+    # An empty choice keeps its place: numbers and letters count it.
+    return lambda row: (
+        list(map(_stripped, found)) if isinstance(found := read(row), list) else found
+    )
+
+
+def _stripped(value: Any) -> str:
+    return (flattened(value) or "").strip()
 
 
 def _labelled(found: Any, labels: Any, texts: Sequence[str]) -> int | None:
     """The place of a choice by its label, else by its text."""
-    said = (flattened(found) or "").strip()
-    known = [(flattened(each) or "").strip() for each in labels] if isinstance(labels, list) else []
+    said = _stripped(found)
+    known = list(map(_stripped, labels)) if isinstance(labels, list) else []
     for places in (known[: len(texts)], texts):
-        if said in places:
+        if said and said in places:
             return list(places).index(said)
     return None
 
@@ -351,10 +358,10 @@ def _unlettered(choice: str, place: int) -> str:
 def _place(found: Any, texts: Sequence[str]) -> int | None:
     if isinstance(found, int) and not isinstance(found, bool):
         return found if 0 <= found < len(texts) else None
-    said = (flattened(found) or "").strip()
+    said = _stripped(found)
     known = [letter(place) for place in range(len(texts))]
     for places in (known, texts, [str(place) for place in range(len(texts))]):
-        if said in places:
+        if said and said in places:
             return list(places).index(said)
     return None
 

@@ -139,6 +139,15 @@ def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give() -> Non
         value({**rule, "labels": [1]}, c=1, o=texts)
 
 
+def test_an_empty_choice_keeps_its_place_and_is_none_itself() -> None:
+    choices = ["A) x", "", None, "D) y"]
+    for said in (3, "3", "D", "y"):
+        assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "D) y"
+    for rule in ({"of": "o"}, {"of": "o", "labels": ["1", "", "", "4"]}):
+        with pytest.raises(Unfit, match="c is '', none of 4 choices"):
+            value({"choice": "c", **rule}, c="", o=choices)
+
+
 def test_choices_in_columns_of_their_own_keep_their_places() -> None:
     rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
     row = {"A": "ten", "B": None, "o": {"C": 12}}
