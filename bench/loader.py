@@ -5,12 +5,14 @@ missed: rows of 2048 in batches of 256 at least 1.5 times as fast as `DataLoader
 sequences shuffled over all shards at least 0.9 times as fast as `ShardReader.batches` with a seed,
 which shuffles in a shard; a plan of 8 sources at most 600 ns a sample; a plan of 10^12 samples and
 its first batch less than 50 MB; 1,000 mixtures in mid-run at most 5 ms each; batches of 256 chess
-samples from packed moves at least 25 times as fast as from rows, through `collate` 8 times.
+samples from packed moves at least 25 times as fast as from rows, through `collate` 8 times; the
+line of one of a million runs or examples in at most 20 ms.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import shutil
 import statistics
@@ -33,12 +35,16 @@ from gristmill.contract import Trace
 from gristmill.loading import Identity, Loader, Mixture, Plan
 from gristmill.loading.bijection import Numbers
 from gristmill.macroxue import StepDataset
+from gristmill.macroxue.read.trace import trace
 from gristmill.reasoning import ShardReader
+from gristmill.reasoning.format import names
+from gristmill.reasoning.read.trace import line_of
 
 ROUNDS = 5
 SHARDS = 16
 PLANNED = 1 << 20
 GAMES = 4000
+LINES = 1_000_000
 
 
 class Numbered:
@@ -151,6 +157,33 @@ def plans() -> list[bool]:
     return [*good, asked("plan of 10^12 samples and its first batch: MB", more, 50)]
 
 
+def lines(root: Path) -> list[bool]:
+    """What the way back from a sample takes where a million lines are in a trace or an index."""
+    root.mkdir()
+    index = root / names.split_index("gsm8k", "train")
+    index.parent.mkdir(parents=True)
+    shard, digest = f"{names.TOKENIZED}/gsm8k/train/shard_%05d.pt", "0" * 64
+    with (root / "trace.jsonl").open("w") as runs, index.open("w") as examples:
+        for number in range(LINES):
+            raw = {"drop": "d", "meta": "m", "meta_sha256": digest, "steps": "s"}
+            raw |= {"steps_sha256": digest, "meta_bytes": 9, "steps_bytes": 9}
+            runs.write(json.dumps({"run_id": number, "rows": 1, "first_row": number, **raw}) + "\n")
+            place = {"shard_path": shard % (number // 4000), "sequence_index": number % 4000}
+            row = {"example_id": names.example_id("gsm8k", "train", number), **place}
+            row |= {"token_start": 0, "num_tokens": 7, "num_tokens_with_eos": 8}
+            spans = [{**place, "start": 0, "end": 8}]
+            examples.write(
+                json.dumps({**row, "spans": spans, "rank": 0, "text_sha256": digest}) + "\n"
+            )
+    wanted = [names.example_id("gsm8k", "train", number) for number in range(7, LINES, LINES // 50)]
+    by_run = seconds(lambda: (trace(root, number) for number in range(7, LINES, LINES // 50)))
+    by_id = seconds(lambda: (line_of(root, "gsm8k__train", each) for each in wanted))
+    return [
+        asked("one of a million runs: ms", by_run / len(wanted) * 1e3, 20),
+        asked("one of a million examples: ms", by_id / len(wanted) * 1e3, 20),
+    ]
+
+
 def main() -> None:
     """All of it; see the module's head."""
     parser = argparse.ArgumentParser()
@@ -161,6 +194,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         good += [rows(Path(scratch), count), sequences(Path(scratch) / "shards")]
         good += samples(Path(scratch) / "chess")
+        good += lines(Path(scratch) / "lines")
     if not all(good):
         sys.exit("missed a required ratio")
 

@@ -48,7 +48,60 @@ class PackedStep:
     board_eval: int
 
 
-class Pack:
+class PackRows:
+    """The rows of a pack or pool, read one by one, without a look at its table of runs.
+
+    path: folder with steps files.
+
+    Raises BadInput where one is missing or damaged, and for foreign rows, naming their reader.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = step_files(path)
+        for file in self._files:
+            refuse_foreign_rows(file)
+        self._shards = [open_steps(file) for file in self._files]
+        self._starts = [0, *accumulate(len(shard) for shard in self._shards)]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def _row(self, row: int) -> tuple[Path, Rows]:
+        if not 0 <= row < len(self):
+            raise GristmillError(f"{self.path} has rows 0 to {len(self) - 1}, not {row}")
+        shard = bisect_right(self._starts, row) - 1
+        within = row - self._starts[shard]
+        return self._files[shard], self._shards[shard][within : within + 1]
+
+    def place(self, row: int) -> tuple[int, int]:
+        """The run id and the step_index of a row, from 0; GristmillError for one outside."""
+        _, rows = self._row(row)
+        return int(rows["run_id"][0]), int(rows["step_index"][0])
+
+    def find_row(self, run: int, first: int, count: int, step_index: int) -> int:
+        """The first row of a run that has this step_index.
+
+        first, count: of the rows of the run.
+
+        Raises GristmillError if there is none.
+        """
+        places = np.flatnonzero(self._between(first, first + count)["step_index"] == step_index)
+        if not len(places):
+            raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
+        return first + int(places[0])
+
+    def _between(self, first: int, stop: int) -> Rows:
+        """The rows from `first` up to `stop`, not included, as a copy."""
+        parts = [
+            shard[max(0, first - start) : max(0, stop - start)]
+            for start, shard in zip(self._starts, self._shards, strict=False)
+            if start < stop and first < start + len(shard)
+        ]
+        return np.concatenate(parts) if parts else self._shards[0][:0]
+
+
+class Pack(PackRows):
     """A pack or pool whose steps are read one by one.
 
     path: folder with steps files, metadata.db and valuation_types.json.
@@ -60,12 +113,7 @@ class Pack:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._files = step_files(path)
-        for file in self._files:
-            refuse_foreign_rows(file)
-        self._shards = [open_steps(file) for file in self._files]
-        self._starts = [0, *accumulate(len(shard) for shard in self._shards)]
+        super().__init__(path)
         self.runs = read_runs(path / "metadata.db")
         self._by_id = {run.id: run for run in self.runs}
         self._first = dict(
@@ -79,16 +127,6 @@ class Pack:
                 path / "metadata.db",
                 f"runs have {steps} steps, but the files have {len(self)} rows",
             )
-
-    def __len__(self) -> int:
-        return self._starts[-1]
-
-    def _row(self, row: int) -> tuple[Path, Rows]:
-        if not 0 <= row < len(self):
-            raise GristmillError(f"{self.path} has rows 0 to {len(self) - 1}, not {row}")
-        shard = bisect_right(self._starts, row) - 1
-        within = row - self._starts[shard]
-        return self._files[shard], self._shards[shard][within : within + 1]
 
     def run(self, run: int) -> Run:
         """The row of `runs` with this id; GristmillError if there is no such run."""
@@ -105,22 +143,7 @@ class Pack:
 
         Raises GristmillError if there is no such run or step, and as `step`.
         """
-        first = self.first_row(run)
-        column = self._rows_of(run)["step_index"]
-        places = np.flatnonzero(column == step_index)
-        if not len(places):
-            raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
-        return self.step(first + int(places[0]))
-
-    def _rows_of(self, run: int) -> Rows:
-        """All rows of a run, as a copy."""
-        first, stop = self._first[run], self._first[run] + self._by_id[run].steps
-        parts = [
-            shard[max(0, first - start) : max(0, stop - start)]
-            for start, shard in zip(self._starts, self._shards, strict=False)
-            if start < stop and first < start + len(shard)
-        ]
-        return np.concatenate(parts) if parts else self._shards[0][:0]
+        return self.step(self.find_row(run, self.first_row(run), self.run(run).steps, step_index))
 
     def step(self, row: int) -> PackedStep:
         """The step in a row of the pack.
@@ -157,7 +180,9 @@ class Pack:
         if not rows["tile_65536_mask"][0]:
             return capped
         if run not in self._ranks_of_runs:
-            self._ranks_of_runs[run] = true_ranks(self._rows_of(run), np.zeros(1, np.int64))
+            first = self._first[run]
+            rows_of_run = self._between(first, first + self._by_id[run].steps)
+            self._ranks_of_runs[run] = true_ranks(rows_of_run, np.zeros(1, np.int64))
         known, within = self._ranks_of_runs[run], row - self._first[run]
         return capped if known.unknown[within] else known.ranks[within : within + 1]
 

@@ -20,7 +20,7 @@ from gristmill.macroxue.format.metadata_db import read_runs
 from gristmill.macroxue.format.view_files import SIDES, TRAIN, read_description
 from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
-from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.read.lookup import PackRows
 from gristmill.macroxue.read.trace import RunTrace, trace
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
 from gristmill.untrusted.files import LinkRule
@@ -41,8 +41,8 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
     yield found
     place = None
     if step is not None:
-        pack = Pack(folder)
-        place = pack.find(run, step).row - pack.first_row(run), step
+        first = found.first_row
+        place = PackRows(folder).find_row(run, first, found.rows, step) - first, step
     yield from notes(_raw(folder, found, place))
 
 
@@ -55,13 +55,11 @@ def row_origins(
 
     Raises GristmillError where there is no such row.
     """
-    pack = Pack(folder)
-    packed = pack.step(row)
-    yield Origin({**(facts or {}), "row": row, "step_index": packed.step_index})
-    found = trace(folder, packed.run.id)
+    run, step = PackRows(folder).place(row)
+    yield Origin({**(facts or {}), "row": row, "step_index": step})
+    found = trace(folder, run)
     yield found
-    place = row - pack.first_row(packed.run.id), packed.step_index
-    yield from notes(_raw(folder, found, place))
+    yield from notes(_raw(folder, found, (row - found.first_row, step)))
 
 
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:

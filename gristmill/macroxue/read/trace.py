@@ -7,7 +7,9 @@ Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#trace-of-a-p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.format.jsonl import iter_lines, run_of
 from gristmill.macroxue.format.kind_of import kind_of
+from gristmill.reading.sorted_lines import lines_from
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,19 @@ def trace(folder: Path, run: int) -> RunTrace:
     folder: a pack or pool.
     run: run id, from 0.
 
-    Reads trace.jsonl line by line up to the line of the run. Raises GristmillError where the
-    folder has no trace.jsonl or no such run. Raises BadInput, naming file and line, where a line
-    is no JSON object, names no run, or is that of the run and lacks a value.
+    Run ids ascend in a trace.jsonl of ours, so that few lines are read; one in another order is
+    read line by line. Raises GristmillError where the folder has no trace.jsonl or no such run.
+    Raises BadInput, naming file and line, where a line that is read is no JSON object or names no
+    run, or that of the run lacks a value.
     """
     path = folder / "trace.jsonl"
     if not path.is_file():
         raise GristmillError(_no_trace(folder))
+    # What is wrong with a line is said below, with its number.
+    with suppress(BadInput, OSError, ValueError, RecursionError), path.open("rb") as file:
+        line = json.loads(next(lines_from(file, _id_of, run), b"{}"))
+        if run_of(line) == run:
+            return _run_trace(path, run + 1, line)
     runs = 0
     for number, line in iter_lines(path):
         run_id = run_of(line)
@@ -91,6 +100,14 @@ def trace(folder: Path, run: int) -> RunTrace:
             return _run_trace(path, number, line)
         runs += 1
     raise GristmillError(f"{path} has no run {run}: it traces {runs:,} runs, counted from 0")
+
+
+def _id_of(text: bytes) -> int:
+    line = json.loads(text)
+    run_id = run_of(line) if isinstance(line, dict) else None
+    if run_id is None:
+        raise ValueError("the line names no run")
+    return run_id
 
 
 def _no_trace(folder: Path) -> str:

@@ -7,14 +7,17 @@ Source: `docs/formats/reasoning.md#trace`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import orjson
 
 from gristmill import contract
 from gristmill.contract import BadInput
+from gristmill.reading.sorted_lines import lines_from
 from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.index import below_tokenized, parsed
@@ -22,6 +25,9 @@ from gristmill.reasoning.format.shards import read_meta
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, PLACE
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
+
+_SAID_BY_A_SCAN: Final = (BadInput, OSError, ValueError, LookupError, TypeError)
+"""What is wrong with a line that was found by bisecting: a scan says it with its number."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +93,40 @@ def _of_row(
 ) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
     """Each line of the index with a span in a sequence, the tokens before the span, the span."""
     corpus, split = corpus_and_split(partition)
-    wanted = f'{path}", "sequence_index": {row}, "start": '.encode()
-    for values in _lines(tokenized / names.split_index(corpus.name, split), wanted):
+    index = tokenized / names.split_index(corpus.name, split)
+    for values in _lines_of_row(index, path, row, id_files.of_path(tokenized / path).shape[1]):
         before = 0
         for span in values["spans"]:
             if below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row:
                 yield values, before, span
             before += span["end"] - span["start"]
+
+
+def _lines_of_row(index: Path, path: str, row: int, columns: int) -> list[dict[str, Any]]:
+    """The lines with a span in a sequence; by a scan where those found by bisecting may lack one.
+
+    columns: of a sequence.
+    """
+    wanted, found, filled = (path, row), list[dict[str, Any]](), 0
+
+    def last(line: bytes) -> tuple[str, int]:
+        return _place(orjson.loads(line)["spans"][-1])
+
+    with suppress(*_SAID_BY_A_SCAN), index.open("rb") as file:
+        for line in lines_from(file, last, wanted):
+            values = parsed(line, index, 0)
+            spans = [span for span in values["spans"] if _place(span) == wanted]
+            if not spans or spans[0]["start"] != filled:
+                break
+            found.append(values)
+            filled = spans[0]["end"]
+    if filled == columns:
+        return found
+    return list(_lines(index, f'{path}", "sequence_index": {row}, "start": '.encode()))
+
+
+def _place(span: Mapping[str, Any]) -> tuple[str, int]:
+    return below_tokenized(span["shard_path"]), span["sequence_index"]
 
 
 def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
@@ -126,9 +159,18 @@ def line_of(tokenized: Path, partition: str, example_id: str) -> dict[str, Any]:
     """The line of an example in the index. Raises BadInput where there is none."""
     corpus, split = corpus_and_split(partition)
     path = tokenized / names.split_index(corpus.name, split)
-    for values in _lines(path, f'{{"example_id": "{example_id}"'.encode()):
+    start = f'{{"example_id": "{example_id}"'.encode()
+    with suppress(*_SAID_BY_A_SCAN), path.open("rb") as file:
+        line = next(lines_from(file, _record_of, int(example_id.rpartition("_")[2])), b"")
+        if line.startswith(start):
+            return parsed(line, path, 0)
+    for values in _lines(path, start):
         return values
     raise BadInput(path, f"has no example {example_id!r}: it is not in the split, or has no text")
+
+
+def _record_of(line: bytes) -> int:
+    return int(orjson.loads(line)["example_id"].rpartition("_")[2])
 
 
 def _trace(tokenized: Path, values: Mapping[str, Any], token: int) -> Trace:

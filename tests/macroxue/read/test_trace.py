@@ -43,6 +43,15 @@ def test_a_run_of_a_pack_leads_to_its_two_files(packs: Path) -> None:
     assert origin.facts() == json.loads(lines[1])
 
 
+def test_runs_in_another_order_are_found_all_the_same(packs: Path) -> None:
+    path = packs / "a" / "trace.jsonl"
+    wanted = [trace(packs / "a", run) for run in (0, 1)]
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    assert [trace(packs / "a", run) for run in (0, 1)] == wanted
+    path.write_text(path.read_text() + "[]\n")
+    assert trace(packs / "a", 1) == wanted[1]
+
+
 def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs: Path) -> None:
     merge([packs / "a", packs / "b"], packs / "inner", MergeConfig())
     merge([packs / "b", packs / "inner"], packs / "outer", MergeConfig())

@@ -15,7 +15,7 @@ from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.shards import EOS, metas
 from gristmill.reasoning.read.origins import example_origins, record_origins, token_origins
-from gristmill.reasoning.read.trace import trace, trace_example
+from gristmill.reasoning.read.trace import trace, trace_example, traces_of_row
 from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.find import find
@@ -47,6 +47,28 @@ def expected_record(record: int) -> tuple[str, int]:
 def normalized(root: Path) -> list[dict[str, Any]]:
     path = root / names.NORMALIZED / names.normalized("gsm8k", "train")
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_an_index_in_another_order_gives_the_same_traces(root: Path, tmp_path: Path) -> None:
+    tokenized = root / names.TOKENIZED
+    first = metas(tokenized, "gsm8k", "train")[0].path
+
+    def found() -> list[object]:
+        rows = [traces_of_row(tokenized, PARTITION, first, row) for row in range(3)]
+        return [sorted(map(repr, row)) for row in rows] + [
+            trace_example(tokenized, PARTITION, names.example_id("gsm8k", "train", record))
+            for record in (0, 1, 2, 29)
+        ]
+
+    path = tokenized / names.split_index("gsm8k", "train")
+    kept, wanted = path.read_bytes(), found()
+    try:
+        for step in (-1, 2):  # the other way round; every other line missing from its place
+            lines = kept.splitlines(keepends=True)
+            path.write_bytes(b"".join(lines[::step] + (lines[1::2] if step == 2 else [])))
+            assert found() == wanted
+    finally:
+        path.write_bytes(kept)
 
 
 def test_every_token_of_every_sequence_is_traced(root: Path) -> None:
