@@ -176,7 +176,7 @@ _TO = click.option(
     "--from",
     "shards",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of shards outside of a data root.",
+    help="Another folder of shards: a token dataset, or one outside of a data root.",
 )
 @click.option(
     "--data-root",

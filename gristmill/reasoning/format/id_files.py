@@ -82,6 +82,29 @@ def mapped(path: Path, shape: tuple[int, int], dtype: str, suffix: str = "") -> 
     return np.memmap(path, dtype=kind, mode="r", offset=len(head), shape=shape)
 
 
+def place(path: Path) -> tuple[int, int]:
+    """Where the ids of a shard begin in its file, and where they end.
+
+    Raises BadInput for a `.pt` that is no file of torch.
+    """
+    if path.suffix == ".pt":
+        begin, (sequences, seq_len) = foreign_pt.payload(path)
+        return begin, begin + 4 * sequences * seq_len
+    if path.suffix == BIN:
+        return 0, path.stat().st_size
+    with path.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
+    return 8 + size, path.stat().st_size
+
+
+def hashes(path: Path) -> tuple[str, str]:
+    """Hex sha256 of the ids of a shard, and of its file. Raises BadInput as `place`."""
+    if path.suffix == ".pt":
+        return foreign_pt.hashes(path)
+    begin, end = place(path)  # the end of the file: no id is behind it
+    return pt_file.hashes(path, pt_file.Payload(begin, (1, end)))
+
+
 def of_meta(folder: Path, meta: Meta, path: str = "") -> Ids:
     """The ids of a shard. folder: of all shards. path: of the file in it; default that of `meta`.
 

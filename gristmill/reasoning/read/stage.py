@@ -22,10 +22,10 @@ from gristmill.publish.build import DiskFull
 from gristmill.publish.disk_space import is_disk_full
 from gristmill.publish.locks import locked
 from gristmill.reading.opening import opened
-from gristmill.reasoning.format import foreign_pt, names, staged
+from gristmill.reasoning.format import id_files, names, staged
 from gristmill.reasoning.format.shard_list import Shard, ShardList, shard_list
 from gristmill.reasoning.format.staged import Entry, Journal, Staged
-from gristmill.reasoning.read.shard_files import partition_folder, record_of
+from gristmill.reasoning.read.shard_files import partition_folder, record_in
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.supervised import refuse_drift
 from gristmill.reasoning.read.verify import refuse_other_metas
@@ -151,8 +151,7 @@ def _written(copy: Copy, temporary: Path, stage: Stage) -> Entry:
     """Write the copy under its temporary name, and compare its hashes."""
     tensor, begin, end = hashlib.sha256(), 0, 0
     if copy.shard is not None:
-        begin, (sequences, seq_len) = foreign_pt.payload(copy.source)
-        end = begin + 4 * sequences * seq_len
+        begin, end = id_files.place(copy.source)
     with HashedFile(temporary) as out, copy.source.open("rb", buffering=0) as source:
         while data := source.read(_READ_BYTES):
             at = out.bytes
@@ -195,7 +194,7 @@ def stage(
 ) -> Staged:
     """Copy the shards of some ranks to a local disk, each hashed while it is copied.
 
-    tokenized: the folder of all shards, or one that the seed's tools made.
+    tokenized: the folder of all shards, a token dataset, or what the seed's tools made.
     target: the job's folder on the local disk; the shards go to its folder `shards`.
     ranks: those of this node. world_size: of the whole job.
     job: its name.
@@ -359,7 +358,7 @@ class _Folder:
 
     def __init__(self, folder: Path, partition: str, below: str) -> None:
         self._folder, self._below = folder, below
-        self._record = record_of(partition)
+        self._record = record_in(folder, partition)
         self._sha256: dict[str, str] = {}
         if (folder / self._record).exists():
             record = read_record(folder / self._record)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.provenance import record_path
-from gristmill.reasoning.format import foreign_pt, names
+from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.shards import CONTRACT
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -78,7 +78,10 @@ def _metas(
     for path in sorted(path for each in folders for path in each.rglob("shard_*.meta.json")):
         where = path.relative_to(root).as_posix()
         try:
-            metas[where.removesuffix(".meta.json") + ".pt"] = _object(path)
+            meta = _object(path)
+            suffix = Path(str(meta["path"])).suffix
+            suffix = suffix if suffix in id_files.SUFFIXES else ".pt"
+            metas[where.removesuffix(".meta.json") + suffix] = meta
         except BadInput as error:
             found.append(Violation("meta", where, error.rule))
     return metas, found
@@ -98,9 +101,11 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _orphans(root: Path, folders: Iterable[Path], metas: Mapping[str, Any]) -> Iterator[Violation]:
-    for path in sorted(path for each in folders for path in each.rglob("shard_*.pt")):
+    known = set(map(names.meta, metas))
+    for path in sorted(path for each in folders for path in each.rglob("shard_*")):
         where = path.relative_to(root).as_posix()
-        if where not in metas:
+        if path.suffix in (".pt", *id_files.SUFFIXES) and names.meta(where) not in known:
+            known.add(names.meta(where))  # its twin of another form is the same shard
             yield Violation("orphan", where, "has no meta file that can be read")
     for where, meta in metas.items():
         if meta["path"] != where:
@@ -141,8 +146,8 @@ def _shard(root: Path, where: str, meta: Mapping[str, Any], stage: Stage) -> lis
     """What differs between a shard and its meta."""
     found = []
     try:
-        shape = foreign_pt.payload(root / where).shape
-        tensor_sha256, file_sha256 = foreign_pt.hashes(root / where)
+        shape = id_files.of_path(root / where).shape
+        tensor_sha256, file_sha256 = id_files.hashes(root / where)
     except (BadInput, OSError) as error:
         found.append(Violation("shard", where, str(error)))
     else:

@@ -22,6 +22,7 @@ from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.stage import stage, unstage
 from gristmill.reasoning.read.verify import verify_shards
 from tests.reading.readers import publish_part
+from tests.reasoning.exported_root import build_dataset, built
 from tests.reasoning.foreign_shards import foreign
 from tests.reasoning.published import parts, publish
 from tests.reasoning.shard_folders import tokens, write_folder, write_shard
@@ -65,6 +66,35 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def staged_for(shards: Path, target: Path, *ranks: int, world_size: int = 2, **options: Any) -> Any:
     return stage(shards, target, ranks=ranks, world_size=world_size, job="j", **options)
+
+
+@pytest.mark.parametrize("outputs", [["bin"], ["safetensors", "bin"]])
+def test_a_dataset_of_any_tokenizer_is_staged_and_verified(
+    tmp_path: Path, target: Path, outputs: list[str]
+) -> None:
+    build_dataset(tmp_path)
+    built(tmp_path, "reasoning/tokens", "mine", outputs=outputs)
+    dataset, name = tmp_path / names.TOKENS / "mine", f"gsm8k/train/shard_00000.{outputs[0]}"
+    assert verify_shards(dataset) == []
+    staged_for(dataset, target, 0, world_size=1, index=True)
+    assert {f"gsm8k/train/{each}" for each in ("index.jsonl", "shard_00000.meta.json")} | {
+        name,
+        "manifest.json",
+        "provenance.json",
+    } <= set(files(target / "shards"))
+    copies, theirs = (ShardReader(each, verify="hash") for each in (target / "shards", dataset))
+    for copied, wanted in zip(copies.batches(3), theirs.batches(3), strict=True):
+        assert all((copied[each] == wanted[each]).all() for each in wanted)
+    unstage(target)
+    octets = bytearray((dataset / name).read_bytes())
+    octets[-1] ^= 1
+    (dataset / name).write_bytes(octets)
+    assert {each.law for each in verify_shards(dataset)} == {"sha256", "file_sha256"}
+    with pytest.raises(BadInput, match="it was not staged"):
+        staged_for(dataset, target, 0, world_size=1)
+    (dataset / name).with_name(f"shard_00009.{outputs[0]}").write_bytes(b"")
+    with pytest.raises(BadInput, match="has no meta file"):
+        staged_for(dataset, target, 0, world_size=1)
 
 
 def test_only_the_shards_of_the_ranks_are_copied(published: Path, target: Path) -> None:
