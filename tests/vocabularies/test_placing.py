@@ -16,8 +16,10 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from gristmill.contract import BadInput, GristmillError
 from gristmill.vocabularies import probe, proving
 from gristmill.vocabularies.declared import FILE, read_declared
+from gristmill.vocabularies.encode import Encoded
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
+from tests.vocabularies import mixed_texts
 
 EOD = "<|end|>"
 
@@ -82,6 +84,21 @@ def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> No
         assert 0 not in ids(found, text)
     assert 600 in ids(found, "x<think>y"), "a token that is no control token stays one"
     assert found.encode(["a", "\U00010000"]).by_reference == {1}, "it was not compared"
+
+
+def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer, texts = open_tokenizer(folder / "mine"), list(mixed_texts.mixed(40))
+    assert mixed_texts.differing(tokenizer, texts) == []
+    encode = Tokenizer.encode
+
+    def wrong(self: Tokenizer, some: list[str], engine: str) -> Encoded:
+        found = encode(self, some, engine)
+        return found._replace(ids=[*found.ids[:-1], b""]) if engine == "auto" else found
+
+    monkeypatch.setattr(Tokenizer, "encode", wrong)
+    assert mixed_texts.differing(tokenizer, texts) == texts[-1:]
 
 
 def test_a_normaliser_leaves_no_offsets_and_says_why(
