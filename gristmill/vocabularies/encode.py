@@ -8,6 +8,7 @@ Source: `docs/formats/vocabularies.md#encoding`, `docs/formats/vocabularies.md#r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -78,6 +79,8 @@ class Encoder:
         proof = tokenizer.proof
         self._unproven = proven.table(proof.unproven if proof else proven.UNPROVEN[tokenizer.name])
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
+        marks = sorted(proof.marks if proof else (), key=len, reverse=True)
+        self._marks = re.compile("|".join(map(re.escape, marks))) if marks else None
         self._fast = Gigatoken(tokenizer)
 
     @cached_property
@@ -127,7 +130,13 @@ class Encoder:
         return Encoded(ids, unproven)
 
     def _unproven_places(self, texts: Sequence[str]) -> frozenset[int]:
-        """Places of the texts that hold a character for which the engines are not proven equal."""
+        """Places of the texts that hold what the engines are not proven equal for."""
+        if self._marks is not None:
+            marked = {place for place, text in enumerate(texts) if self._marks.search(text)}
+            return frozenset(marked) | self._with_unproven_characters(texts)
+        return self._with_unproven_characters(texts)
+
+    def _with_unproven_characters(self, texts: Sequence[str]) -> frozenset[int]:
         places = [place for place, text in enumerate(texts) if not text.isascii()]
         if not self._holds_unproven("".join([texts[place] for place in places])):
             return frozenset()

@@ -25,6 +25,7 @@ _PLANES: Final = (range(0x40000), range(0xE0000, 0xE0200))
 """Code points that are compared; those of other planes are left to the reference."""
 _BLOCK: Final = 64
 _MOST_UNPROVEN: Final = 20_000
+_AROUND_MARKS: Final = ("{m}", "a{m}b", " {m} ", "{m}{m}", "\n{m}x")
 _AROUND: Final = (
     *("{c}", "a{c}b", " {c}", "1{c}23", "\n{c}\n", " {c}{c}Ab{c}", "{c}'s", "'{c}", ".{c}."),
     *("\u4e2d{c}\u6587", "\u0301{c}\u0301a", "AB{c}Cd", "x'l{c}"),
@@ -137,7 +138,9 @@ def prove(tokenizer: TokenizerFile) -> Proof:
         return refused(f"gigatoken gives other ids beside {len(unproven):,} characters")
     compared = {code for plane in _PLANES for code in plane}
     rest = (code for code in range(0x110000) if code not in compared)
-    return Proof("", versions, proven.text_of([*unproven, *rest]), proof.probe, len(texts))
+    marks = tuple(mark for mark in reference.marks() if not _equal_around(encode, reference, mark))
+    unequal = proven.text_of([*unproven, *rest])
+    return Proof("", versions, unequal, proof.probe, len(texts), marks)
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -151,6 +154,10 @@ def _equal(encode: Callable[[str], Any], reference: Reference, text: str) -> boo
         if not _is_refusal(error):
             raise
         return False
+
+
+def _equal_around(encode: Callable[[str], Any], reference: Reference, mark: str) -> bool:
+    return all(_equal(encode, reference, around.replace("{m}", mark)) for around in _AROUND_MARKS)
 
 
 def _differing(encode: Callable[[str], Any], reference: Reference) -> Iterator[int]:

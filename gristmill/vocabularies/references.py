@@ -46,6 +46,9 @@ class Reference(Protocol):
     def specials(self) -> Mapping[str, int]:
         """The id of each control token by its text."""
 
+    def marks(self) -> Sequence[str]:
+        """Texts that another engine could take for one token: of control tokens, and of bytes."""
+
     def unknown(self) -> int | None:
         """The id that stands for what has no other, None where there is none."""
 
@@ -102,6 +105,9 @@ class _Ranks:
     def specials(self) -> Mapping[str, int]:
         return self._tokenizer.special
 
+    def marks(self) -> Sequence[str]:
+        return list(self.specials())
+
     def unknown(self) -> int | None:
         return None
 
@@ -145,6 +151,9 @@ class _Json:
         added = self._content.get("added_tokens") or ()
         return {each["content"]: int(each["id"]) for each in added if each.get("special")}
 
+    def marks(self) -> Sequence[str]:
+        return [*self.specials(), *filter(_BYTE.fullmatch, sorted(self._of.get_vocab()))]
+
     def unknown(self) -> int | None:
         model = self._content.get("model") or {}
         found = model.get("unk_id")
@@ -184,6 +193,10 @@ class _Pieces:
         of = self._of
         ids = range(of.get_piece_size())
         return {of.id_to_piece(at): at for at in ids if of.is_control(at) or of.is_unknown(at)}
+
+    def marks(self) -> Sequence[str]:
+        pieces = map(self._of.id_to_piece, range(self._of.get_piece_size()))
+        return [*self.specials(), *filter(_BYTE.fullmatch, pieces)]
 
     def unknown(self) -> int | None:
         found = int(self._of.unk_id())

@@ -95,7 +95,7 @@ def open_tokenizer(folder: Path | str) -> Tokenizer:
     try:
         facts = orjson.loads((folder / FACTS).read_bytes())
         proof = orjson.loads((folder / PROOF).read_bytes())
-        proof["versions"] = tuple(proof["versions"].items())
+        proof |= {"versions": tuple(proof["versions"].items()), "marks": tuple(proof["marks"])}
         specials = tuple(facts.pop("specials").items())
         path = folder / facts.pop("file")
         return Tokenizer(**facts, path=path, specials=specials, proof=Proof(**proof))

@@ -41,6 +41,8 @@ class Proof:
     versions: of gigatoken and of the reference's library, by distribution.
     unproven: the code points for which they are not proven equal, as `proven.UNPROVEN` has them.
     probe: hex sha256 of the fixed texts. texts: how many texts were compared.
+    marks: texts that gigatoken takes for a control token or a byte, as `<s>` of sentencepiece; the
+        reference encodes what holds one.
     """
 
     why_not: str = ""
@@ -48,6 +50,7 @@ class Proof:
     unproven: str = ""
     probe: str = ""
     texts: int = 0
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,9 @@
 
 DATA is a data root where tokenizers are placed: `gristmill tokenizers FILE --data-root DATA`, then
 `gristmill materialize tokenizers/placed --data-root DATA`. Half of the texts are random, as
-`random_texts.py` has them, and half are text files and code of the installed packages. A line says
-for each tokenizer which engine gave the ids; status 1 where one differs.
+`random_texts.py` has them, and half are text files and code of the installed packages. Besides, all
+that looks like a control token or a byte is compared. A line says for each tokenizer which engine
+gave the ids; status 1 where one differs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from bench.distinct_text import Text
 from gristmill.vocabularies.engine import AUTO, REFERENCE
 from gristmill.vocabularies.pinned import PLACE
+from gristmill.vocabularies.references import reference_of
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 from gristmill.vocabularies.tokenizer_file import FACTS
 from tests.vocabularies import random_texts
@@ -53,7 +55,8 @@ def main() -> None:
     texts, failed = list(mixed(arguments.texts)), False
     for path in sorted((arguments.data / PLACE).glob(f"*/{FACTS}")):
         tokenizer = open_tokenizer(path.parent)
-        wrong = differing(tokenizer, texts)
+        marked = [f"x{mark} y{mark}" for mark in reference_of(tokenizer).marks()]
+        wrong = differing(tokenizer, texts + marked)
         failed |= bool(wrong)
         proof = tokenizer.proof
         engine = proof.why_not if proof and proof.why_not else "gigatoken"

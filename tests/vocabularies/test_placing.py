@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import shutil
+import string
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,9 @@ from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 from tests.vocabularies import mixed_texts
 
 EOD = "<|end|>"
+_PLAIN = (
+    "the number of apples that Tom has is a number, and the answer to the problem is that number"
+)
 
 
 def trained(path: Path, normalizer: normalizers.Normalizer | None = None) -> Path:
@@ -84,6 +90,39 @@ def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> No
         assert 0 not in ids(found, text)
     assert 600 in ids(found, "x<think>y"), "a token that is no control token stays one"
     assert found.encode(["a", "\U00010000"]).by_reference == {1}, "it was not compared"
+
+
+def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*string.printable, *[_PLAIN] * 3]),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=600,
+        byte_fallback=True,
+        remove_extra_whitespaces=False,
+        hard_vocab_limit=False,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
+    file = tmp_path / "own.model"
+    file.write_bytes(model.getvalue())
+    placed = put(file, tmp_path, name="own", eod="</s>").parent
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    monkeypatch.setattr(proving, "_PLANES", (range(0x100),))
+    place_tokenizer(placed, read_declared(placed), tmp_path / "out")
+    tokenizer = open_tokenizer(tmp_path / "out/own")
+    assert tokenizer.proof is not None and not tokenizer.proof.why_not
+    assert {"<s>", "</s>"} <= set(tokenizer.proof.marks)
+    texts = [f"a {mark} b" for mark in ("<s>", "</s>", "<unk>", "<0x0A>", "<", "s>")]
+    assert mixed_texts.differing(tokenizer, texts) == []
+    assert not {1, 2} & {each for text in texts for each in ids(tokenizer, text)}
+    # Without the marks of the proof a text would end a document.
+    unmarked = replace(tokenizer, proof=replace(tokenizer.proof, marks=()))
+    assert mixed_texts.differing(unmarked, texts) != []
 
 
 def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(
