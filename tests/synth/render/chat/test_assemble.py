@@ -84,7 +84,7 @@ def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root: Path) -> 
 def composing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
     """A placed tokenizer whose file has the normaliser NFC."""
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
-    monkeypatch.setattr("gristmill.vocabularies.proving.prove", lambda _: Proof("not compared"))
+    monkeypatch.setattr("gristmill.vocabularies.placing.prove", lambda _: Proof("not compared"))
     source = trained(tmp_path / "tokenizer.json", normalizers.NFC())
     drop = put(source, tmp_path, name="nfc", eod=EOD).parent
     place_tokenizer(drop, read_declared(drop), tmp_path / "out")
@@ -111,7 +111,7 @@ def test_a_tokenizer_that_changes_texts_otherwise_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
-    monkeypatch.setattr("gristmill.vocabularies.proving.prove", lambda _: Proof("not compared"))
+    monkeypatch.setattr("gristmill.vocabularies.placing.prove", lambda _: Proof("not compared"))
     rules = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     drop = put(trained(tmp_path / "t.json", rules), tmp_path, name="lower", eod=EOD).parent
     place_tokenizer(drop, read_declared(drop), tmp_path / "out")
