@@ -117,7 +117,7 @@ LEFT_OUT = {
     "reasoning/normalized": [MANIFEST.format("reasoning/raw_manifest")],
     "reasoning/gpt2_shards": [f"texts: {UNKNOWN}", MANIFEST.format("reasoning/manifest")],
     "reasoning/alignment": [f"projection: {UNKNOWN}"],
-    "reasoning/tokens": [f"texts: {UNKNOWN}"],
+    "reasoning/tokens": [f"texts: {UNKNOWN}", f"steps: {UNKNOWN}"],
     "reasoning/exports": [f"documents: {UNKNOWN}"],
     "reasoning/spans": [f"records: {UNKNOWN}"],
 }

@@ -18,6 +18,7 @@ from gristmill.provenance import Input, Tokenizer
 from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.publish.disk_space import bytes_of
 from gristmill.reasoning.config import (
+    ALIGNED,
     AlignConfig,
     CorpusAlignConfig,
     CorpusConfig,
@@ -193,6 +194,8 @@ def _dataset(wanted: Wanted) -> tuple[list[Split], TokensConfig, Form, list[Inpu
     tokenizer = open_tokenizer(root / PLACE / recipe["tokenizer"])
     config = wanted.config(TokensConfig, recipe, filled_in={"vocabulary": tokenizer.path})
     keys = [str(each.partition).split("__") for each in inputs[:-1]]
+    if ALIGNED in config.outputs:
+        config = replace(config, steps=recipes.marks_of(recipe, tokenizer, root, keys))
     splits = [Split(root / names.NORMALIZED / names.normalized(*key), *key) for key in keys]
     return splits, config, dataset_form(config, tokenizer, wanted.partition), inputs
 

@@ -210,8 +210,6 @@ def stage(
     from gristmill.reasoning.read.stage import stage as copy
     from gristmill.run.shown_progress import shown_on_stderr
 
-    if steps and shards is not None:
-        raise click.UsageError("--steps needs a data root: leave --from out")
     with shown_on_stderr() as progress:
         staged = copy(
             shards or data_root / names.TOKENIZED,
@@ -222,7 +220,8 @@ def stage(
             corpora=corpora,
             splits=splits,
             index=index,
-            alignment=data_root / names.ALIGNMENT if steps else None,
+            # A token dataset has its own alignments beside its shards.
+            alignment=(shards or data_root / names.ALIGNMENT) if steps else None,
             progress=progress,
         )
     size = sum(entry.bytes for entry in staged.entries.values())

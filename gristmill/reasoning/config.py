@@ -31,7 +31,8 @@ from gristmill.settings.kinds import (
 from gristmill.vocabularies.engine import AUTO
 
 Cleaning = Literal["boxed", "annotations", "final_line", "choices"]
-Output = Literal["bin", "safetensors"]
+Output = Literal["bin", "safetensors", "alignment"]
+ALIGNED: Literal["alignment"] = "alignment"
 Format = Literal["llm.c", "litdata", "nanochat"]
 REFUSE: Literal["refuse"] = "refuse"
 CLEANING = get_args(Cleaning)
@@ -182,6 +183,7 @@ class TokensConfig(TokenizeConfig):
     """How splits become a dataset of any tokenizer (docs/formats/reasoning.md#token-datasets).
 
     corpora, tokenizer, outputs: as the recipe has them.
+    steps: with an alignment the marks of steps by corpus, as JSON, of those that have some.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -193,8 +195,17 @@ class TokensConfig(TokenizeConfig):
     tokenizer: Annotated[str, IN_EVENT, Help("Name of a tokenizer that is published.")] = ""
     outputs: Annotated[
         tuple[Output, ...],
-        Help("Files of each shard: bin, ids alone; safetensors. The index names the first."),
+        Help(
+            "Files of each shard: bin, ids alone; safetensors. The index names the first. "
+            "alignment: the steps of each split in characters and tokens."
+        ),
     ] = ("bin",)
+    steps: Annotated[str, Help("Marks of steps by corpus, as JSON.")] = ""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The endings of the files of a shard, in order."""
+        return tuple(f".{each}" for each in self.outputs if each != ALIGNED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,8 +213,8 @@ class TokensConfig(TokenizeConfig):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name}: must name each once")
-        if not self.outputs:
-            raise ValueError("outputs: must name at least one")
+        if not self.suffixes:
+            raise ValueError("outputs: must name bin or safetensors")
 
 
 @dataclass(frozen=True)

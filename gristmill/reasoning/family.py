@@ -32,7 +32,7 @@ _SPLITS: Final = "reasoning_splits"
 _NOT_SET: Final = {"vocabulary": "the assets take the published vocabulary"}
 _OF_RECIPE: Final = dict.fromkeys(
     ("vocabulary", "safetensors", "corpora", "tokenizer", "outputs"), "the recipe says it"
-)
+) | {"steps": "the file of a corpus says it"}
 _TOKENIZERS: Final = (PLACED, *(f"tokenizers/{each.name}" for each in VOCABULARIES))
 _BUILDS: Final = "gristmill.reasoning.builds"
 _EXPORTS: Final = "gristmill.reasoning.builders.exports.builds"
@@ -194,6 +194,7 @@ _DATASET = Asset(
     laws=[
         Law("shards", call(f"{_LAWS}:tokens")),
         Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
+        Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
     ],
     show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),

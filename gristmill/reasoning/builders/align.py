@@ -30,9 +30,9 @@ from gristmill.reasoning.render.steps import NO_STEPS, RULES, Steps, steps_of
 from gristmill.reasoning.render.text import Rendered, rendered
 from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
-from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.engine import AUTO
-from gristmill.vocabularies.pinned import GPT2, read_verified
+from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned
 
 BATCH_CHARACTERS: Final = 1 << 20
 """Texts of about so many characters are encoded together."""
@@ -50,7 +50,7 @@ class Task:
     first_record: number of records before them.
     index_start, index_end: bytes of their rows in `index`.
     verdicts: of audits of these records, by example_id and text_sha256.
-    vocabulary: file of GPT-2's ranks.
+    tokenizer: of the shards.
     engine: one of `engine.ENGINES`.
     marks: as for `steps_of`; default none.
     """
@@ -65,7 +65,7 @@ class Task:
     index_start: int
     index_end: int
     verdicts: Mapping[Key, str]
-    vocabulary: Path
+    tokenizer: Tokenizer
     engine: str
     marks: Mapping[str, str] = field(default_factory=dict)
 
@@ -172,7 +172,7 @@ def _check(task: Task, row: Mapping[str, Any], text: str) -> None:
 def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
     """Yield the rows of some examples."""
     texts = [example.rendered.text for example in batch]
-    encoded = encoder(GPT2, task.vocabulary, task.engine).encode(texts)
+    encoded = task.tokenizer.encode(texts, task.engine)
     counts = [ids.nbytes // 4 for ids in encoded.ids]
     for example, count in zip(batch, counts, strict=True):
         if count != example.row["num_tokens"]:
@@ -181,7 +181,7 @@ def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
                 f"{example.row['example_id']} has num_tokens {example.row['num_tokens']}, but its "
                 f"text has {count} tokens: {_AGAIN}",
             )
-    tokens = _projected(batch, texts, b"".join(encoded.ids), counts, task.vocabulary)
+    tokens = _projected(batch, texts, b"".join(encoded.ids), counts, task.tokenizer)
     place = 0
     for example in batch:
         row, steps = example.row, example.steps
@@ -202,14 +202,15 @@ def _rows(batch: list[_Example], task: Task) -> Iterator[form.AlignRow]:
 
 
 def _projected(
-    batch: list[_Example], texts: list[str], ids: bytes, counts: list[int], vocabulary: Path
+    batch: list[_Example], texts: list[str], ids: bytes, counts: list[int], tokenizer: Tokenizer
 ) -> list[list[int]]:
     """The token ranges of the steps of all examples, one after the other."""
     spans = np.array([pair for example in batch for pair in example.steps.ranges], np.int64)
     spans = spans.reshape(-1, 2)
     where = np.repeat(np.arange(len(batch)), [len(example.steps.ranges) for example in batch])
     try:
-        projection = Projection(texts, np.frombuffer(ids, np.int32), counts, vocabulary)
+        lengths = tokenizer.token_lengths
+        projection = Projection(texts, np.frombuffer(ids, np.int32), counts, lengths)
     except GristmillError as error:
         first = batch[0].row["example_id"]
         raise GristmillError(f"examples from {first} on: {error}") from error
@@ -263,17 +264,19 @@ def align(
     *,
     audits: Path | None = None,
     progress: Progress = SILENT,
+    tokenizer: Tokenizer | None = None,
 ) -> AlignSummary:
     """Write `<corpus>/<split>.align.jsonl`, a row for each row of the index.
 
     jsonl: the normalised file `<corpus>/<split>.jsonl`.
     shards: the folder of the token shards, which has the index of the split.
-    out: folder to write, which must not exist.
+    out: folder to write, without this file.
     config: of the alignment.
     parts: store of finished parts, where a killed build continues; default a folder in `out`
         that is removed.
     audits: file of audits; None or a file that is not there: no audits.
     progress: gets the stage "align", in bytes of normalised records.
+    tokenizer: of the shards, with offsets; default None, GPT-2's at `config.vocabulary`.
 
     Memory does not grow with the records. Raises BadInput for another vocabulary or none, an
     index of other texts, and a broken line of audits.
@@ -285,15 +288,16 @@ def align(
     for file, asset in ((jsonl, "reasoning/normalized"), (index, "reasoning/gpt2_shards")):
         if not file.is_file():
             raise BadInput(file, f"is not there: build {asset}")
-    read_verified(GPT2, config.vocabulary)  # before anything is written
+    own = tokenizer or of_pinned(GPT2, config.vocabulary)
+    own.read()  # before anything is written
     found = latest(audits)
     path = out / names.alignment(corpus, split)
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     tally = _Tally()
     with ExitStack() as stack:
         written = stack.enter_context(HashedFile(path))
         stage = stack.enter_context(progress.stage("align", "bytes", jsonl.stat().st_size))
-        tasks = _tasks(jsonl, index, config, found)
+        tasks = _tasks(jsonl, index, config, found, own)
         # Parts of the engine that a user has turned off are not used again.
         prefix = "rows" if config.engine == AUTO else f"{config.engine}_rows"
         sizes: deque[int] = deque()
@@ -320,7 +324,11 @@ def _append(part: Path, file: HashedFile) -> None:
 
 
 def _tasks(
-    jsonl: Path, index: Path, config: AlignConfig, found: Mapping[Key, str]
+    jsonl: Path,
+    index: Path,
+    config: AlignConfig,
+    found: Mapping[Key, str],
+    tokenizer: Tokenizer,
 ) -> Iterator[Task]:
     """Yield tasks of whole records with at least `_PART_BYTES`, but for the last."""
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
@@ -351,7 +359,7 @@ def _tasks(
                     for key, verdict in found.items()
                     if first <= _number(key[0]) < record
                 },
-                vocabulary=config.vocabulary,
+                tokenizer=tokenizer,
                 engine=config.engine,
                 marks=marks,
             )

@@ -21,8 +21,8 @@ from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
 from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
-from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned
 
 _BATCH_CHARACTERS: Final = 1 << 20
 _OF_ROWS: Final = "{more:,} more of {count:,} rows"
@@ -70,6 +70,14 @@ def projection_laws(
     with the rows.
     """
     normalized, tokenized, vocabulary = _inputs(inputs)
+    tokenizer = of_pinned(GPT2, vocabulary)
+    yield from step_laws(folder, normalized, tokenized, tokenizer, partition)
+
+
+def step_laws(
+    folder: Path, normalized: Path, tokenized: Path, tokenizer: Tokenizer, partition: str | None
+) -> Iterator[Violation]:
+    """As `projection_laws`, of shards of any tokenizer with offsets."""
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
         found = Few(where, _OF_ROWS)
@@ -80,10 +88,10 @@ def projection_laws(
                 batch.append(example)
                 characters += len(example.rendered.text)
                 if characters >= _BATCH_CHARACTERS:
-                    _projections(batch, where, before, vocabulary, found)
+                    _projections(batch, where, before, tokenizer, found)
                     before += len(batch)
                     batch, characters = [], 0
-            _projections(batch, where, before, vocabulary, found)
+            _projections(batch, where, before, tokenizer, found)
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.added()
@@ -155,14 +163,15 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
 
 
 def _projections(
-    batch: list[Example], file: str, before: int, vocabulary: Path, found: Few
+    batch: list[Example], file: str, before: int, tokenizer: Tokenizer, found: Few
 ) -> None:
     """Check rows with their texts: lengths, and the tokens of each range."""
     lines = [f"{file}:{number}" for number in range(before + 1, before + len(batch) + 1)]
     texts = [example.rendered.text for example in batch]
-    ids = encoder(GPT2, vocabulary).encode(texts).ids
+    ids = tokenizer.encode(texts).ids
     counts = [each.nbytes // 4 for each in ids]
-    made = Projection(texts, np.frombuffer(b"".join(ids), np.int32), counts, vocabulary)
+    tokens = np.frombuffer(b"".join(ids), np.int32)
+    made = Projection(texts, tokens, counts, tokenizer.token_lengths)
     usable = []
     for place, (example, count) in enumerate(zip(batch, counts, strict=True)):
         row = example.row

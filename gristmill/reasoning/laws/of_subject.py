@@ -86,6 +86,21 @@ def token_texts(subject: Subject) -> Iterator[Violation]:
         )
 
 
+def token_steps(subject: Subject) -> Iterator[Violation]:
+    """Yields what the alignments in the dataset of a tokenizer break, where it has some."""
+    from gristmill.reasoning.laws.alignment import alignment_laws, step_laws
+    from gristmill.reasoning.read.trace import name_in
+    from gristmill.vocabularies.tokenizer import open_tokenizer
+
+    folder = subject.folder
+    marks = json.loads(str(subject.config.get("steps") or "{}"))
+    for key in splits_in(folder, "{split}.align.jsonl"):
+        labels = marks.get(key.partition("__")[0], {}).values()
+        yield from alignment_laws(folder, key, labels)
+        tokenizer = open_tokenizer(subject.inputs[-1] / name_in(folder))
+        yield from step_laws(folder, subject.inputs[0], folder, tokenizer, key)
+
+
 def manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the token shards breaks."""
     from gristmill.reasoning.laws.manifest import manifest_laws

@@ -9,6 +9,7 @@ Source: `docs/formats/reasoning.md#token-datasets`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,10 +22,15 @@ from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.provenance import Input
-from gristmill.reasoning.config import TokensConfig
+from gristmill.reasoning.config import ALIGNED, TokensConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA, NAME, is_key
-from gristmill.reasoning.format.published import NORMALIZED, TOKENS, published_partitions
+from gristmill.reasoning.format.published import (
+    NORMALIZED,
+    TOKENS,
+    corpus_of,
+    published_partitions,
+)
 from gristmill.reasoning.raw import ready
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import Settings, Table, resolve
@@ -32,10 +38,12 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 from gristmill.vocabularies.pinned import INBOX as TOKENIZERS
 from gristmill.vocabularies.pinned import PLACE, PLACED, VOCABULARIES
+from gristmill.vocabularies.tokenizer_file import TokenizerFile
 
 _NOT_SET: Final = {
     "vocabulary": "the recipe names a tokenizer",
     "safetensors": 'the recipe has outputs = ["bin", "safetensors"]',
+    "steps": "the file of a corpus names its marks",
 }
 _PINNED: Final = {each.name for each in VOCABULARIES}
 _RECIPE: Final = Table(TOKENS, TokensConfig, not_set=_NOT_SET)
@@ -100,6 +108,23 @@ def recipe_of(lake: DataRoot, dataset: str) -> Settings:
     path, _ = lake.ready_drop(names.RECIPES, f"{keys.checked(dataset)}.toml")
     recipe = read_recipe(path, lake.link_rule())
     return Settings({**lake.settings(TOKENS), **recipe}, path)
+
+
+def marks_of(
+    recipe: Settings, tokenizer: TokenizerFile, root: Path, splits: Sequence[Sequence[str]]
+) -> str:
+    """The marks of steps by corpus for an alignment, as JSON; "" where no corpus names some.
+
+    root: the data root. splits: corpus and split of each.
+
+    Raises BadInput for a tokenizer whose tokens are not the bytes of a text.
+    """
+    if tokenizer.no_offsets:
+        rule = f'leave "{ALIGNED}" out of outputs: {tokenizer.name}: {tokenizer.no_offsets}'
+        raise BadInput(recipe.file, rule)
+    marks = {corpus: corpus_of(root, f"{corpus}__{split}").steps for corpus, split in splits}
+    known = {corpus: steps for corpus, steps in marks.items() if steps}
+    return json.dumps(known, sort_keys=True) if known else ""
 
 
 def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:

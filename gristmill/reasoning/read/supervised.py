@@ -27,7 +27,7 @@ from gristmill.reasoning.read.shard_files import (
     MOST_HELD,
     ShardFiles,
     partition_folder,
-    record_of,
+    record_in,
 )
 from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, fill, kept_rows
 
@@ -229,8 +229,9 @@ def open_held(
         indexes[partition] = folder.keep(names.split_index(corpus, split))
         aligned = None
         if supervision.steps is not None:
-            made = opening.folder(supervision.steps, record_of(partition))
-            if made_from_another(made, folder):
+            made = opening.folder(supervision.steps, record_in(supervision.steps, partition))
+            # A dataset may hold the alignments of its own shards.
+            if supervision.steps != root and made_from_another(made, folder):
                 raise BadInput(
                     supervision.steps / names.alignment(corpus, split),
                     f"was built from another version of {folder.path}: build"

@@ -16,9 +16,10 @@ import pytest
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.reasoning import ShardReader, tokenize
+from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.builders.shards import DatasetRanks, Split
 from gristmill.reasoning.builders.tokens import dataset_form, tokenize_dataset
-from gristmill.reasoning.config import TokensConfig
+from gristmill.reasoning.config import AlignConfig, TokensConfig
 from gristmill.reasoning.format import id_files, index, names
 from gristmill.reasoning.format.shards import metas, read_manifest
 from gristmill.reasoning.laws import of_subject
@@ -31,6 +32,7 @@ from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.placing import place_tokenizer
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.paths import CHECKOUT
+from tests.reasoning.aligned_root import worked
 from tests.reasoning.normalized_files import numbered, write
 from tests.tiny_tokenizer import put_tiny
 
@@ -62,7 +64,8 @@ def config_of(tokenizer: Tokenizer, **values: object) -> TokensConfig:
 
 def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Violation]:
     subject = Subject(folder, inputs=[splits[0].jsonl.parents[1], tokenizer.path.parents[1]])
-    return [*of_subject.tokens(subject), *of_subject.token_texts(subject)]
+    laws = (of_subject.tokens, of_subject.token_texts, of_subject.token_steps)
+    return [each for law in laws for each in law(subject)]
 
 
 @pytest.mark.parametrize("outputs", [("bin",), ("safetensors", "bin")])
@@ -126,6 +129,14 @@ def test_ranks_that_ran_one_by_one_make_the_same_files(
     assert contents(tmp_path / "by_rank") == contents(tmp_path / "at_once")
 
 
+def _other_step(folder: Path) -> None:
+    path = folder / "gsm8k/train.align.jsonl"
+    row, *rest = map(json.loads, path.read_bytes().splitlines())
+    first = row["token_offset_ranges"][0]
+    row["token_offset_ranges"][0] = [first[0], first[1] + 1]
+    path.write_text("".join(json.dumps(each) + "\n" for each in (row, *rest)))
+
+
 def _other_id(folder: Path) -> None:
     path = folder / "gsm8k/train/shard_00000.bin"
     path.write_bytes(b"\1\0" + path.read_bytes()[2:])
@@ -153,6 +164,7 @@ def _another_end(folder: Path) -> None:
         (_cut, "readable"),
         (_without_a_shard, "manifest"),
         (_another_end, "one kind of shards"),
+        (_other_step, "projection"),
     ],
 )
 def test_a_planted_fault_breaks_a_law(
@@ -162,8 +174,10 @@ def test_a_planted_fault_breaks_a_law(
     plant: Callable[[Path], None],
     law: str,
 ) -> None:
-    config, out = config_of(tokenizer), tmp_path / "out"
+    config, out = config_of(tokenizer, outputs=("bin", "alignment")), tmp_path / "out"
+    write(splits[0].jsonl, worked(40))
     tokenize_dataset(splits, out, config, dataset_form(config, tokenizer, "mine"))
+    assert broken(out, splits, tokenizer) == []
     plant(out)
     assert law in {found.law for found in broken(out, splits, tokenizer)}
 
@@ -232,3 +246,27 @@ def test_gpt2_shards_and_a_dataset_of_gpt2_have_the_same_ids(
     )
     assert [ids.dtype for ids in (one[0], other[0])] == [np.uint16, np.int32]
     assert np.array_equal(np.concatenate(one), np.concatenate(other))
+
+
+def test_a_dataset_of_gpt2_has_the_alignment_of_its_shards(
+    tmp_path: Path, vocabulary_root: Path
+) -> None:
+    gpt2 = of_pinned(GPT2, find(GPT2, vocabulary_root))
+    path = write(tmp_path / names.NORMALIZED / names.normalized("gsm8k", "train"), worked(30))
+    config = config_of(gpt2, outputs=("bin", "alignment"))
+    split, form = Split(path, "gsm8k", "train"), dataset_form(config, gpt2, "mine")
+    summary = tokenize_dataset([split], tmp_path / "bin", config, form)
+    tokenize(path, tmp_path / "pt", config)
+    name = names.alignment("gsm8k", "train")
+    align(path, tmp_path / "pt", tmp_path / "aligned", AlignConfig(gpt2.path))
+    one, other = (
+        _without_paths((tmp_path / folder / name).read_text()) for folder in ("bin", "aligned")
+    )
+    assert one == other
+    assert any(row["step_labels"] for row in one)
+    assert summary.files[name].rows == 30
+
+
+def _without_paths(text: str) -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in text.splitlines()]
+    return [{key: row[key] for key in row if key != "shard_path"} for row in rows]

@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
         ({"corpora": ["Gsm8k"]}, "is no corpus"),
         ({"corpora": ["gsm8k", "gsm8k"]}, "must name each once"),
         ({"tokenizer": "../x"}, "tokenizer: "),
-        ({"outputs": []}, "outputs: must name at least one"),
+        ({"outputs": []}, "outputs: must name bin or safetensors"),
         ({"outputs": ["pt"]}, "outputs"),
         ({"safetensors": True}, "safetensors: is not allowed"),
         ({"seq_length": 5}, "unknown key"),

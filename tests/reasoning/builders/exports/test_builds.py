@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,25 @@ from click.testing import CliRunner
 
 from gristmill.asset import Wanted, declared
 from gristmill.cli import main
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
+from gristmill.reasoning import ShardReader
+from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.render.annotations import KEYS, rows_of
-from tests.reasoning.exported_root import build_dataset, built
+from gristmill.vocabularies.tokenizer_file import FACTS
+from tests.reasoning.exported_root import broken, build_dataset, built
+from tests.tiny_tokenizer import put_recipe
+
+OWN = """\
+schema = 1
+name = "own"
+steps = { "H:" = "Hypothesis", "C:" = "Constraint" }
+
+[[form]]
+question = "q"
+cot = "c"
+answer = "a"
+"""
 
 
 def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_path: Path) -> None:
@@ -80,3 +96,42 @@ def test_only_settings_ask_for_an_asset_that_no_command_names(tmp_path: Path, as
         '[reasoning.spans]\ntokenizer = "gpt2"\n[reasoning.exports]\nformats = ["llm.c"]\n'
     )
     assert made.is_asked(lake, "gsm8k__train")
+
+
+def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
+    tmp_path: Path,
+) -> None:
+    build_dataset(tmp_path)
+    (tmp_path / "drops/reasoning/own").mkdir()
+    (tmp_path / "drops/reasoning/own/corpus.toml").write_text(OWN)
+    (tmp_path / "drops/reasoning/own/train.jsonl").write_text(
+        '{"q": "1+1?", "c": "H: one and one\\nC: is two", "a": "2"}\n'
+    )
+    (tmp_path / "drops/reasoning/own/.done").touch()
+    built(tmp_path, "reasoning/normalized", "own__train")
+    put_recipe(tmp_path, corpora=["own", "gsm8k"], outputs=["bin", "alignment"])
+    record = built(tmp_path, "reasoning/tokens", "mine")
+    dataset = tmp_path / "reasoning/tokens/mine"
+    assert json.loads(str(record.config["steps"])) == {
+        "own": {"H:": "Hypothesis", "C:": "Constraint"}
+    }
+    (row,) = rows(dataset / "own/train.align.jsonl")
+    assert row.step_labels == ["Hypothesis", "Constraint", "Answer"]
+    assert broken(tmp_path, record, shared=False) == []
+    batch = next(ShardReader(dataset, steps=dataset).batches(64))
+    assert batch["step_id"].max() >= 2
+    words = ("--rank", "0", "--world-size", "1", "--to", tmp_path, "--from", dataset, "--steps")
+    done = CliRunner().invoke(main, ["stage", "job", *map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    copied = ShardReader(tmp_path / "job/shards", steps=tmp_path / "job/alignment")
+    assert (next(copied.batches(64))["step_id"] == batch["step_id"]).all()
+
+
+def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    put_recipe(tmp_path, outputs=["bin", "alignment"])
+    facts = tmp_path / "tokenizer/tiny" / FACTS
+    text = facts.read_text()
+    facts.write_text(text.replace('"no_offsets": ""', '"no_offsets": "it adds blanks"'))
+    with pytest.raises(BadInput, match='leave "alignment" out of outputs: tiny: it adds blanks'):
+        built(tmp_path, "reasoning/tokens", "mine")
