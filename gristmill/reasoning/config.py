@@ -183,7 +183,7 @@ class TokensConfig(TokenizeConfig):
     """How splits become a dataset of any tokenizer (docs/formats/reasoning.md#token-datasets).
 
     corpora, tokenizer, outputs: as the recipe has them.
-    steps: with an alignment the marks of steps by corpus, as JSON, of those that have some.
+    steps: with an alignment the marks of steps by split, as JSON, of those that have some.
     """
 
     CODE_VERSION: ClassVar = "1"
@@ -200,7 +200,7 @@ class TokensConfig(TokenizeConfig):
             "alignment: the steps of each split in characters and tokens."
         ),
     ] = ("bin",)
-    steps: Annotated[str, Help("Marks of steps by corpus, as JSON.")] = ""
+    steps: Annotated[str, Help("Marks of steps by split, as JSON.")] = ""
 
     @property
     def suffixes(self) -> tuple[str, ...]:

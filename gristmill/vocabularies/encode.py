@@ -8,7 +8,6 @@ Source: `docs/formats/vocabularies.md#encoding`, `docs/formats/vocabularies.md#r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -79,8 +78,7 @@ class Encoder:
         proof = tokenizer.proof
         self._unproven = proven.table(proof.unproven if proof else proven.UNPROVEN[tokenizer.name])
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
-        marks = sorted(proof.marks if proof else (), key=len, reverse=True)
-        self._marks = re.compile("|".join(map(re.escape, marks))) if marks else None
+        self._holds_mark = proof.holds_mark() if proof else None
         self._fast = Gigatoken(tokenizer)
 
     @cached_property
@@ -131,8 +129,8 @@ class Encoder:
 
     def _unproven_places(self, texts: Sequence[str]) -> frozenset[int]:
         """Places of the texts that hold what the engines are not proven equal for."""
-        if self._marks is not None:
-            marked = {place for place, text in enumerate(texts) if self._marks.search(text)}
+        if self._holds_mark is not None:
+            marked = {place for place, text in enumerate(texts) if self._holds_mark(text)}
             return frozenset(marked) | self._with_unproven_characters(texts)
         return self._with_unproven_characters(texts)
 

@@ -47,7 +47,7 @@ class Reference(Protocol):
         """The id of each control token by its text."""
 
     def marks(self) -> Sequence[str]:
-        """Texts that another engine could take for one token: of control tokens, and of bytes."""
+        """Texts that another engine could take for one token, beside those of `token_bytes`."""
 
     def unknown(self) -> int | None:
         """The id that stands for what has no other, None where there is none."""
@@ -152,7 +152,8 @@ class _Json:
         return {each["content"]: int(each["id"]) for each in added if each.get("special")}
 
     def marks(self) -> Sequence[str]:
-        return [*self.specials(), *filter(_BYTE.fullmatch, sorted(self._of.get_vocab()))]
+        added = [each["content"] for each in self._content.get("added_tokens") or ()]
+        return [*added, *filter(_BYTE.fullmatch, sorted(self._of.get_vocab()))]
 
     def unknown(self) -> int | None:
         model = self._content.get("model") or {}

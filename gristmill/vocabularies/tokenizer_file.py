@@ -8,7 +8,8 @@ Source: `docs/formats/vocabularies.md#tokenizers`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -41,8 +42,8 @@ class Proof:
     versions: of gigatoken and of the reference's library, by distribution.
     unproven: the code points for which they are not proven equal, as `proven.UNPROVEN` has them.
     probe: hex sha256 of the fixed texts. texts: how many texts were compared.
-    marks: texts that gigatoken takes for a control token or a byte, as `<s>` of sentencepiece; the
-        reference encodes what holds one.
+    marks: texts of tokens that gigatoken gives other ids, as `<s>` of sentencepiece; the reference
+        encodes what holds one.
     """
 
     why_not: str = ""
@@ -51,6 +52,11 @@ class Proof:
     probe: str = ""
     texts: int = 0
     marks: tuple[str, ...] = ()
+
+    def holds_mark(self) -> Callable[[str], object] | None:
+        """What tells whether a text holds one of the marks; None where there are none."""
+        longest_first = sorted(self.marks, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first))).search if self.marks else None
 
 
 @dataclass(frozen=True, eq=False)

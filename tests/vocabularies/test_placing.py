@@ -103,6 +103,7 @@ def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_tex
         model_type="bpe",
         vocab_size=600,
         byte_fallback=True,
+        user_defined_symbols=["<sep>"],
         remove_extra_whitespaces=False,
         hard_vocab_limit=False,
         normalization_rule_name="identity",
@@ -116,8 +117,9 @@ def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_tex
     place_tokenizer(placed, read_declared(placed), tmp_path / "out")
     tokenizer = open_tokenizer(tmp_path / "out/own")
     assert tokenizer.proof is not None and not tokenizer.proof.why_not
-    assert {"<s>", "</s>"} <= set(tokenizer.proof.marks)
-    texts = [f"a {mark} b" for mark in ("<s>", "</s>", "<unk>", "<0x0A>", "<", "s>")]
+    assert {"<s>", "</s>", "<sep>"} <= set(tokenizer.proof.marks)
+    texts = [f"a {mark} b" for mark in ("<s>", "</s>", "<unk>", "<0x0A>", "<sep>", "s>")]
+    texts += ["x<sep>y", "<sep><sep>"]
     assert mixed_texts.differing(tokenizer, texts) == []
     assert not {1, 2} & {each for text in texts for each in ids(tokenizer, text)}
     # Without the marks of the proof a text would end a document.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gristmill.contract import FileNote
+from gristmill.contract import BadInput, FileNote, GristmillError
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.align import AlignSummary, align
 from gristmill.reasoning.builders.shard_join import Form, TokenizeSummary
@@ -63,7 +63,7 @@ def tokenize_dataset(
 def _aligned(
     split: Split, out: Path, config: TokensConfig, form: Form, progress: Progress
 ) -> AlignSummary:
-    marks = json.loads(config.steps or "{}").get(split.corpus)
+    marks = json.loads(config.steps or "{}").get(f"{split.corpus}__{split.split}")
     own = CorpusAlignConfig(
         vocabulary=form.tokenizer.path,
         workers=config.workers,
@@ -71,4 +71,10 @@ def _aligned(
         steps="" if marks is None else json.dumps(marks, sort_keys=True),
     )
     tokenizer = Tokenizer(**vars(form.tokenizer))
-    return align(split.jsonl, out, out, own, progress=progress, tokenizer=tokenizer)
+    try:
+        return align(split.jsonl, out, out, own, progress=progress, tokenizer=tokenizer)
+    except GristmillError as error:
+        if isinstance(error, BadInput):
+            raise
+        # The probe that says whether tokens are the bytes of a text has not all texts.
+        raise GristmillError(f'{error}: leave "{ALIGNED}" out of outputs') from error

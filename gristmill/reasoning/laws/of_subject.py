@@ -95,7 +95,7 @@ def token_steps(subject: Subject) -> Iterator[Violation]:
     folder = subject.folder
     marks = json.loads(str(subject.config.get("steps") or "{}"))
     for key in splits_in(folder, "{split}.align.jsonl"):
-        labels = marks.get(key.partition("__")[0], {}).values()
+        labels = marks.get(key, {}).values()
         yield from alignment_laws(folder, key, labels)
         tokenizer = open_tokenizer(subject.inputs[-1] / name_in(folder))
         yield from step_laws(folder, subject.inputs[0], folder, tokenizer, key)

@@ -113,7 +113,7 @@ def recipe_of(lake: DataRoot, dataset: str) -> Settings:
 def marks_of(
     recipe: Settings, tokenizer: TokenizerFile, root: Path, splits: Sequence[Sequence[str]]
 ) -> str:
-    """The marks of steps by corpus for an alignment, as JSON; "" where no corpus names some.
+    """The marks of steps by split for an alignment, as JSON; "" where no corpus names some.
 
     root: the data root. splits: corpus and split of each.
 
@@ -122,8 +122,9 @@ def marks_of(
     if tokenizer.no_offsets:
         rule = f'leave "{ALIGNED}" out of outputs: {tokenizer.name}: {tokenizer.no_offsets}'
         raise BadInput(recipe.file, rule)
-    marks = {corpus: corpus_of(root, f"{corpus}__{split}").steps for corpus, split in splits}
-    known = {corpus: steps for corpus, steps in marks.items() if steps}
+    keys_of = ["__".join(split) for split in splits]
+    # The records of two splits may have other versions of the file of their corpus.
+    known = {key: steps for key in keys_of if (steps := corpus_of(root, key).steps)}
     return json.dumps(known, sort_keys=True) if known else ""
 
 

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, GristmillError
 from gristmill.loading.packing import segmented
 from gristmill.loading.source import Columns
-from gristmill.reading.folder import HeldFile, made_from_another
+from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
 from gristmill.reading.opening import Opening
 from gristmill.reasoning.format import names, reports, staged
 from gristmill.reasoning.format.index import Selection
+from gristmill.reasoning.format.published import TOKENS
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.read.shard_files import (
     MOST_HELD,
@@ -230,16 +231,29 @@ def open_held(
         aligned = None
         if supervision.steps is not None:
             made = opening.folder(supervision.steps, record_in(supervision.steps, partition))
-            # A dataset may hold the alignments of its own shards.
-            if supervision.steps != root and made_from_another(made, folder):
-                raise BadInput(
-                    supervision.steps / names.alignment(corpus, split),
-                    f"was built from another version of {folder.path}: build"
-                    " reasoning/alignment again",
-                )
-            aligned = made.keep(names.alignment(corpus, split))
+            name = names.alignment(corpus, split)
+            _refuse_other_alignment(made, folder, supervision.steps / name, name)
+            aligned = made.keep(name)
         splits[partition] = SplitRows(indexes[partition], aligned, supervision.least_confidence)
     return Held(files, shards, supervision, indexes, splits, OrderedDict())
+
+
+def _refuse_other_alignment(made: OpenFolder, shards: OpenFolder, path: Path, name: str) -> None:
+    """Raise BadInput where an alignment is of other shards, or a dataset was built without it."""
+    of, by = made.record, shards.record
+    if of is None or by is None:
+        return
+    if TOKENS not in (of.asset, by.asset):
+        if of == by:  # the folder of all shards of GPT-2
+            raise BadInput(path, "is not there: give the folder of reasoning/alignment")
+        if made_from_another(made, shards):
+            rule = f"was built from another version of {shards.path}"
+            raise BadInput(path, f"{rule}: build reasoning/alignment again")
+    elif of.data_version != by.data_version:
+        raise BadInput(path, f"is of other shards than {shards.path}: give the alignment of these")
+    elif name not in {output.path for output in of.outputs}:
+        rule = 'write outputs = ["bin", "alignment"] in the recipe'
+        raise BadInput(path, f"was not built: {rule}, and build reasoning/tokens")
 
 
 def _numbers(rows: slice | npt.NDArray[np.int64], dtype: Any) -> npt.NDArray[Any]:

@@ -21,6 +21,7 @@ from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests.reasoning import published_root
+from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.normalized_files import numbered
 from tests.reasoning.published_root import PARTITION
 
@@ -67,6 +68,32 @@ def test_an_index_in_another_order_gives_the_same_traces(root: Path, tmp_path: P
             lines = kept.splitlines(keepends=True)
             path.write_bytes(b"".join(lines[::step] + (lines[1::2] if step == 2 else [])))
             assert found() == wanted
+    finally:
+        path.write_bytes(kept)
+
+
+def test_few_lines_of_an_index_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_dataset(tmp_path)
+    dataset = tmp_path / names.TOKENS / "mine"
+
+    def scanned(*_: object) -> object:
+        raise AssertionError("the index was read line by line")
+
+    monkeypatch.setattr("gristmill.reasoning.read.trace._lines", scanned)
+    (meta,) = metas(dataset, "gsm8k", "train")
+    full = range(meta.num_sequences - 1)  # the last one has padding
+    assert len(full) > 2
+    assert all(list(traces_of_row(dataset, PARTITION, meta.path, row)) for row in full)
+    assert trace_example(dataset, PARTITION, names.example_id("gsm8k", "train", 9)).record == 9
+
+
+def test_a_line_of_an_index_that_is_none_is_named(root: Path) -> None:
+    path = root / names.TOKENIZED / names.split_index("gsm8k", "train")
+    kept = path.read_bytes()
+    try:
+        path.write_bytes(b'{"example_id": 5}\n' * 9)
+        with pytest.raises(BadInput, match="has no example"):
+            trace_example(root / names.TOKENIZED, PARTITION, "gsm8k_train_000002")
     finally:
         path.write_bytes(kept)
 

@@ -312,6 +312,8 @@ def _choice(value: Mapping[str, Any], names: Names) -> Get:
         if place is None:
             rule = f"{value['choice']} is {str(found)[:_SHOWN]!r}, none of {len(texts)} choices"
             raise Unfit("value", rule)
+        if not texts[place]:
+            raise Unfit("value", f"{value['choice']} is {str(found)[:_SHOWN]!r}, an empty choice")
         both = f"{letter(place)}) {texts[place]}"
         return {"letter": letter(place), "text": texts[place], "both": both}[shown]
 

@@ -112,9 +112,8 @@ def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
     put_recipe(tmp_path, corpora=["own", "gsm8k"], outputs=["bin", "alignment"])
     record = built(tmp_path, "reasoning/tokens", "mine")
     dataset = tmp_path / "reasoning/tokens/mine"
-    assert json.loads(str(record.config["steps"])) == {
-        "own": {"H:": "Hypothesis", "C:": "Constraint"}
-    }
+    marks = {"H:": "Hypothesis", "C:": "Constraint"}
+    assert json.loads(str(record.config["steps"])) == {"own__train": marks}
     (row,) = rows(dataset / "own/train.align.jsonl")
     assert row.step_labels == ["Hypothesis", "Constraint", "Answer"]
     assert broken(tmp_path, record, shared=False) == []
@@ -125,6 +124,18 @@ def test_a_dataset_with_its_alignment_gives_steps_with_the_marks_of_its_corpus(
     assert done.exit_code == 0, done.output
     copied = ShardReader(tmp_path / "job/shards", steps=tmp_path / "job/alignment")
     assert (next(copied.batches(64))["step_id"] == batch["step_id"]).all()
+
+
+def test_an_alignment_of_another_dataset_or_none_is_refused_with_the_cure(tmp_path: Path) -> None:
+    build_dataset(tmp_path)
+    put_recipe(tmp_path, "two", outputs=["bin", "alignment"], seq_len=32, tokens_per_shard=320)
+    built(tmp_path, "reasoning/tokens", "two")
+    one, two = (tmp_path / "reasoning/tokens" / name for name in ("mine", "two"))
+    with pytest.raises(BadInput, match=r"is of other shards than .*mine"):
+        ShardReader(one, steps=two)
+    with pytest.raises(BadInput, match=r'write outputs = \["bin", "alignment"\] in the recipe'):
+        ShardReader(one, steps=one)
+    assert "step_id" in next(ShardReader(two, steps=two).batches(1))
 
 
 def test_an_alignment_needs_tokens_that_are_the_bytes_of_a_text(tmp_path: Path) -> None:

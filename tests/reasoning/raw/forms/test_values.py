@@ -146,6 +146,9 @@ def test_an_empty_choice_keeps_its_place_and_is_none_itself() -> None:
     for rule in ({"of": "o"}, {"of": "o", "labels": ["1", "", "", "4"]}):
         with pytest.raises(Unfit, match="c is '', none of 4 choices"):
             value({"choice": "c", **rule}, c="", o=choices)
+    for said in (1, "1", "B"):
+        with pytest.raises(Unfit, match="an empty choice"):
+            value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
 
 
 def test_choices_in_columns_of_their_own_keep_their_places() -> None:
