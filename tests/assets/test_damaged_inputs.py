@@ -99,7 +99,7 @@ def _is_empty(path: Path) -> bool:
     return path.stat().st_size == 0
 
 
-_CURE = re.compile(r"materialize (\S+)(?: --partition (\S+))?(?: --rebuild`| again)")
+_CURE = re.compile(r"materialize (\S+)(?: --partition (\S+))?(?: --rebuild`| again|`)")
 
 
 def _mended(graph: Graph, record: Record, *, rebuild: bool = True) -> str:
