@@ -26,7 +26,7 @@ from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, PLACE
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 
-_SAID_BY_A_SCAN: Final = (*(BadInput, OSError, ValueError, LookupError, TypeError, AttributeError),)
+_SAID_BY_A_SCAN: Final = BadInput, OSError, ValueError, LookupError, TypeError, AttributeError
 """What is wrong with a line that was found by bisecting: a scan says it with its number."""
 
 

@@ -7,37 +7,15 @@ Source: `docs/formats/reasoning.md#alignment`.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
-from gristmill.vocabularies.pinned import GPT2, read_verified
 
 Offsets = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
-
-TOKENS: Final = 50_257
-"""Size of the vocabulary; the last id is `<|endoftext|>`, which no text has."""
-
-
-@lru_cache(maxsize=4)
-def token_bytes(vocabulary: Path) -> npt.NDArray[np.int64]:
-    """How many bytes each token of GPT-2 has: int64 [50257]; 0 for `<|endoftext|>`.
-
-    Raises BadInput for another file, MissingVocabulary for none.
-    """
-    lengths = np.zeros(TOKENS, np.int64)
-    for line in read_verified(GPT2, vocabulary).splitlines():
-        token, rank = line.split()
-        lengths[int(rank)] = len(base64.b64decode(token))
-    lengths.flags.writeable = False
-    return lengths
 
 
 def byte_offsets(text: str) -> Offsets | None:
@@ -55,7 +33,7 @@ class Projection:
     texts: each with its own tokens.
     ids: tokens of all texts, one after the other: int32 [tokens].
     counts: tokens of each text, in the order of the texts.
-    vocabulary: file of GPT-2's ranks, or the number of bytes of each token of another tokenizer.
+    lengths: number of bytes of each token of the vocabulary, int64 [size].
 
     Raises GristmillError where the tokens of a text have not as many bytes as the text.
     """
@@ -65,10 +43,9 @@ class Projection:
         texts: Sequence[str],
         ids: Ids,
         counts: Sequence[int],
-        vocabulary: Path | npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
     ) -> None:
         self._offsets = byte_offsets("".join(texts))
-        lengths = token_bytes(vocabulary) if isinstance(vocabulary, Path) else vocabulary
         self._ends = np.cumsum(lengths[ids])
         self._begins = np.concatenate(([0], self._ends[:-1]))
         self.first_character = _starts([len(text) for text in texts])
