@@ -271,39 +271,43 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
     """
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
+    by_tag, tag = _by_tag(game.headers)
+    if by_tag and not reference:
+        return by_tag, 0, 0, tag
     if game.unclosed:
         return "unclosed_comment", plies, 0, f"a {game.unclosed} is not closed"
     if game.errors:
         return "pgn_errors", plies, 0, "; ".join(game.errors)
     if not game.moves:
         return "empty_game", 0, 0, ""
-    nonstandard = _nonstandard(game)
-    if nonstandard and not reference:
-        reason, ply, error = nonstandard
-        return reason, ply, 0, error
+    null_move = _null_move(game.moves)
+    if null_move >= 0 and not reference:
+        return "null_move", null_move, 0, ""
     verdict = game.claimed if reference else game.verdict
     if verdict not in ("*", result) and result != "*":
         return "result_mismatch", plies, 0, f"the board says {verdict}, the header {result}"
     flags = _flags(game, reference)
-    if nonstandard:
+    if null_move >= 0 or by_tag:
         flags |= rows.NONSTANDARD
     if plies < config.min_plies:
         return "too_short", plies, flags, ""
     return filtered(game.headers, config), plies, flags, ""
 
 
-def _nonstandard(game: ParsedGame) -> tuple[str, int, str] | None:
-    """(reason, offending ply, error) for another variant, start or kind of move, or None."""
-    variant = game.headers.get("Variant", "").lower()
-    if variant not in (*rows.STANDARD_VARIANTS, "from position"):
-        return "variant", 0, f"Variant {game.headers['Variant']}"
-    if not game.headers.get("FEN", _START_FEN).startswith(_START_FEN):
-        return "fen_start", 0, f"FEN {game.headers['FEN']}"
-    if "0000" in game.moves:
-        return "null_move", game.moves.index("0000"), ""
-    if any("@" in move for move in game.moves):
-        return "null_move", 0, ""
-    return None
+def _by_tag(headers: Mapping[str, str]) -> tuple[str, str]:
+    """The reason by which a tag alone rejects a game, and that tag; empty texts where none does."""
+    if rows.is_other_variant(headers):
+        return "variant", f"Variant {headers['Variant']}"
+    if not headers.get("FEN", _START_FEN).startswith(_START_FEN):
+        return "fen_start", f"FEN {headers['FEN']}"
+    return "", ""
+
+
+def _null_move(moves: Sequence[str]) -> int:
+    """The ply of the first null move, 0 for a game with a dropped piece, -1 where all are moves."""
+    if "0000" in moves:
+        return moves.index("0000")
+    return 0 if any("@" in move for move in moves) else -1
 
 
 def _flags(game: ParsedGame, reference: bool) -> int:

@@ -377,17 +377,13 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
     if output.reference:
         game_id = rows.reference_id(task.source, headers, game.moves)
     else:
-        game_id = rows.content_id(headers, game.moves)
+        game_id = rows.content_id(headers, game.words or game.moves)
     if not game.moves and not headers.keys() - {"Result"}:
         output.counts["no_game"] += 1
     if reason:
-        without_id = (
-            "unclosed_comment",
-            "pgn_errors",
-            "empty_game",
-            *("result_mismatch",) * output.reference,
-        )
-        game_id = "" if reason in without_id else game_id
+        without_id = ("empty_game", *("result_mismatch",) * output.reference)
+        is_broken = bool(game.errors or game.unclosed)
+        game_id = "" if reason in without_id or is_broken else game_id
         output.reject(game_id, reason, ply, game.result, error, placed.offset)
         return
     winner = rows.winner_side(game.result)

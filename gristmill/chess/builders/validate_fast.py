@@ -100,9 +100,9 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     result, plies = batch.games[:, scan.RESULT], batch.games[:, scan.PLIES]
     open_result = (result == 0) | (result == _UNKNOWN)
     mismatch = (board > 0) & ~open_result & (board != result)
-    faults = (plies == 0, batch.known[:, scan.FEN, 0] >= 0, mismatch, plies < config.min_plies)
+    faults = (batch.known[:, scan.FEN, 0] >= 0, plies == 0, mismatch, plies < config.min_plies)
     fault = np.select(faults, (1, 2, 3, 4), 0)
-    names = ("", "empty_game", "fen_start", "result_mismatch", "too_short")
+    names = ("", "fen_start", "empty_game", "result_mismatch", "too_short")
     reasons = [names[n] for n in fault.tolist()]
     if has_filters(config):
         for i, reason in enumerate(reasons):

@@ -59,6 +59,7 @@ WINNER_IDS = {"W": 0, "B": 1, "D": 2}
 
 # Variant tags in lower case that mean standard chess, as a missing tag does.
 STANDARD_VARIANTS = ("", "standard", "chess")
+_STANDARD_RULES = (*STANDARD_VARIANTS, "from position")
 # Bits of the field `flags` in a game record (docs/formats/chess.md#flags).
 CLAIMABLE_DRAW, RESULT_CONFLICT, ODD_RESULT, NONSTANDARD, NO_PLAYERS = 1, 2, 4, 8, 16
 FLAGS = {
@@ -144,6 +145,14 @@ def occasion(headers: Mapping[str, str]) -> str:
     if date := headers.get("UTCDate", ""):
         return f"{date} {headers.get('UTCTime', '')}"
     return f"{headers.get('Date', '')} {headers.get('Round', '')}"
+
+
+def is_other_variant(headers: Mapping[str, str]) -> bool:
+    """Whether a game has other rules than standard chess, by its tag `Variant`.
+
+    headers: tags of the game.
+    """
+    return headers.get("Variant", "").lower() not in _STANDARD_RULES
 
 
 def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from gristmill.chess.format import rows
 from gristmill.chess.raw.text_limits import Budget
 from gristmill.contract import GristmillError
 
@@ -67,6 +68,7 @@ class PgnLines:
         self._head: deque[str] = deque()
         if current:
             self._read_head()
+        self._movetext_at = self.pos
 
     def _line(self, start: int) -> tuple[str, int]:
         """The line at a position, and the position after it."""
@@ -132,6 +134,10 @@ class PgnLines:
             self._after_blank = not text.strip(" \t\n")
             if not (self.in_movetext and text.isspace() and self._goes_on()):
                 return text
+
+    def words(self) -> list[str]:
+        """The words of the movetext that was read, with the rules of the mode `current`."""
+        return self.data[self._movetext_at : self.pos].decode("utf-8", "replace").split()
 
     def _end_of_text(self) -> str:
         """A blank line, which ends the game; inside a comment python-chess then asks again."""
@@ -211,6 +217,7 @@ class ParsedGame:
     header_result: the tag `Result` before it was filled, `*` where there is none.
     board: the position after the moves; None after an error.
     unclosed: `comment` or `variation` where the game ends in one, else empty.
+    words: of the movetext, where the rules are another variant's and the moves are not read.
     end: position after the game in the text.
     """
 
@@ -221,6 +228,7 @@ class ParsedGame:
     header_result: str = "*"
     board: Any = None
     unclosed: str = ""
+    words: list[str] = field(default_factory=list)
     end: int = 0
 
     @cached_property
@@ -247,6 +255,7 @@ class _Visitor:
         self.headers: Any = chess.pgn.Headers({})
         self.skip: Any = chess.pgn.SKIP
         self.in_variation = False
+        self.is_skipped = False
         lines.expected = self.next_number
 
     def next_number(self) -> re.Pattern[bytes] | None:
@@ -265,9 +274,11 @@ class _Visitor:
         self.lines.budget.tag()
         self.headers[tagname] = tagvalue
 
-    def end_headers(self) -> None:
+    def end_headers(self) -> Any:
         self.game.header_result = self.headers.get("Result", "*")
         self.lines.in_movetext = True
+        self.is_skipped = self.lines.current and rows.is_other_variant(self.headers)
+        return self.skip if self.is_skipped else None
 
     def begin_variation(self) -> Any:
         self.in_variation = True
@@ -296,6 +307,8 @@ class _Visitor:
         self.game.headers = dict(self.headers)
         self.game.unclosed = self.lines.unclosed(self.in_variation)
         self.game.board = None if self.game.errors else self.board
+        if self.is_skipped:
+            self.game.words = self.lines.words()
         return self.game
 
 

@@ -1,5 +1,6 @@
 """Games that begin at a FEN: rejected without python-chess, with its bytes."""
 
+import hashlib
 import random
 import sys
 from pathlib import Path
@@ -58,10 +59,7 @@ def test_positions_of_games_need_no_python_chess(
     assert oracle_games(pgn, text) == 0
     monkeypatch.setitem(sys.modules, "chess", None)
     summary = validate([pgn], tmp_path / "plain")
-    empty = sum(not moves for _, moves in found)
-    assert summary.reasons == {"fen_start": count + 2 - empty} | (
-        {"empty_game": empty} if empty else {}
-    )
+    assert summary.reasons == {"fen_start": count + 2}
 
 
 def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path: Path) -> None:
@@ -72,12 +70,12 @@ def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path:
     validate([pgn], tmp_path / "out", ValidateConfig(elo_floor=2000))
     lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
     after_id = [line.partition(",")[2] for line in lines]
-    assert [len(line.partition(",")[0]) for line in lines] == [40, 40, 0]
+    assert [len(line.partition(",")[0]) for line in lines] == [40, 40, 40]
     at = len(game(NO_LONG))
     assert after_id == [
         f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},0",
         f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at}",
-        f"x.pgn,empty_game,0,1-0,,{at + len(game(NO_LONG, mated))}",
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at + len(game(NO_LONG, mated))}",
     ]
 
 
@@ -170,11 +168,12 @@ def test_rules_that_depend_on_the_fen(tmp_path: Path, fen: str, moves: str) -> N
         ("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1", "1. Qg7# Kh7"),
     ],
 )
-def test_a_move_that_the_fen_does_not_allow_is_an_error_as_before(
+def test_the_tag_fen_comes_before_a_move_that_it_does_not_allow(
     tmp_path: Path, fen: str, moves: str
 ) -> None:
     assert oracle_games(tmp_path / "x.pgn", game(fen, f"{moves} 1/2-1/2")) == 1
-    assert ",pgn_errors," in (tmp_path / "x.out" / "invalid_games.csv").read_text()
+    lines = (tmp_path / "x.out" / "invalid_games.csv").read_text().splitlines()
+    assert lines[1].startswith(f",x.pgn,fen_start,0,*,FEN {fen},")
 
 
 def test_changed_fens_are_read_alike(tmp_path: Path) -> None:
@@ -206,16 +205,47 @@ def test_only_other_rules_need_python_chess(tmp_path: Path, tags: str, read: int
     assert oracle_games(tmp_path / "x.pgn", text) == read
 
 
-def test_a_game_of_another_variant_is_rejected_without_a_verdict(
+def _variant(movetext: str, tags: str = "") -> str:
+    return f'[Event "E"]\n[Variant "Atomic"]\n{tags}\n{movetext}\n\n'
+
+
+def test_the_moves_of_another_variant_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_verdict(*_: object, **__: object) -> str:
-        raise AssertionError("the board was judged")
+    def no_move(*_: object, **__: object) -> object:
+        raise AssertionError("a move was read")
 
-    monkeypatch.setattr(chess.Board, "result", no_verdict)
+    monkeypatch.setattr(chess.Board, "parse_san", no_move)
     pgn = tmp_path / "x.pgn"
-    pgn.write_text(f'[Event "E"]\n[Variant "Atomic"]\n\n{MOVES}\n\n')
-    assert validate([pgn], tmp_path / "out").reasons == {"variant": 1}
+    broken = ("no moves at all", "1. e4 { 1-0 } (", "1. e4\n; }\n{ x\n\n} 1... e5", "1. e4 {")
+    pgn.write_text("".join(_variant(text) for text in (MOVES, *broken)))
+    summary = validate([pgn], tmp_path / "out")
+    assert summary.reasons == {"variant": 5}
+    lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
+    ids = [line.partition(",")[0] for line in lines]
+    assert [len(each) for each in ids] == [40, 40, 40, 40, 0]
+    assert len({*ids}) == 5
+    rejects = [line.partition(",")[2] for line in lines]
+    assert all(each.startswith("x.pgn,variant,0,*,Variant Atomic,") for each in rejects)
     pgn.write_text(f'[Event "E"]\n\n{MOVES.replace("e4", "e2e4", 1)}\n\n')
-    with pytest.raises(AssertionError, match="the board was judged"):
-        validate([pgn], tmp_path / "judged")
+    with pytest.raises(AssertionError, match="a move was read"):
+        validate([pgn], tmp_path / "read")
+
+
+def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path: Path) -> None:
+    pgn = tmp_path / "x.pgn"
+    texts = (MOVES, MOVES.replace(" ", "\n"), f"{MOVES} {{ x }}")
+    pgn.write_text("".join(_variant(text) for text in texts))
+    validate([pgn], tmp_path / "out")
+    lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
+    first, wrapped, other = (line.partition(",")[0] for line in lines)
+    fields = ("Atomic", "", "", "", " ", MOVES)
+    assert first == hashlib.sha256("\n".join(fields).encode()).hexdigest()[:40]
+    assert wrapped == first != other
+
+
+def test_the_next_game_follows_one_of_another_variant(tmp_path: Path) -> None:
+    pgn, plain = tmp_path / "x.pgn", f'[Event "E"]\n[Result "1-0"]\n\n{MOVES}\n\n'
+    pgn.write_text(_variant(MOVES).rstrip() + "\n" + plain + _variant("") + plain)
+    summary = validate([pgn], tmp_path / "out", ValidateConfig(min_plies=1))
+    assert (summary.reasons, summary.valid_games) == ({"variant": 2}, 2)

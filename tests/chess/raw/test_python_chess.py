@@ -357,9 +357,10 @@ def test_a_comment_in_a_game_that_python_chess_skips(tmp_path: Path) -> None:
     bad = game("b", f"{MOVES} {{ x").replace('"1-0"]\n', '"1-0"]\n[FEN "bad"]\n')
     pgn = tmp_path / "x.pgn"
     pgn.write_text(bad + game("c"))
-    assert read(pgn, tmp_path / "out") == (["c"], [("unclosed_comment", "0", COMMENT[2])])
+    rejected = (["c"], [("fen_start", "0", "FEN bad")])
+    assert read(pgn, tmp_path / "out") == rejected
     pgn.write_text(bad.replace("{ x", "{ x }") + game("c"))
-    assert read(pgn, tmp_path / "closed")[1][0][0] == "pgn_errors"
+    assert read(pgn, tmp_path / "closed") == rejected
 
 
 def test_a_blank_line_may_hold_spaces_and_tabs(tmp_path: Path) -> None:
