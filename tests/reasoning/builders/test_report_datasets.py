@@ -14,6 +14,7 @@ from gristmill.data_root import DataRoot
 from gristmill.families import Request
 from gristmill.provenance import Record, record_path
 from gristmill.reasoning.builders.report import coverage_report
+from gristmill.reasoning.builders.report_datasets import measured_alike
 from gristmill.reasoning.builds import reports_now, today
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import align, index, names, reports
@@ -30,7 +31,7 @@ WITH_COT = {_TRAIN: 6, _TEST: 3}
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dataset mine of two splits with alignments, and one of one split; no GPT-2 at all."""
     root = tmp_path_factory.mktemp("root")
-    build_dataset(root, outputs=["bin", "alignment"])
+    build_dataset(root, outputs=["bin", "alignment"], tokens_per_shard=320)
     publish_dataset(root, "single", corpora=[_TRAIN])
     # The answers of the drop are no CoT.
     for key, count in WITH_COT.items():
@@ -87,7 +88,7 @@ def test_a_dataset_has_the_numbers_of_its_files_by_split(root: Path) -> None:
         aligned = list(align.rows(folder / names.alignment("gsm8k", own.parent.name)))
         assert split["examples"] == split["eos_tokens"] == len(rows) == 12
         assert split["total_tokens"] == tokens and split["avg_seq_len"] == round(tokens / 12, 9)
-        assert split["shards"] == len(list(own.parent.glob("*.bin")))
+        assert split["shards"] == len(list(own.parent.glob("*.bin"))) == 2
         ids = sum(path.stat().st_size // 2 for path in own.parent.glob("*.bin"))
         assert split["sequences"] * 64 == ids == tokens + 12 + split["pad_tokens"]
         assert split["spans"] == sum(len(row.step_labels) for row in aligned) > 0
@@ -95,7 +96,7 @@ def test_a_dataset_has_the_numbers_of_its_files_by_split(root: Path) -> None:
         assert split["alignment_coverage"] == round(split["aligned"] / 12, 9)
         assert split["with_cot"] == WITH_COT[key]
         assert split["pct_with_cot"] == 100 * WITH_COT[key] / 12
-        assert split["skipped_empty"] == 0
+        assert split["skipped_empty"] == split["control_texts"] == 0
         assert split["raw_sha256"] == report["splits"][key]["raw_sha256"] is not None
         assert report["splits"][key]["shards"] == 0
     assert mine["totals"]["examples"] == 24 and mine["totals"]["with_cot"] == 9
@@ -136,6 +137,14 @@ def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_spl
         f"{name}: 3 literal end tokens of tiny in texts stay text" for name in ("mine", "single")
     ]
     assert report_of(root, report)["gate"]["passed"]
+
+
+def test_only_a_dataset_may_not_know_its_share_with_cot() -> None:
+    unknown, known = {"pct_with_cot": None}, {"pct_with_cot": 50.0}
+    now, before = {"a__b": unknown, "mine/a__b": unknown}, {"a__b": known, "mine/a__b": known}
+    assert measured_alike(now, before) == (now, {"a__b": known, "mine/a__b": unknown})
+    assert measured_alike(before, now) == ({"a__b": known, "mine/a__b": unknown}, now)
+    assert measured_alike(before, {}) == (before, {})
 
 
 def test_drift_of_a_dataset_closes_the_gate(root: Path) -> None:
