@@ -30,10 +30,7 @@ from gristmill.reasoning.config import (
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import (
-    ALIGNMENT,
-    MANIFEST,
     NORMALIZED,
-    RAW_MANIFEST,
     REPORT,
     SHARDS,
     corpus_of,
@@ -42,6 +39,7 @@ from gristmill.reasoning.format.published import (
     published_partitions,
     published_records,
     record_path,
+    report_inputs,
 )
 from gristmill.reasoning.raw import ready, recipes
 from gristmill.vocabularies.pinned import GPT2, PLACE
@@ -336,6 +334,8 @@ def manifest_build(wanted: Wanted) -> Build:
 def report_build(wanted: Wanted) -> Build:
     """Returns the build of a day's report on everything that is published; it names the run.
 
+    Only GPT-2's shards need the vocabulary, and it is an input where it is published.
+
     Raises NothingToBuild for another day than the current one in UTC, and if no split is
     published; BadInput if the baseline is not published.
     """
@@ -347,12 +347,14 @@ def report_build(wanted: Wanted) -> Build:
             f"a report describes what is published now, so that only {now} can be built (the "
             "current day in UTC)"
         )
-    inputs = _report_inputs(root)
+    inputs = report_inputs(root)
     if not inputs:
         raise NothingToBuild("no split is published")
     config = wanted.config(ReportConfig, filled_in={"vocabulary": VOCABULARY})
     baseline, before = _baseline(root, config.baseline, date)
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
+    if has_vocabulary := _vocabulary_is_wanted(root):
+        inputs.append(_vocabulary_input(root))
 
     def make(attempt: Attempt) -> Summary:
         return coverage_report(
@@ -362,29 +364,16 @@ def report_build(wanted: Wanted) -> Build:
     return wanted.build(
         names.REPORTS,
         config,
-        [*inputs, _vocabulary_input(root), *before],
+        [*inputs, *before],
         make,
         shared=date,
-        tokenizer=_TOKENIZER,
+        tokenizer=_TOKENIZER if has_vocabulary else None,
     )
 
 
 def today() -> date:
     """Returns the current day in UTC."""
     return datetime.now(UTC).date()
-
-
-def _report_inputs(root: DataRoot) -> list[Input]:
-    """Everything published that a report describes."""
-    inputs = [
-        *published_inputs(root, names.NORMALIZED, NORMALIZED),
-        *published_inputs(root, names.TOKENIZED, SHARDS),
-        *published_inputs(root, names.ALIGNMENT, ALIGNMENT),
-    ]
-    for folder, asset in ((names.NORMALIZED, RAW_MANIFEST), (names.TOKENIZED, MANIFEST)):
-        if is_published(root, folder, names.MANIFEST_RECORD):
-            inputs.append(root.published(folder, asset, names.MANIFEST_RECORD))
-    return inputs
 
 
 def _baseline(
@@ -422,7 +411,7 @@ def manifest_of(folder: str, root: DataRoot) -> list[str]:
 
 def reports_now(root: DataRoot) -> list[str]:
     """Returns the current day if a split is published that its report would describe."""
-    return [today().isoformat()] if _report_inputs(root) else []
+    return [today().isoformat()] if report_inputs(root) else []
 
 
 def _shards_config(wanted: Wanted) -> TokenizeConfig:
@@ -443,6 +432,12 @@ def _jsonl(wanted: Wanted) -> Path:
     """The normalised records of a split."""
     corpus, split = corpus_and_split(wanted.partition)
     return wanted.root.root / names.NORMALIZED / names.normalized(corpus.name, split)
+
+
+def _vocabulary_is_wanted(root: DataRoot) -> bool:
+    """Whether GPT-2's vocabulary is an input of a report: its shards or itself are published."""
+    published = is_published(root, PLACE, GPT2.name)
+    return published or bool(published_partitions(root, names.TOKENIZED))
 
 
 def _vocabulary_input(root: DataRoot) -> Input:

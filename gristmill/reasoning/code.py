@@ -19,7 +19,10 @@ NORMALIZED = Code(
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
-    compatible_with=("16031efc58aa126b53aaef35c81e3e747dd0a7af4c7edf6a8ca73ddac7746b33",),
+    compatible_with=(
+        "16031efc58aa126b53aaef35c81e3e747dd0a7af4c7edf6a8ca73ddac7746b33",
+        "99ac20d468e3c92290430090e2b786cf70f0280a16be468661b77b97f647db6a",
+    ),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
@@ -61,6 +64,7 @@ REPORT = Code(
     compatible_with=(
         "17a475d785be6c4d282a46b85768a90662ce04f21a6a44b1931e1d1c08754d99",
         "5974142b6238ef804fb5de2393b48328768c8f8248500f38d462dc34b374cf53",
+        "84b0e4b15b68f3df6c6b497c750b2ca1a4ca7ca3afe39275b5e0e6a80ce8d575",
     ),
 )
 SPANS = Code(

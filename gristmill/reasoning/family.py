@@ -331,14 +331,14 @@ _REPORT = Asset(
     table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
     filled_in=_NOT_SET,
     text="`reports/YYYY-MM-DD.json`: examples, tokens, share with CoT, alignment and confidence of "
-    "every split, what perturbed records change, and drift against the baseline that "
-    "`[reasoning.qc_report] baseline` names. Only the current day in UTC can be built.",
+    "every split and token dataset, what perturbed records change, and drift against the baseline "
+    "that `[reasoning.qc_report] baseline` names. Only the current day in UTC can be built.",
     group=_QUALITY,
     labels=["json"],
     place=names.REPORTS,
     partitions="reasoning_days",
     inputs=["reasoning/raw_manifest", "reasoning/manifest", "tokenizers/gpt2"],
-    all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment"],
+    all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", TOKENS],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
     preview=call(f"{_SHOW}.preview:report_figures"),

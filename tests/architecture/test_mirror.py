@@ -70,6 +70,7 @@ ACROSS = {
     "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
     "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
+    "synth/builders/chat/test_synth_recipe.py": "SYNTH by a recipe against its own assets",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",
     "synth/builders/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",

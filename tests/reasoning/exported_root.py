@@ -39,15 +39,20 @@ def built(root: Path, asset: str, partition: str, **chosen: object) -> Record:
     return published.record
 
 
-def build_dataset(root: Path) -> None:
-    """Publish the splits, the tokenizer tiny and the dataset mine."""
+def build_dataset(root: Path, **values: object) -> None:
+    """Publish the splits, the tokenizer tiny and the dataset mine. values: of its recipe."""
     write_drop(root)
     put_tiny(root)
-    put_recipe(root)
     built(root, PLACED, "tiny")
     for split in SPLITS:
         built(root, "reasoning/normalized", f"gsm8k__{split}")
-    built(root, "reasoning/tokens", "mine")
+    publish_dataset(root, "mine", **values)
+
+
+def publish_dataset(root: Path, name: str, **values: object) -> None:
+    """Publish a dataset of the splits. values: of its recipe."""
+    put_recipe(root, name, **values)
+    built(root, "reasoning/tokens", name)
 
 
 def broken(root: Path, record: Record, shared: bool) -> list[str]:

@@ -10,8 +10,10 @@ import pytest
 from gristmill.asset import Asset, Wanted
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
+from gristmill.reasoning import builds
 from gristmill.reasoning.builds import report_build, today
 from gristmill.reasoning.family import CATALOG
+from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.reasoning.raw.ready import refuse_terms
 
@@ -38,3 +40,19 @@ def test_only_the_current_day_has_a_report_and_needs_a_split(
     day = (today() + timedelta(days=days)).isoformat()
     with pytest.raises(NothingToBuild, match=why.replace("TODAY", today().isoformat())):
         report_build(Wanted(report, DataRoot(tmp_path), day))
+
+
+@pytest.mark.parametrize(
+    ("record", "is_wanted"),
+    [
+        ("tokenizer/provenance/gpt2.json", True),
+        (f"{names.TOKENIZED}/provenance/gsm8k__test.json", True),
+        (f"{names.NORMALIZED}/provenance/gsm8k__test.json", False),
+    ],
+)
+def test_a_report_needs_the_vocabulary_where_it_is_or_has_shards(
+    tmp_path: Path, record: str, is_wanted: bool
+) -> None:
+    (tmp_path / record).parent.mkdir(parents=True)
+    (tmp_path / record).touch()
+    assert builds._vocabulary_is_wanted(DataRoot(tmp_path)) is is_wanted

@@ -1,7 +1,8 @@
 """The builder of the daily report: counts of every split, invariance, drift and the gate.
 
 Counts are those of the records of the published splits; only the sample that is perturbed is
-read. See also `invariance.py`. Source: `docs/formats/reasoning.md#reports`.
+read. See also `invariance.py`; `report_datasets.py`: token datasets.
+Source: `docs/formats/reasoning.md#reports`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any, Final
 from gristmill import provenance
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.provenance import Record
-from gristmill.reasoning.builders import invariance
+from gristmill.reasoning.builders import invariance, report_datasets
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, ordered
-from gristmill.reasoning.format.published import corpus_of_record, recorded
+from gristmill.reasoning.format.published import corpus_of_record, published_datasets, recorded
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.encode import encoder
 from gristmill.vocabularies.pinned import GPT2
@@ -34,7 +35,8 @@ Splits = Mapping[str, Mapping[str, Any]]
 def breaches(now: Splits, before: Splits, config: ReportConfig) -> list[str]:
     """What changed too much, a sentence each.
 
-    now, before: splits of the report and of its baseline, by partition.
+    now, before: splits of the report and of its baseline, by partition; those of a token dataset
+        as `<dataset>/<partition>`.
     config: the tolerances.
 
     A split of the baseline that is gone is a breach; one that is new is not.
@@ -124,6 +126,7 @@ class ReportSummary(Summary):
     warnings: what a person should look at.
     alignment_coverage: share of the examples with a step, by split.
     mean_confidence: of the alignment, by split.
+    dataset_tokens: tokens of texts, by token dataset.
     """
 
     splits: int
@@ -134,6 +137,7 @@ class ReportSummary(Summary):
     warnings: int
     alignment_coverage: Mapping[str, float]
     mean_confidence: Mapping[str, float]
+    dataset_tokens: Mapping[str, int]
 
 
 def coverage_report(
@@ -148,7 +152,7 @@ def coverage_report(
 ) -> ReportSummary:
     """Write `<date>.json`.
 
-    data_root: where the splits are published.
+    data_root: where the splits and token datasets are published.
     out: folder to write, which must not exist.
     config: tolerances, sample and vocabulary.
     date: the day in UTC, as `2026-11-22`.
@@ -157,19 +161,21 @@ def coverage_report(
     run_id: of the run, for the report; default None.
     progress: gets the stage "perturb", in files.
 
-    Raises NothingToBuild where no split is published, BadInput for a baseline that is no report.
+    Raises NothingToBuild where nothing of both is published, BadInput for a baseline that is no
+    report, GristmillError where a file of a token dataset cannot be read.
     """
     if baseline is not None and (wrong := reports.problem(baseline)) is not None:
         raise BadInput(f"baseline of {date}", f"{wrong}: name the day of another report")
     keys = {key for folder in _FOLDERS for key in recorded(data_root / folder)}
     records = {key: _records(data_root, key) for key in ordered(keys)}
     splits = {key: _split(key, found) for key, found in records.items() if found}
-    if not splits:
+    datasets = _datasets(data_root, records)
+    if not splits and not datasets:
         raise NothingToBuild("no split is published")
     measured = _invariance(data_root, splits, config, progress)
     head = {"date": date, "run_id": run_id}
-    warnings = [each for key in splits for each in _warnings(key, splits[key], records[key])]
-    report = _report(splits, measured, config, baseline, head, warnings)
+    described = {"splits": splits} | ({reports.DATASETS: datasets} if datasets else {})
+    report = _report(described, measured, config, baseline, head, _warned(described, records))
     out.mkdir(parents=True)
     data = reports.to_bytes(report)
     path = reports.path(out, date)
@@ -187,6 +193,7 @@ def coverage_report(
         warnings=len(report["warnings"]),
         alignment_coverage=_known(splits, "alignment_coverage"),
         mean_confidence=_known(splits, "mean_confidence"),
+        dataset_tokens={name: each["totals"]["total_tokens"] for name, each in datasets.items()},
     )
 
 
@@ -203,6 +210,19 @@ def _records(data_root: Path, partition: str) -> dict[str, Record]:
     return {folder: provenance.read_record(path) for folder, path in paths.items() if path.exists()}
 
 
+def _datasets(
+    data_root: Path, records: Mapping[str, Mapping[str, Record]]
+) -> dict[str, dict[str, Any]]:
+    """The numbers of the token datasets by name. records: of the splits, by folder."""
+    normalized = {
+        key: found[names.NORMALIZED] for key, found in records.items() if names.NORMALIZED in found
+    }
+    return {
+        name: report_datasets.dataset(data_root / names.TOKENS / name, normalized)
+        for name in published_datasets(data_root)
+    }
+
+
 def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
     """The numbers of one split, from the records of its artifacts by folder."""
     corpus, split = _corpus(partition, records), partition.rpartition("__")[2]
@@ -215,16 +235,16 @@ def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
     examples = found["examples"]
     rows = int(aligned.counts["examples"]) if aligned is not None else 0
     found |= {
-        "pct_with_cot": _ratio(100 * found["with_cot"], examples),
-        "avg_seq_len": _ratio(found["total_tokens"], examples),
-        "alignment_coverage": _ratio(found["aligned"], examples),
+        "pct_with_cot": reports.ratio(found["with_cot"], examples, 100),
+        "avg_seq_len": reports.ratio(found["total_tokens"], examples),
+        "alignment_coverage": reports.ratio(found["aligned"], examples),
         "mean_confidence": None,
         "low_confidence_share": None,
         "confidence": {},
     }
     if aligned is not None and rows:
         found["mean_confidence"] = round(aligned.counts["mean_confidence"], 9)
-        found["low_confidence_share"] = _ratio(aligned.counts["low_confidence"], rows)
+        found["low_confidence_share"] = reports.ratio(aligned.counts["low_confidence"], rows)
         found["confidence"] = {
             name.partition("/")[2]: int(number)
             for name, number in aligned.counts.items()
@@ -235,10 +255,6 @@ def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:
     found["tokenizer_sha256"] = tokens.tokenizer.sha256 if tokens and tokens.tokenizer else None
     found["licence"] = corpus.licence.id
     return found
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return round(part / whole, 9) if whole else None
 
 
 def _normalized_sha256(records: Mapping[str, Record], corpus: str, split: str) -> str | None:
@@ -255,7 +271,7 @@ def _invariance(
     progress: Progress,
 ) -> dict[str, invariance.Invariance]:
     """What perturbations change in each split that has examples."""
-    if not config.invariance_sample:
+    if not config.invariance_sample or not any(split["examples"] for split in splits.values()):
         return {}
     encode = encoder(GPT2, config.vocabulary)
     measured = {}
@@ -273,26 +289,29 @@ def _invariance(
 
 
 def _report(
-    splits: dict[str, dict[str, Any]],
+    described: Mapping[str, Any],
     measured: Mapping[str, invariance.Invariance],
     config: ReportConfig,
     baseline: Mapping[str, Any] | None,
     head: Mapping[str, str | None],
     warnings: Sequence[str],
 ) -> dict[str, Any]:
+    splits, every = described["splits"], reports.all_splits(described)
     before = reports.reference(baseline) if baseline is not None else {}
     unstable = [
         f"{name}: {kind} changes {share:.2%} of the token ids, which normalising absorbs"
         for name, each in measured.items()
         for kind, share in each.breaches().items()
     ]
-    outside = [*breaches(splits, before, config), *unstable]
+    now, then = report_datasets.measured_alike(every, before)
+    outside = [*breaches(now, then, config), *unstable]
     dated = baseline["date"] if baseline is not None else None
     return {
         "schema_version": reports.SCHEMA_VERSION,
         **head,
         "splits": splits,
         "totals": {key: sum(split[key] for split in splits.values()) for key in reports.COUNTS},
+        **{key: each for key, each in described.items() if key == reports.DATASETS},
         "invariance": {
             "sample": config.invariance_sample,
             "seed": config.seed,
@@ -304,7 +323,7 @@ def _report(
         "warnings": warnings,
         "drift": {
             "baseline": dated,
-            "changes": changes(splits, before),
+            "changes": changes(every, before),
             "reference": before,
         },
         "gate": {"passed": not outside, "baseline": dated, "breaches": outside},
@@ -317,19 +336,31 @@ def _corpus(partition: str, records: Mapping[str, Record]) -> Corpus:
     return corpus_and_split(partition)[0] if normalized is None else corpus_of_record(normalized)
 
 
-def _warnings(
-    partition: str, split: Mapping[str, Any], records: Mapping[str, Record]
-) -> Iterator[str]:
-    """What a person should know of a split, though nothing is wrong with its bytes."""
+def _warned(described: Mapping[str, Any], records: Mapping[str, Mapping[str, Record]]) -> list[str]:
+    """What a person should know of all splits and datasets."""
+    of_splits = [
+        warning
+        for name, split in reports.all_splits(described).items()
+        for warning in _warnings(name, split, records.get(name.rpartition("/")[2], {}))
+    ]
+    return [*of_splits, *report_datasets.control_warnings(described.get(reports.DATASETS, {}))]
+
+
+def _warnings(name: str, split: Mapping[str, Any], records: Mapping[str, Record]) -> Iterator[str]:
+    """What a person should know of a split, though nothing is wrong with its bytes.
+
+    name: its partition, or that with its dataset before it. records: of the partition.
+    """
+    is_of_dataset, partition = "/" in name, name.rpartition("/")[2]
     corpus = _corpus(partition, records)
     allowed, licence = corpus.licence.training_allowed, corpus.licence.id
     if split["shards"] and allowed is None:
-        yield f"{partition}: the terms are unknown: nobody has said that training is allowed"
+        yield f"{name}: the terms are unknown: nobody has said that training is allowed"
     if split["shards"] and allowed is False:
-        yield f"{partition}: the terms ({licence}) forbid training; a setting allows the shards"
-    if split["control_texts"]:
-        yield f"{partition}: {split['control_texts']:,} literal <|endoftext|> in texts stay text"
-    if split["rejected"]:
-        yield f"{partition}: {split['rejected']:,} raw records were rejected"
-    if split["examples"] and not split["aligned"]:
-        yield f"{partition}: no example has steps"
+        yield f"{name}: the terms ({licence}) forbid training; a setting allows the shards"
+    if split["control_texts"] and not is_of_dataset:
+        yield f"{name}: {split['control_texts']:,} literal <|endoftext|> in texts stay text"
+    if split.get("rejected"):
+        yield f"{name}: {split['rejected']:,} raw records were rejected"
+    if split["examples"] and split.get("aligned") == 0:
+        yield f"{name}: no example has steps"

@@ -95,6 +95,27 @@ def published_inputs(lake: DataRoot, folder: str, asset: str) -> list[Input]:
     return [lake.published(folder, asset, key) for key in published_partitions(lake, folder)]
 
 
+def published_datasets(root: Path) -> list[str]:
+    """Returns the names of the token datasets that are published, sorted. root: the data root."""
+    found = (root / names.TOKENS).glob(f"*/{provenance.RECORD}")
+    return sorted(path.parent.name for path in found)
+
+
+def report_inputs(lake: DataRoot) -> list[Input]:
+    """Returns everything published that a report describes."""
+    inputs = [
+        *published_inputs(lake, names.NORMALIZED, NORMALIZED),
+        *published_inputs(lake, names.TOKENIZED, SHARDS),
+        *published_inputs(lake, names.ALIGNMENT, ALIGNMENT),
+    ]
+    for folder, asset in ((names.NORMALIZED, RAW_MANIFEST), (names.TOKENIZED, MANIFEST)):
+        if is_published(lake, folder, names.MANIFEST_RECORD):
+            inputs.append(lake.published(folder, asset, names.MANIFEST_RECORD))
+    for name in published_datasets(lake.root):
+        inputs.append(lake.published(f"{names.TOKENS}/{name}", TOKENS, name))
+    return inputs
+
+
 def published_records(lake: DataRoot, folder: str) -> list[Record]:
     """Returns the records of all published partitions, in the order of the corpora."""
     keys = published_partitions(lake, folder)

@@ -34,6 +34,19 @@ SHARES: Final = (
 """Numbers with a fraction of a split; null where they would divide by zero."""
 HASHES: Final = ("raw_sha256", "tokenizer_sha256")
 """Hashes of a split; null where it has no shards."""
+DATASETS: Final = "datasets"
+"""Key of the token datasets, behind `totals`; a report without token datasets lacks it."""
+DATASET_KEYS: Final = ("tokenizer", "tokenizer_sha256", "splits", "totals")
+"""Keys of a token dataset in a report, in its order."""
+DATASET_COUNTS: Final = (
+    *("examples", "skipped_empty", "shards", "sequences"),
+    *("total_tokens", "eos_tokens", "pad_tokens", "with_cot", "control_texts"),
+)
+"""Whole numbers of a dataset and of its splits; of a split those of `UNSPLIT` may be null."""
+UNSPLIT: Final = ("skipped_empty", "with_cot", "control_texts")
+"""What the record of a dataset counts over all splits alone."""
+ALIGNED_COUNTS: Final = ("aligned", "spans")
+"""Further whole numbers of a dataset with alignments, and of its splits."""
 MEASURED: Final = (
     *("raw_sha256", "examples", "total_tokens", "avg_seq_len", "pct_with_cot"),
     "alignment_coverage",
@@ -57,8 +70,21 @@ def dates(folder: Path) -> list[str]:
     return sorted(each.stem for each in folder.glob("*.json") if _DATE.fullmatch(each.stem))
 
 
+def ratio(part: float | None, whole: float, by: int = 1) -> float | None:
+    """A share as a report has it, times `by`; None without a part or a divisor."""
+    return round(by * part / whole, 9) if whole and part is not None else None
+
+
+def all_splits(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The splits of a report, and behind them those of its datasets as `<dataset>/<split>`."""
+    found = dict(report["splits"])
+    for name, dataset in report.get(DATASETS, {}).items():
+        found |= {f"{name}/{key}": split for key, split in dataset["splits"].items()}
+    return found
+
+
 def reference(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The numbers of each split that a report stands for as a baseline.
+    """The numbers of each split that a report stands for as a baseline, as of `all_splits`.
 
     report: the baseline.
 
@@ -69,7 +95,8 @@ def reference(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if report["drift"]["baseline"] == report["date"]:
         kept: dict[str, dict[str, Any]] = report["drift"]["reference"]
         return kept
-    return {name: {key: split[key] for key in MEASURED} for name, split in report["splits"].items()}
+    splits = all_splits(report).items()
+    return {name: {key: split[key] for key in MEASURED} for name, split in splits}
 
 
 def to_bytes(report: Mapping[str, Any]) -> bytes:
@@ -98,7 +125,9 @@ def read(file: Path) -> dict[str, Any]:
 
 def problem(report: Any) -> str | None:
     """Why a value is no report, None if it is one."""
-    if not isinstance(report, dict) or tuple(report) != KEYS:
+    at = KEYS.index("totals") + 1
+    forms = (KEYS, (*KEYS[:at], DATASETS, *KEYS[at:]))
+    if not isinstance(report, dict) or tuple(report) not in forms:
         return f"is not an object with the keys {', '.join(KEYS)}"
     if report["schema_version"] != SCHEMA_VERSION:
         return f"has schema_version {report['schema_version']!r}, expected {SCHEMA_VERSION}"
@@ -111,6 +140,8 @@ def problem(report: Any) -> str | None:
             return f"{name}: {wrong}"
     if not isinstance(report["totals"], dict):
         return "totals is no object"
+    if (wrong := _datasets_problem(report.get(DATASETS, {}))) is not None:
+        return wrong
     return _drift_problem(report["drift"]) or _gate_problem(report["gate"])
 
 
@@ -118,7 +149,7 @@ def _split_problem(split: Any) -> str | None:
     if not isinstance(split, dict):
         return "is no object"
     for key in COUNTS:
-        if type(split.get(key)) is not int or not 0 <= split[key] < _MOST:
+        if not _is_count(split.get(key)):
             return f"{key} is no count"
     for key in SHARES:
         if key not in split or not (split[key] is None or _is_number(split[key])):
@@ -126,6 +157,36 @@ def _split_problem(split: Any) -> str | None:
     for key in HASHES:
         if key not in split or not isinstance(split[key], str | None):
             return f"{key} is no hash"
+    return None
+
+
+def _datasets_problem(datasets: Any) -> str | None:
+    if not isinstance(datasets, dict):
+        return "datasets is no object"
+    for name, dataset in datasets.items():
+        if not isinstance(dataset, dict) or tuple(dataset) != DATASET_KEYS:
+            return f"{name}: is not an object with the keys {', '.join(DATASET_KEYS)}"
+        if not all(isinstance(dataset[key], str) for key in DATASET_KEYS[:2]):
+            return f"{name}: has no tokenizer"
+        if not isinstance(dataset["splits"], dict) or not isinstance(dataset["totals"], dict):
+            return f"{name}: splits or totals is no object"
+        for key, split in dataset["splits"].items():
+            if (wrong := _dataset_split_problem(split)) is not None:
+                return f"{name}/{key}: {wrong}"
+    return None
+
+
+def _dataset_split_problem(split: Any) -> str | None:
+    if not isinstance(split, dict):
+        return "is no object"
+    counts = [*DATASET_COUNTS, *(key for key in ALIGNED_COUNTS if key in split)]
+    for key in counts:
+        value = split.get(key, "")
+        if not (value is None and key in UNSPLIT) and not _is_count(value):
+            return f"{key} is no count"
+    for key in MEASURED:
+        if key not in split or not _is_measure((key, split[key])):
+            return f"{key} is no measure"
     return None
 
 
@@ -148,8 +209,12 @@ def _is_measure(item: tuple[str, Any]) -> bool:
     if key in HASHES:
         return isinstance(value, str | None)
     if key in COUNTS:
-        return type(value) is int and 0 <= value < _MOST
+        return _is_count(value)
     return value is None or _is_number(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _MOST
 
 
 def _is_number(value: Any) -> bool:

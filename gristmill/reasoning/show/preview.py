@@ -12,7 +12,7 @@ from typing import Any, Final
 from gristmill import markdown
 from gristmill.markdown import Markdown
 from gristmill.publish.build import Published
-from gristmill.reasoning.format import align, names
+from gristmill.reasoning.format import align, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import Corpus, Licence, corpus_and_split
 from gristmill.reasoning.format.index import rows
@@ -147,10 +147,10 @@ def report_figures(published: Published) -> Figures:
 
 
 def splits_table(report: Mapping[str, Any]) -> str:
-    """The splits of a report as a Markdown table."""
+    """The splits of a report as a Markdown table, those of its datasets behind the others."""
     rows = [
         (name, *(number(split.get(column)) for column in COLUMNS))
-        for name, split in report["splits"].items()
+        for name, split in reports.all_splits(report).items()
     ]
     return markdown.table(("split", *COLUMNS), rows, "l" + "r" * len(COLUMNS))
 

@@ -95,7 +95,7 @@ def show_steps(request: Request) -> Iterator[Text]:
 
 
 def report_shown(request: Request) -> Iterator[RenderableType]:
-    """A daily report: its splits, and what is outside of a tolerance.
+    """A daily report: its splits and token datasets, and what is outside of a tolerance.
 
     request: path is the folder of the reports; the sample is a day, as 2026-11-22, or 0 for the
         newest one.
@@ -113,9 +113,12 @@ def report_shown(request: Request) -> Iterator[RenderableType]:
     table.add_column("split", no_wrap=True)
     for column in COLUMNS:
         table.add_column(_SHORT[column], justify="right", no_wrap=True)
-    for name, split in report["splits"].items():
-        table.add_row(name, *(number(split[column]) for column in COLUMNS))
+    for name, split in reports.all_splits(report).items():
+        table.add_row(printable(name), *(number(split.get(column)) for column in COLUMNS))
     yield table
+    for name, dataset in report.get(reports.DATASETS, {}).items():
+        tokens = number(dataset["totals"].get("total_tokens"))
+        yield Text(f"dataset {printable(name)}: {tokens} {printable(dataset['tokenizer'])} tokens")
     for title in ("warnings", "breaches"):
         for line in report["warnings"] if title == "warnings" else report["gate"]["breaches"]:
             yield Text(f"{title}: {printable(str(line))}")

@@ -42,6 +42,7 @@ def checked(lake: Lake, *reports: dict[str, Any]) -> dict[str, tuple[bool, str, 
     }
 
 
+_ALIGNED = {"examples": 3, "aligned": 0}
 NAMES = ("drift", "invariance", "coverage")
 
 
@@ -74,6 +75,12 @@ def test_a_good_report_passes_and_the_newest_one_counts(lake: Lake) -> None:
             "WARN",
             "no example has steps",
         ),
+        (
+            {"datasets": {"mine": {"splits": {"a__b": {**_ALIGNED, "alignment_coverage": 0.0}}}}},
+            "coverage",
+            "WARN",
+            "mine/a__b: no example has steps",
+        ),
     ],
 )
 def test_what_is_wrong_fails_its_check_alone(
@@ -87,7 +94,10 @@ def test_what_is_wrong_fails_its_check_alone(
 
 def test_a_split_without_examples_and_no_report_at_all_are_no_failure(lake: Lake) -> None:
     empty = {"splits": {"wiqa__test": {"examples": 0, "alignment_coverage": None}}}
-    assert all(passed for passed, _, _ in checked(lake, GOOD | empty).values())
+    splits = {"a__b": {"examples": 3, "alignment_coverage": None}}
+    without_alignments = {"datasets": {"mine": {"splits": splits}}}
+    found = checked(lake, GOOD | empty | without_alignments)
+    assert all(passed for passed, _, _ in found.values())
 
 
 def test_without_a_report_nothing_fails(lake: Lake, tmp_path: Path) -> None:

@@ -25,6 +25,35 @@ REPORT: dict[str, Any] = {
 }
 
 
+DATASET: dict[str, Any] = {
+    "tokenizer": "tiny",
+    "tokenizer_sha256": "ab",
+    "splits": {
+        "gsm8k__test": {
+            **dict.fromkeys(reports.DATASET_COUNTS, 1),
+            **dict.fromkeys(("pct_with_cot", "avg_seq_len"), 0.5),
+            "alignment_coverage": None,
+            "raw_sha256": "cd",
+        }
+    },
+    "totals": {},
+}
+
+
+def _with_dataset(report: dict[str, Any], **change: Any) -> dict[str, Any]:
+    """A report with the dataset mine in its place. change: of the dataset."""
+    found = {}
+    for key, value in report.items():
+        found[key] = value
+        if key == "totals":
+            found["datasets"] = {"mine": DATASET | change}
+    return found
+
+
+def _of_dataset(**change: Any) -> dict[str, Any]:
+    return {"splits": {"gsm8k__test": DATASET["splits"]["gsm8k__test"] | change}}
+
+
 def _split(**change: Any) -> dict[str, Any]:
     return {"splits": {"gsm8k__test": _SPLIT | change}}
 
@@ -46,6 +75,61 @@ def test_a_baseline_that_replaced_its_own_baseline_stands_for_that_one() -> None
     report = REPORT | _reference(examples=7)
     assert reports.problem(report) is None
     assert reports.reference(report)["gsm8k__test"]["examples"] == 7
+
+
+def test_a_report_with_a_dataset_is_read_and_its_splits_are_a_baseline(tmp_path: Path) -> None:
+    path = reports.path(tmp_path, "2026-11-22")
+    path.write_bytes(reports.to_bytes(_with_dataset(REPORT)))
+    report = reports.read(path)
+    assert list(reports.all_splits(report)) == ["gsm8k__test", "mine/gsm8k__test"]
+    found = reports.reference(report)["mine/gsm8k__test"]
+    assert tuple(found) == reports.MEASURED and found["raw_sha256"] == "cd"
+    assert reports.all_splits(REPORT) == REPORT["splits"]
+    assert reports.problem(REPORT | {"datasets": {}}) is not None  # at the end
+
+
+def test_a_share_has_no_value_without_a_part_or_a_divisor() -> None:
+    assert reports.ratio(1, 3) == 0.333333333 and reports.ratio(1, 3, 100) == 33.333333333
+    assert reports.ratio(1, 0) is reports.ratio(None, 3) is None
+    assert reports.ratio(0, 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({}, None),
+        (_of_dataset(with_cot=None, skipped_empty=None, control_texts=None), None),
+        (_of_dataset(aligned=1, spans=2, alignment_coverage=0.5), None),
+        ({"tokenizer": None}, "mine: has no tokenizer"),
+        ({"tokenizer_sha256": 1}, "mine: has no tokenizer"),
+        ({"more": 1}, "mine: is not an object with the keys"),
+        ({"splits": []}, "mine: splits or totals"),
+        ({"totals": []}, "mine: splits or totals"),
+        ({"splits": {"a": 1}}, "mine/a: is no object"),
+        (_of_dataset(examples=None), "mine/gsm8k__test: examples is no count"),
+        (_of_dataset(with_cot=-1), "with_cot is no count"),
+        (_of_dataset(aligned=None), "aligned is no count"),
+        (_of_dataset(spans="1"), "spans is no count"),
+        (_of_dataset(avg_seq_len="1"), "avg_seq_len is no measure"),
+        (_of_dataset(raw_sha256=1), "raw_sha256 is no measure"),
+    ],
+)
+def test_a_dataset_of_another_form_is_refused(change: dict[str, Any], rule: str | None) -> None:
+    found = reports.problem(_with_dataset(REPORT, **change))
+    assert found is None if rule is None else rule in str(found)
+
+
+@pytest.mark.parametrize("datasets", [[], {"mine": 1}])
+def test_datasets_that_are_no_objects_are_refused(datasets: Any) -> None:
+    assert reports.problem(_with_dataset(REPORT) | {"datasets": datasets}) is not None
+
+
+def test_a_split_of_a_dataset_without_a_count_is_refused() -> None:
+    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
+    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
+        less = {name: value for name, value in split.items() if name != key}
+        change = {"splits": {"gsm8k__test": less}}
+        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:

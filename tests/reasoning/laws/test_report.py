@@ -30,6 +30,26 @@ def _report() -> dict[str, Any]:
     }
 
 
+def _with_dataset(
+    change: Callable[[dict[str, Any]], object],
+) -> Callable[[dict[str, Any]], object]:
+    """Adds a dataset of two splits behind the totals, and changes it."""
+
+    def add(report: dict[str, Any]) -> None:
+        keys = (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS, *reports.MEASURED)
+        split = {key: _SPLIT[key] for key in keys}
+        unknown = dict.fromkeys((*reports.UNSPLIT, "pct_with_cot"))
+        splits = {"gsm8k__test": dict(split), "gsm8k__train": split | unknown}
+        counts = (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS)
+        totals = {key: 2 * _SPLIT[key] for key in counts}
+        dataset = {"tokenizer": "a", "tokenizer_sha256": "b", "splits": splits, "totals": totals}
+        change(dataset)
+        rest = {key: report.pop(key) for key in reports.KEYS[reports.KEYS.index("totals") + 1 :]}
+        report.update({"datasets": {"mine": dataset}} | rest)
+
+    return add
+
+
 def _broken(folder: Path, change: Callable[[dict[str, Any]], object]) -> set[str]:
     report = _report()
     change(report)
@@ -67,6 +87,28 @@ def test_a_broken_report_is_found(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
 ) -> None:
     assert _broken(tmp_path, change) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda dataset: None, set()),
+        (lambda dataset: dataset["totals"].update(with_cot=99), set()),  # one split has null
+        (lambda dataset: dataset["totals"].update(shards=9), {"totals"}),
+        (lambda dataset: dataset["totals"].pop("spans"), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pad_tokens=5), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(avg_seq_len=0.6), {"ratios"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pct_with_cot=None), {"ratios"}),
+        (
+            lambda dataset: dataset["splits"].update(more=dataset["splits"].pop("gsm8k__test")),
+            {"splits"},
+        ),
+    ],
+)
+def test_a_broken_dataset_of_a_report_is_found(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
+) -> None:
+    assert _broken(tmp_path, _with_dataset(change)) == expected
 
 
 def test_a_split_without_examples_has_no_shares(tmp_path: Path) -> None:

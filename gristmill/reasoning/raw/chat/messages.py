@@ -232,8 +232,9 @@ class _Own(NamedTuple):
 
 
 def _turn(texts: Mapping[str, str]) -> Iterator[_Own]:
-    if texts.get("system", "").strip():
-        yield _Own("system", texts["system"])
+    for role in ("system", "developer"):
+        if texts.get(role, "").strip():
+            yield _Own(role, texts[role])
     yield _Own("user", texts["user"])
     yield _Own("assistant", texts["assistant"], texts.get("thinking", ""))
 

@@ -64,7 +64,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 """The words that a key may have, its default first."""
 KEYS: Final = ("role", "content", "thinking", "weight")
 """What the keys of a message may mean."""
-TURNS: Final = ("system", "user", "thinking", "assistant")
+TURNS: Final = ("system", "developer", "user", "thinking", "assistant")
 _TREE: Final = ("id", "parent", "text", "best")
 _FORMS: Final = ("messages", "prompt", "turns", "tree")
 _EXAMPLE: Final = 'write messages = "name of the column that has the list of messages"'

@@ -56,14 +56,15 @@ def build(
 
 def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> None:
     recipes = RECIPE.findall(PAGE)
-    assert len(recipes) == 6
+    assert len(recipes) == 7
     for name, recipe, rows in recipes:
         drop = tmp_path / name
         drop.mkdir()
         (drop / "corpus.toml").write_text(recipe)
         (drop / "train_sft.jsonl").write_text(rows)
         made, found = build(drop, tmp_path / f"{name}_out")
-        assert made.rejected == 0
+        assert made.rejected == (name == "synth_like")
+        assert not made.rejected_by
         texts = [each["content"] for each in json.loads(found[0]["messages_json"])["messages"]]
         assert texts[-1] in ("Hello.", "house"), name
 

@@ -94,6 +94,14 @@ def test_a_system_message_comes_from_a_column_or_is_the_recipe_s() -> None:
         read({"m": [{"role": "system", "content": "x"}, *HI], "s": "y"}, system="s")
 
 
+def test_a_turn_may_have_messages_of_system_and_developer() -> None:
+    turns = {"user": "u", "assistant": "a", "system": "s", "developer": {"constant": "do"}}
+    row = {"u": "hi", "a": "hello", "s": "be kind"}
+    heads = [("system", "be kind", "0"), ("developer", "do", "0")]
+    assert said(read(row, turns=turns)) == [*heads, *PAIR]
+    assert said(read({**row, "s": " "}, turns={**turns, "developer": "none"})) == PAIR
+
+
 def test_keys_that_nothing_reads_are_counted_or_refused() -> None:
     row = {"m": [{**HI[0], "lang": "en", "name": None}, {**HI[1], "lang": "en"}]}
     assert read(row).ignored == ["lang", "lang"]

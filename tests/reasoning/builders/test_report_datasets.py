@@ -1,0 +1,218 @@
+"""Token datasets in the daily report: counts by split, drift, warnings, and roots without GPT-2."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput, NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.families import Request
+from gristmill.provenance import Record, record_path
+from gristmill.reasoning.builders.report import coverage_report
+from gristmill.reasoning.builders.report_datasets import measured_alike
+from gristmill.reasoning.builds import reports_now, today
+from gristmill.reasoning.config import ReportConfig
+from gristmill.reasoning.format import align, index, names, reports
+from gristmill.reasoning.laws.report import report_laws
+from gristmill.reasoning.show.terminal import report_shown
+from tests.reasoning.exported_root import build_dataset, built, publish_dataset
+
+_DAY = "2026-11-22"
+_TEST, _TRAIN = "gsm8k__test", "gsm8k__train"
+WITH_COT = {_TRAIN: 6, _TEST: 3}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dataset mine of two splits with alignments, and one of one split; no GPT-2 at all."""
+    root = tmp_path_factory.mktemp("root")
+    build_dataset(root, outputs=["bin", "alignment"], tokens_per_shard=320)
+    publish_dataset(root, "single", corpora=[_TRAIN])
+    # The answers of the drop are no CoT.
+    for key, count in WITH_COT.items():
+        change_record(root, names.NORMALIZED, key, counts={"with_cot": count})
+    for name, count in (("mine", sum(WITH_COT.values())), ("single", WITH_COT[_TRAIN])):
+        change_record(root, f"{names.TOKENS}/{name}", None, counts={"with_cot": count})
+    return root
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    """A copy, to be changed."""
+    return Path(shutil.copytree(made, tmp_path / "root"))
+
+
+def report_of(root: Path, baseline: dict[str, Any] | None = None) -> dict[str, Any]:
+    out = root / f"report-{len(list(root.glob('report-*')))}"
+    config = ReportConfig(root / "none")
+    summary = coverage_report(root, out, config, date=_DAY, baseline=baseline)
+    assert list(report_laws(out, _DAY)) == []
+    report = reports.read(out / f"{_DAY}.json")
+    tokens = {name: each["totals"]["total_tokens"] for name, each in report["datasets"].items()}
+    assert summary.dataset_tokens == tokens
+    return report
+
+
+def change_record(root: Path, folder: str, partition: str | None, **values: Any) -> None:
+    path = record_path(root / folder, partition, shared=partition is not None)
+    record = Record.model_validate_json(path.read_bytes())
+    values["counts"] = record.counts | values.get("counts", {})
+    path.write_bytes(record.model_copy(update=values).sealed().to_bytes())
+
+
+def change_manifest(root: Path, split: str, **values: int) -> None:
+    path = root / names.TOKENS / "mine" / names.MANIFEST
+    entries = json.loads(path.read_bytes())
+    next(each for each in entries if each["split"] == split).update(values)
+    path.write_text(json.dumps(entries))
+
+
+def test_a_dataset_has_the_numbers_of_its_files_by_split(root: Path) -> None:
+    report = report_of(root)
+    assert list(report["datasets"]) == ["mine", "single"]
+    folder, mine = root / names.TOKENS / "mine", report["datasets"]["mine"]
+    assert list(mine["splits"]) == [_TRAIN, _TEST] and mine["tokenizer"] == "tiny"
+    assert (
+        mine["tokenizer_sha256"]
+        == json.loads((folder / "provenance.json").read_bytes())["tokenizer"]["sha256"]
+    )
+    for key, split in mine["splits"].items():
+        own = folder / names.split_index("gsm8k", key.partition("__")[2])
+        rows = list(index.rows(own))
+        tokens = sum(row.num_tokens for row in rows)
+        aligned = list(align.rows(folder / names.alignment("gsm8k", own.parent.name)))
+        assert split["examples"] == split["eos_tokens"] == len(rows) == 12
+        assert split["total_tokens"] == tokens and split["avg_seq_len"] == round(tokens / 12, 9)
+        assert split["shards"] == len(list(own.parent.glob("*.bin"))) == 2
+        ids = sum(path.stat().st_size // 2 for path in own.parent.glob("*.bin"))
+        assert split["sequences"] * 64 == ids == tokens + 12 + split["pad_tokens"]
+        assert split["spans"] == sum(len(row.step_labels) for row in aligned) > 0
+        assert split["aligned"] == sum(bool(row.step_labels) for row in aligned) > 0
+        assert split["alignment_coverage"] == round(split["aligned"] / 12, 9)
+        assert split["with_cot"] == WITH_COT[key]
+        assert split["pct_with_cot"] == 100 * WITH_COT[key] / 12
+        assert split["skipped_empty"] == split["control_texts"] == 0
+        assert split["raw_sha256"] == report["splits"][key]["raw_sha256"] is not None
+        assert report["splits"][key]["shards"] == 0
+    assert mine["totals"]["examples"] == 24 and mine["totals"]["with_cot"] == 9
+    single = report["datasets"]["single"]["splits"][_TRAIN]
+    assert "aligned" not in single and single["alignment_coverage"] is None
+    assert report["warnings"] == [] and report["invariance"]["splits"] == {}
+
+
+def test_a_report_is_published_where_no_shards_of_gpt2_are(root: Path) -> None:
+    assert reports_now(DataRoot(root)) == [today().isoformat()]
+    record = built(root, "reasoning/qc_report", today().isoformat())
+    datasets = [each.partition for each in record.inputs if each.asset == "reasoning/tokens"]
+    assert datasets == ["mine", "single"] and record.tokenizer is None
+    assert record.counts["dataset_tokens/mine"] > 0
+    shutil.rmtree(root / names.NORMALIZED)
+    report = report_of(root)
+    assert report["splits"] == {} and report["datasets"]["mine"]["totals"]["examples"] == 24
+    shutil.rmtree(root / names.TOKENS)
+    with pytest.raises(NothingToBuild):
+        report_of(root)
+
+
+def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_split_is_newer(
+    root: Path,
+) -> None:
+    first = report_of(root)
+    change_record(root, names.NORMALIZED, _TRAIN, data_version="0" * 64)
+    for name in ("mine", "single"):
+        counts = {"skipped_empty": 2, "control_texts": 3}
+        change_record(root, f"{names.TOKENS}/{name}", None, counts=counts)
+    report = report_of(root, first)
+    mine, single = (report["datasets"][name]["splits"][_TRAIN] for name in ("mine", "single"))
+    unknown = ("with_cot", "skipped_empty", "control_texts", "pct_with_cot")
+    assert [mine[key] for key in unknown] == [None] * 4
+    assert [single[key] for key in unknown] == [6, 2, 3, 50.0]
+    assert report["gate"]["breaches"] == []
+    assert report["warnings"] == [
+        f"{name}: 3 literal end tokens of tiny in texts stay text" for name in ("mine", "single")
+    ]
+    assert report_of(root, report)["gate"]["passed"]
+
+
+def test_only_a_dataset_may_not_know_its_share_with_cot() -> None:
+    unknown, known = {"pct_with_cot": None}, {"pct_with_cot": 50.0}
+    now, before = {"a__b": unknown, "mine/a__b": unknown}, {"a__b": known, "mine/a__b": known}
+    assert measured_alike(now, before) == (now, {"a__b": known, "mine/a__b": unknown})
+    assert measured_alike(before, now) == ({"a__b": known, "mine/a__b": unknown}, now)
+    assert measured_alike(before, {}) == (before, {})
+
+
+def test_drift_of_a_dataset_closes_the_gate(root: Path) -> None:
+    first = report_of(root)
+    assert report_of(root, first)["gate"] == {"passed": True, "baseline": _DAY, "breaches": []}
+    change_manifest(root, "test", text_tokens=99_000)
+    change_record(root, f"{names.TOKENS}/mine", None, counts={"text_tokens": 99_000})
+    out = root / "drifted"
+    coverage_report(root, out, ReportConfig(root / "none"), date=_DAY, baseline=first)
+    assert {each.law for each in report_laws(out)} == {"totals"}  # other metas than the record
+    report = reports.read(out / f"{_DAY}.json")
+    one, other = report["gate"]["breaches"]
+    assert one.startswith("mine/gsm8k__test: total_tokens ") and "avg_seq_len" in other
+    assert report["drift"]["changes"]["mine/gsm8k__test"]["total_tokens"] > 10
+    assert reports.reference(report) == reports.reference(first)
+
+
+def test_a_dataset_that_is_gone_is_a_breach_and_a_new_one_is_not(root: Path) -> None:
+    first = report_of(root)
+    without = {key: value for key, value in first.items() if key != "datasets"}
+    assert report_of(root, without)["gate"]["passed"]
+    assert set(reports.reference(without)) == {_TRAIN, _TEST}
+    shutil.rmtree(root / names.TOKENS / "single")
+    assert report_of(root, first)["gate"]["breaches"] == [
+        "single/gsm8k__train: is in the baseline, and no longer published"
+    ]
+
+
+def test_terms_and_missing_steps_of_a_dataset_are_warned_of(root: Path) -> None:
+    path = root / names.NORMALIZED / "provenance" / f"{_TEST}.json"
+    path.unlink()  # the name alone is left
+    for name in ("test", "train"):
+        rows = root / names.TOKENS / "mine" / names.alignment("gsm8k", name)
+        values = [json.loads(line) for line in rows.read_text().splitlines()]
+        empty = {"text_offset_ranges": [], "token_offset_ranges": [], "step_labels": []}
+        rows.write_text("".join(json.dumps(each | empty) + "\n" for each in values))
+    folder = root / names.TOKENS / "mine"
+    (folder / names.MANIFEST).write_text(
+        (folder / names.MANIFEST).read_text().replace('"gsm8k"', '"my_maths"')
+    )
+    record = json.loads((folder / "provenance.json").read_bytes())
+    for each in record["inputs"]:
+        each["partition"] = each["partition"].replace("gsm8k", "my_maths")
+    (folder / "provenance.json").write_bytes(Record.model_validate(record).sealed().to_bytes())
+    (folder / "gsm8k").rename(folder / "my_maths")
+    assert report_of(root)["warnings"] == [
+        f"mine/my_maths__{split}: {warning}"
+        for split in ("train", "test")
+        for warning in (
+            "the terms are unknown: nobody has said that training is allowed",
+            "no example has steps",
+        )
+    ]
+
+
+def test_a_manifest_that_cannot_be_read_is_named(root: Path) -> None:
+    (root / names.TOKENS / "mine" / names.MANIFEST).write_text("[")
+    with pytest.raises(BadInput, match=r"mine/manifest\.json: is no JSON"):
+        report_of(root)
+
+
+def test_a_dataset_is_shown_with_its_splits(root: Path) -> None:
+    from rich.console import Console
+
+    report_of(root)
+    console = Console(width=120)
+    with console.capture() as capture:
+        for each in report_shown(Request(root / "report-0", "0")):
+            console.print(each)
+    assert "mine/gsm8k__test" in capture.get() and "single/gsm8k__train" in capture.get()
+    assert "dataset mine: 1," in capture.get() and " tiny tokens" in capture.get()
