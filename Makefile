@@ -54,7 +54,7 @@ test: lint	## lint, types and tests (installs torch, too)
 lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(WORKERS)
 
 fuzz: $(TEST)	## fuzz every parser; GRISTMILL_SLOW_SECONDS=60 gives each a minute
 	$(BIN)/python -m tests.fuzz

@@ -62,6 +62,7 @@ class Graph:
         self._instance = instance
         self._lake = lake
         self._seen: dict[Callable[[Lake], Collection[str]], frozenset[str]] = {}
+        self._known: dict[dg.AssetKey, Sequence[str]] = {}
         self._defs = definitions.build_defs()
         self._graph = self._defs.resolve_asset_graph()
 
@@ -169,6 +170,7 @@ class Graph:
     def look_again(self) -> None:
         """Forget which partitions there are, since an asset or a drop was added."""
         self._seen.clear()
+        self._known.clear()
 
     def _available(self, asset: dg.AssetKey) -> Collection[str]:
         """The partitions that `--all` builds; none where a drop makes its family fail."""
@@ -242,7 +244,10 @@ class Graph:
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             return []
-        return definition.get_partition_keys(dynamic_partitions_store=self._instance)
+        if asset not in self._known:
+            found = definition.get_partition_keys(dynamic_partitions_store=self._instance)
+            self._known[asset] = found
+        return self._known[asset]
 
     def in_order(self, asset: dg.AssetKey, keys: Collection[str | None]) -> Iterator[str | None]:
         """Yields partition keys in the order of the asset, as `materialize` does."""
