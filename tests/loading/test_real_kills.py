@@ -29,7 +29,7 @@ SECONDS = 0.3
 
 def mix(path: str, seed: int) -> str:
     """A mix file of one artifact."""
-    return f'seed = {seed}\n[source.one]\npath = "{path}"\nepochs = 2\n{SOURCES[path]}\n'
+    return f'seed = {seed}\n[source.one]\npath = "{path}"\nepochs = 4\n{SOURCES[path]}\n'
 
 
 def written_run(folder: Path, data: Path, text: str) -> Run:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.loading import Loader, read_mix
 
-BATCH, EACH_STATE = 12, 2
+BATCH, EACH_STATE = 6, 2
 STEPS, STATE, DONE = "steps.txt", "state.json", "done"
 
 

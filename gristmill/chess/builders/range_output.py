@@ -26,6 +26,7 @@ from gristmill.chess.raw.python_chess import ParsedGame
 from gristmill.run.part_streams import Made
 
 PLIES_BIN = 10
+_NULL_MOVE = "0000"
 
 
 @dataclass(frozen=True)
@@ -280,14 +281,14 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
         return "pgn_errors", plies, 0, "; ".join(game.errors)
     if not game.moves:
         return "empty_game", 0, 0, ""
-    null_move = _null_move(game.moves)
-    if null_move >= 0 and not reference:
-        return "null_move", null_move, 0, ""
+    has_null_move = _NULL_MOVE in game.moves
+    if has_null_move and not reference:
+        return "null_move", game.moves.index(_NULL_MOVE), 0, ""
     verdict = game.claimed if reference else game.verdict
     if verdict not in ("*", result) and result != "*":
         return "result_mismatch", plies, 0, f"the board says {verdict}, the header {result}"
     flags = _flags(game, reference)
-    if null_move >= 0 or by_tag:
+    if has_null_move or by_tag:
         flags |= rows.NONSTANDARD
     if plies < config.min_plies:
         return "too_short", plies, flags, ""
@@ -301,13 +302,6 @@ def _by_tag(headers: Mapping[str, str]) -> tuple[str, str]:
     if not headers.get("FEN", _START_FEN).startswith(_START_FEN):
         return "fen_start", f"FEN {headers['FEN']}"
     return "", ""
-
-
-def _null_move(moves: Sequence[str]) -> int:
-    """The ply of the first null move, 0 for a game with a dropped piece, -1 where all are moves."""
-    if "0000" in moves:
-        return moves.index("0000")
-    return 0 if any("@" in move for move in moves) else -1
 
 
 def _flags(game: ParsedGame, reference: bool) -> int:
