@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.proposal import Part, Proposal, toml
+from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys
+from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, TREE
 from gristmill.look.splits import literal
 from gristmill.reasoning.raw.chat.messages import Messages, Trees
-from gristmill.reasoning.raw.chat.recipe import SPLITS, Chat, chat_of_table
+from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
+from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
 from gristmill.reasoning.raw.flatten import Unfit
 
 INBOX: Final = "chat"
@@ -22,6 +24,8 @@ _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
 _MOST_LEFT: Final = 100
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
+_SYSTEMS: Final = ("system", "system_prompt", "system_message")
 
 
 def chat_proposal(
@@ -33,11 +37,12 @@ def chat_proposal(
 ) -> Proposal | None:
     """The recipe for the parts of a folder, None where not all of them are conversations.
 
-    Arguments as of `proposal.proposal`.
+    Arguments as of `proposal.proposal`. It may read no row, and says why.
     """
     values = [_values(part) for part in parts]
     if not values or any(each is None or each != values[0] for each in values):
         return None
+    first = values[0] or {}
     head: dict[str, Any] = {"schema": 1, "kind": "chat", "name": name}
     notes = ['# The template is Harmony: [render] template = "chatml" or a file of your own.']
     if licence[0]:
@@ -45,17 +50,19 @@ def chat_proposal(
         notes.append(f"# The licence is what {licence[1]} says: read its terms.")
     known = {split: list(globs) for split, globs in files.items() if split in SPLITS}
     others = [glob for split, globs in files.items() if split not in SPLITS for glob in globs]
+    if not any(word in SPLIT_WORDS for glob in others for word in words(glob)) and not known:
+        others = []  # names that say no split: all are `train`
     if known:
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
         head["leave"] = leave
-    if "messages" in (values[0] or {}) and (unique := _unique(parts)):
+    if "messages" in first and (unique := _unique(parts)):
         head["id"] = unique
-    table = {**head, **(values[0] or {})}
+    table = {**head, **first, **_stated(first, parts)}
     made = _tried(table, notes, parts)
     if any("uses tools" in rule for rule in made.refused):
         made = _tried({**table, "tools": "drop"}, notes, parts)
-    return made if made.good else None
+    return made
 
 
 def _unique(parts: Sequence[Part]) -> str | None:
@@ -73,6 +80,9 @@ def _values(part: Part) -> dict[str, Any] | None:
     """What says where the messages of rows are; None for rows that are no conversations."""
     guess, columns = part.guess, part.columns.by_name
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
+        answers = columns.get("completion")
+        if guess.messages == "prompt" and answers is not None and answers.kind in (MESSAGES, TEXT):
+            return {"prompt": "prompt", "completion": "completion"}
         return {"messages": guess.messages}
     if guess.form != TREE:
         return None
@@ -83,6 +93,33 @@ def _values(part: Part) -> dict[str, Any] | None:
     }
     tree = {key: value for key, value in found.items() if value is not None}
     return {"tree": tree} if {"id", "parent"} <= {*tree} else None
+
+
+def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """What messages say besides role and text: thoughts, weights, other roles; and the system."""
+    rows = [row for part in parts for row in part.sample]
+    names = [where[key] for key in ("messages", "prompt", "completion") if key in where]
+    talks = [talk for row in rows for name in names if message_keys(talk := value_at(row, name))]
+    messages = [message for talk in talks for message in talk]
+    keys = {}
+    if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
+        keys["thinking"] = thought
+    weights = [message["weight"] for message in messages if message.get("weight") is not None]
+    if weights and all(weight in (0, 1) for weight in weights):
+        keys["weight"] = "weight"
+    speakers = {
+        str(message[key[0]]) for talk in talks if (key := message_keys(talk)) for message in talk
+    }
+    roles = {each: SPEAKERS[each.lower()] for each in sorted(speakers - {*ALIASES})}
+    system = next((name for name in _SYSTEMS if _has_text(rows, name)), None)
+    stated = {"keys": keys, "roles": roles, "system": system if names else None}
+    return {key: value for key, value in stated.items() if value}
+
+
+def _has_text(items: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Whether a key has a text in some and nothing else but null in the others."""
+    found = [item[key] for item in items if item.get(key) is not None]
+    return any(found) and all(isinstance(each, str) for each in found)
 
 
 def _tried(table: Mapping[str, Any], notes: Sequence[str], parts: Sequence[Part]) -> Proposal:

@@ -17,10 +17,13 @@ MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
 ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
 TEXT_KEYS: Final = ("content", "value", "text", "message")
-_SPEAKERS: Final = {
-    *("user", "human", "prompter", "client", "customer", "system", "developer", "tool"),
-    *("assistant", "gpt", "bot", "model", "chatgpt", "ai", "function", "observation"),
+SPEAKERS: Final = {
+    **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
+    **dict.fromkeys(("assistant", "gpt", "bot", "model", "chatgpt", "ai"), "assistant"),
+    **dict.fromkeys(("tool", "function", "observation"), "tool"),
+    **{"system": "system", "developer": "developer"},
 }
+"""What speakers of messages mean, by their names in lower case."""
 _MOST_COLUMNS: Final = 500
 _MOST_VALUES: Final = 20
 _EXAMPLE: Final = 60
@@ -145,7 +148,7 @@ def message_keys(value: object) -> tuple[str, str] | None:
             if all(
                 isinstance(each, dict)
                 and text in each
-                and str(each.get(role, "")).lower() in _SPEAKERS
+                and str(each.get(role, "")).lower() in SPEAKERS
                 for each in value
             ):
                 return role, text

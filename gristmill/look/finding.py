@@ -113,7 +113,8 @@ def look(
         found.proposal = proposal(found.name, parts, files, found.licence, left)
     names = [file.name for file in reading.files]
     split = globs_of(splits_of(names), [])
-    if (talks := chat_proposal(found.name, parts, split, found.licence)) is not None:
+    talks = chat_proposal(found.name, parts, split, found.licence)
+    if talks is not None and (talks.good or not found.proposal.good):
         found.proposal = talks
     return found
 

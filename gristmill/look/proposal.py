@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gristmill.look.columns import NUMBER, TEXT, TEXTS, TRUTH, Columns, message_keys
+from gristmill.look.columns import (
+    NUMBER,
+    SPEAKERS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Columns,
+    message_keys,
+)
 from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
@@ -162,9 +170,12 @@ def _answered(part: Part, notes: list[str]) -> Table:
         label = f"{guess.choices.rpartition('.')[0]}.label"
         if label in columns and columns[label].kind == TEXTS:
             made["answer"]["labels"] = label
+        else:
+            made["answer"] |= _numbered(part, answer, [guess.choices], notes)
     elif guess.letters and column.kind in (TEXT, NUMBER):
         of = list(guess.letters)
         made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot)}
+        made["answer"] |= _numbered(part, answer, of, notes)
     elif column.kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
     elif column.kind == TEXTS:
@@ -176,6 +187,24 @@ def _answered(part: Part, notes: list[str]) -> Table:
         is_cut = columns[cot].kind == TEXT and _share(part, cot, _CLOSE) >= _MOST
         return made | {"cot": {"think": cot} if is_cut else cot}
     return made | _cut(part, answer) if made["answer"] == answer else made
+
+
+def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> Table:
+    """The labels of choices whose numbers begin with 1; a note where rows do not show it."""
+    numbers, sizes = [], []
+    for row in part.sample:
+        found = value_at(row, answer)
+        if isinstance(found, bool) or not str(found).strip().isdecimal():
+            continue
+        choices = value_at(row, of[0]) if len(of) == 1 else of
+        numbers.append(int(str(found)))
+        sizes.append(len(choices) if isinstance(choices, list) else 0)
+    if not numbers or min(numbers) == 0:
+        return {}
+    if any(number == size for number, size in zip(numbers, sizes, strict=True)):
+        return {"labels": [str(place) for place in range(1, max(sizes) + 1)]}
+    notes.append(f'{answer} counts from 0: no row has a 0. From 1: add labels = ["1", "2", ..].')
+    return {}
 
 
 def _as(part: Part, answer: str, cot: str | None) -> str:
@@ -240,6 +269,8 @@ def _first_turn(part: Part, notes: list[str]) -> Table:
     if keys is None:
         return {}
     (begin, speaker), _ = begins.most_common(1)[0]
+    if SPEAKERS.get(speaker.lower()) != "user":
+        return {}  # who answers whom, only a recipe of conversations can say
     made: Table = {"question": f"{name}.{begin}.{keys[1]}"}
     if len(begins) > 1:
         made["keep"] = [{"column": f"{name}.{begin}.{keys[0]}", "equals": speaker}]

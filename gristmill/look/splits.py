@@ -28,7 +28,8 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
     other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
     are `train` where all have one name but for numbers, else each name is a split. More than 32
-    such names say no split: all files are `train`.
+    such names say no split: all files are `train`. Names with `eval` or with several such words are
+    splits of their own.
     """
     labels = {name: _label(name) for name in names}
     known: dict[str, set[str]] = {}
@@ -38,7 +39,8 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
     for name in sorted(names):
         word = _word(labels[name]) or ""
         is_alone = len(known[word]) == 1 if word else known == {"": {labels[name]}}
-        split = word or "train" if is_alone or (word and len(known) == 1) else labels[name]
+        is_ours = is_alone or (word and len(known) == 1)
+        split = word or "train" if is_ours and not _is_other(labels[name]) else labels[name]
         found.setdefault(_name(split), []).append(name)
     if len(found) > _MOST_SPLITS:
         return {"train": sorted(names)}
@@ -98,6 +100,13 @@ def _word(label: str) -> str | None:
     """The split that the words of a label say, None where they say none or several."""
     found = {SPLIT_WORDS[word] for word in words(label) if word in SPLIT_WORDS}
     return found.pop() if len(found) == 1 else None
+
+
+def _is_other(label: str) -> bool:
+    """Whether the words of a label say a split that is none of ours, or several."""
+    said = words(label)
+    several = len({SPLIT_WORDS[word] for word in said if word in SPLIT_WORDS}) > 1
+    return several or any(word.startswith("eval") for word in said)
 
 
 def _name(label: str) -> str:

@@ -19,10 +19,6 @@ NORMALIZED = Code(
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
-    compatible_with=(
-        "16031efc58aa126b53aaef35c81e3e747dd0a7af4c7edf6a8ca73ddac7746b33",
-        "99ac20d468e3c92290430090e2b786cf70f0280a16be468661b77b97f647db6a",
-    ),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),

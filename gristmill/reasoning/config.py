@@ -97,7 +97,7 @@ class CorpusConfig(NormalizeConfig):
 class ConversationsConfig(Checked):
     """How rows become normalised conversations (docs/formats/chat.md#conversations)."""
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     bad_rows: Annotated[
         BadRows,

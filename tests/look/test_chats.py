@@ -94,3 +94,67 @@ def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_p
     assert look(other).proposal.inbox == "reasoning"
     put(other, [{"messages": HI}] * 4, "more.jsonl")
     assert look(other).proposal.inbox == "reasoning"
+
+
+ASKED, SAID = HI
+SYSTEM = {"role": "system", "content": "Be kind."}
+
+
+def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> dict[str, Any]:
+    """The recipe that a look proposes for rows, eight times each."""
+    put(folder, [{**row, "row": at} for at in range(8) for row in rows], name)
+    found = look(folder)
+    assert found.proposal.good == found.proposal.rows
+    return tomllib.loads(found.proposal.text)
+
+
+@pytest.mark.parametrize(
+    ("row", "stated"),
+    [
+        (
+            {"messages": [ASKED, {**SAID, "reasoning_content": "I greet."}]},
+            {"keys": {"thinking": "reasoning_content"}},
+        ),
+        ({"messages": [ASKED, {**SAID, "reasoning_content": ["I"]}]}, {}),
+        ({"messages": [ASKED, {**SAID, "weight": 0}]}, {"keys": {"weight": "weight"}}),
+        ({"messages": [ASKED, {**SAID, "weight": None}]}, {}),
+        ({"messages": HI, "system": "Be kind."}, {"system": "system"}),
+        ({"messages": HI, "system": ""}, {}),
+        ({"messages": [ASKED, {**SAID, "role": "model"}]}, {"roles": {"model": "assistant"}}),
+        (
+            {"conversations": [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]},
+            {"roles": {"GPT": "assistant", "Human": "user"}},
+        ),
+    ],
+)
+def test_what_messages_say_besides_their_texts_is_proposed(
+    tmp_path: Path, row: dict[str, Any], stated: dict[str, Any]
+) -> None:
+    table = proposed(tmp_path / "mine", [row])
+    assert {key: table[key] for key in ("keys", "roles", "system") if key in table} == stated
+
+
+def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path: Path) -> None:
+    prompt = [SYSTEM, ASKED, SAID, {"role": "user", "content": "And now?"}]
+    end = [{"role": "assistant", "content": "The end."}]
+    table = proposed(tmp_path / "mine", [{"prompt": prompt, "completion": end}])
+    assert (table["prompt"], table["completion"]) == ("prompt", "completion")
+
+
+@pytest.mark.parametrize("begin", [[], [SYSTEM]])
+def test_a_conversation_that_an_assistant_begins_gets_no_question(
+    tmp_path: Path, begin: list[dict[str, str]]
+) -> None:
+    put(tmp_path / "mine", [{"messages": [*begin, SAID, ASKED, SAID], "n": n} for n in range(8)])
+    found = look(tmp_path / "mine")
+    assert not found.proposal.good
+    assert "assistant speaks after nothing" in str([*found.proposal.refused])
+
+
+def test_files_whose_names_say_no_split_are_all_train(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(4)], "code.jsonl")
+    table = proposed(tmp_path / "mine", [{"messages": HI}], "math.jsonl")
+    assert "leave" not in table
+    assert "files" not in table or set(table["files"]) == {"train"}
+    write(look(tmp_path / "mine"))
+    assert account(tmp_path / "mine").taken == {"train": ["code.jsonl", "math.jsonl"]}

@@ -64,6 +64,25 @@ def test_choices_in_columns_and_with_labels_are_proposed_as_such() -> None:
     assert (values(made)["answer"]["labels"], made.good) == ("choices.label", 1)
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_choices_that_are_numbered_from_1_get_labels(as_text: bool, in_columns: bool) -> None:
+    asked = {"question": "Which one is an animal?"}
+    given = {"optA": "oak", "optB": "dog", "optC": "sea"}
+    row = {**asked, **(given if in_columns else {"options": ["oak", "dog", "sea"]})}
+
+    def answered(*numbers: int) -> Any:
+        return proposed(*({**row, "answer": str(n) if as_text else n} for n in numbers))
+
+    from_one = answered(1, 3, 2)
+    assert values(from_one)["answer"]["labels"] == ["1", "2", "3"]
+    assert from_one.good == 3
+    assert "labels" not in values(answered(0, 2, 1))["answer"]
+    unknown = answered(1, 2)
+    assert "labels" not in values(unknown)["answer"]
+    assert "no row has a 0" in unknown.text
+
+
 def test_of_an_empty_thought_the_answer_is_no_thought() -> None:
     rows = [
         {

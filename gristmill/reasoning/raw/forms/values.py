@@ -5,6 +5,7 @@ See also `templates.py`. Source: `docs/formats/reasoning.md#corpus-files`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,10 +15,11 @@ from gristmill.reasoning.raw.flatten import Unfit, chain, flattened, items, text
 from gristmill.reasoning.raw.forms.templates import Get, Row, filled, letter, pieces
 from gristmill.settings.fields import did_you_mean
 
-_OPEN: Final = "<think>"
-_CLOSE: Final = "</think>"
+_OPEN, _CLOSE = "<think>", "</think>"
 _MOST_PATH: Final = 16
 _SHOWN: Final = 40
+_FROM_ONE: Final = ': where the first one is 1, say labels = ["1", "2", ..]'
+_LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?")
 _MOST_PARTS: Final = 200
 
 
@@ -306,12 +308,13 @@ def _choice(value: Mapping[str, Any], names: Names) -> Get:
             raise Unfit("value", f"{value['of']} is no list of choices")
         texts = [_unlettered(each, place) for place, each in enumerate(choices)]
         if label is None:
-            place = _place(found, texts)
+            place = _place(found, texts, choices)
         else:
             place = _labelled(found, labels(row) if labels else fixed, texts)
         if place is None:
             rule = f"{value['choice']} is {str(found)[:_SHOWN]!r}, none of {len(texts)} choices"
-            raise Unfit("value", rule)
+            is_last = label is None and _stripped(found) == str(len(texts))
+            raise Unfit("value", rule + _FROM_ONE * is_last)
         if not texts[place]:
             raise Unfit("value", f"{value['choice']} is {str(found)[:_SHOWN]!r}, an empty choice")
         both = f"{letter(place)}) {texts[place]}"
@@ -357,15 +360,17 @@ def _unlettered(choice: str, place: int) -> str:
     return choice
 
 
-def _place(found: Any, texts: Sequence[str]) -> int | None:
+def _place(found: Any, texts: Sequence[str], choices: Sequence[str]) -> int | None:
+    """The place of a choice by number, letter or text; `choices` may begin with their letters."""
     if isinstance(found, int) and not isinstance(found, bool):
         return found if 0 <= found < len(texts) else None
     said = _stripped(found)
     known = [letter(place) for place in range(len(texts))]
-    for places in (known, texts, [str(place) for place in range(len(texts))]):
+    for places in (known, texts, [str(place) for place in range(len(texts))], choices):
         if said and said in places:
             return list(places).index(said)
-    return None
+    mark = found[1].upper() if (found := _LETTER.fullmatch(said)) else ""
+    return known.index(mark) if mark in known else None
 
 
 def thought(generation: str) -> str | None:
@@ -397,8 +402,7 @@ def _pick(value: Mapping[str, Any], names: Names) -> Get:
     other = None if "else" not in value else read_of(value["else"], names)
 
     def picked(row: Row) -> str | None:
-        found = read(row)
-        if found is None:
+        if (found := read(row)) is None:
             found = []
         if not isinstance(found, list):
             raise Unfit("generations", f"its {name} are no list")

@@ -76,6 +76,16 @@ def test_thoughts_come_from_tags_or_a_key_or_stay_text() -> None:
     assert len(read(inside).messages) == 2
 
 
+def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought() -> None:
+    closed = {"m": [HI[0], {"role": "assistant", "content": "a\n</think>\n\nb"}]}
+    assert said(read(closed))[1:] == [("analysis", "a", "1"), ("final", "b", "2")]
+    assert said(read(closed, thinking="none"))[1:] == [("final", "a\n</think>\n\nb", "2")]
+    empty = {"m": [HI[0], {"role": "assistant", "content": "</think>b"}]}
+    assert said(read(empty))[1:] == [("final", "b", "2")]
+    asks = {"m": [{"role": "user", "content": "a</think>b"}, HI[1]]}
+    assert said(read(asks))[0][1] == "a</think>b"
+
+
 def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message() -> None:
     two = {"m": [*HI, HI[0], {**HI[1], "content": "<think>a</think>b"}]}
     assert read(two).spans == "02012"

@@ -170,6 +170,26 @@ def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused() -> Non
             value({"choice": "c", "of": "o"}, c=wrong, o=choices)
 
 
+@pytest.mark.parametrize("said", ["(B)", "B.", "B)", "b", "(b)", "B) sea", "sea"])
+def test_a_choice_may_have_its_letter_with_marks_or_be_whole(said: str) -> None:
+    rule = {"choice": "c", "of": "o", "as": "both"}
+    assert value(rule, c=said, o=["A) oak", "B) sea"]) == "B) sea"
+    with pytest.raises(Unfit, match="none of 1 choices"):
+        value(rule, c=said, o=["A) oak"])
+
+
+def test_a_text_of_one_letter_comes_before_a_letter_with_marks() -> None:
+    assert value({"choice": "c", "of": "o", "as": "both"}, c="b", o=["b", "c"]) == "A) b"
+
+
+@pytest.mark.parametrize("said", [3, "3"])
+def test_the_number_of_choices_is_refused_with_the_labels_to_write(said: Any) -> None:
+    with pytest.raises(
+        Unfit, match=r'none of 3 choices: where the first one is 1, say labels = \["1"'
+    ):
+        value({"choice": "c", "of": "o"}, c=said, o=["x", "y", "z"])
+
+
 def test_a_map_refuses_what_it_has_not() -> None:
     spec = {"column": "a", "map": {"true": "yes", "0": "no"}}
     assert value(spec, a=True) == "yes" and value(spec, a=0) == "no" and value(spec) is None
