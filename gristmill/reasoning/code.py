@@ -14,6 +14,7 @@ NORMALIZED = Code(
         "e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",
         "573a799bb41dea16f6d6d3b03a8bc658c28b2aaa6bd180ca4c80dcf22c5aa360",
         "3290bd93ed9a93ca3f02327a89364536205e092c16b1b932813e84ca94663166",
+        "9d8a83c5034cfefb2b12071893bbe5d16bba9e3077a83498df56bd6ff02187e5",
     ),
 )
 CONVERSATIONS = Code(

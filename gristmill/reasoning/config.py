@@ -87,7 +87,7 @@ class CorpusConfig(NormalizeConfig):
     version: of a built-in corpus, and of the installed transforms that read its rows.
     """
 
-    CODE_VERSION: ClassVar = "3"
+    CODE_VERSION: ClassVar = "4"
 
     corpus: str = ""
     version: str = "1"
