@@ -15,7 +15,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import Column, Columns, joined
+from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
 from gristmill.look.proposal import (
@@ -29,7 +29,17 @@ from gristmill.look.proposal import (
     value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import PREFERENCE, PYTHON, STEPWISE, Guess, guess
+from gristmill.look.roles import (
+    INSTRUCT,
+    PREFERENCE,
+    PYTHON,
+    QA,
+    STEPWISE,
+    Guess,
+    guess,
+    is_content,
+    words,
+)
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
@@ -237,14 +247,45 @@ def _part_notes(part: Part) -> list[str]:
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return notes
+    return [*notes, *_unread_texts(part)]
+
+
+def _unread_texts(part: Part) -> list[str]:
+    """A note on texts that the recipe does not read; it names choices where answers need some."""
+    guessed = part.guess.columns
+    if part.guess.form not in (QA, INSTRUCT) or part.guess.answer is None:
+        return []
+    unread = [
+        column.name
+        for column in part.columns.by_name.values()
+        if column.kind in (TEXT, TEXTS, OBJECTS, LIST)
+        and column.name not in guessed
+        and not any(name.startswith(f"{column.name}.") for name in guessed)
+        and column.filled > part.columns.rows / 2
+        and is_content(column.name)
+    ]
+    values = part.columns.by_name[part.guess.answer].values
+    names_one = bool(values) and all(_ONE.fullmatch(value) for value in values)
+    has_choices = part.guess.choices or part.guess.letters
+    lists = [name for name in unread if part.columns.by_name[name].kind != TEXT]
+    if names_one and not has_choices and (lists or len(unread) > 1):
+        of = toml(lists[0] if lists else unread[:_MOST_NAMED])
+        choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
+        return [f"answers are single letters or digits: if they name a choice, write {choice}"]
+    long = [name for name in unread if part.columns.by_name[name].mean >= _LONG]
+    if not long:
+        return []
+    cure = f'question = {{ template = "{{{long[0]}}}\\n\\n.." }}'
+    said = ", ".join(long[:_MOST_NAMED])
+    return [f"long texts that nothing reads: {said}; if a question needs one, write {cure}"]
 
 
 def _split_notes(column: Column) -> list[str]:
     """A note on a column that says the split of each row, which would be mixed."""
     known = [value for value in column.values if value.lower() in SPLIT_WORDS]
     found = sorted(known, key=lambda value: (SPLIT_WORDS[value.lower()] != "train", value))
-    if column.name.lower() not in ("split", "subset", "partition", "set") or len(found) < 2:
+    named = words(column.name)[-1:]
+    if named not in (["split"], ["subset"], ["partition"], ["set"]) or len(found) < 2:
         return []
     keep = f"keep = [{{ column = {toml(column.name)}, equals = {toml(found[0])} }}]"
     said = f"rows name their split in {column.name}: {', '.join(found)}"
@@ -283,6 +324,9 @@ def _same_questions(found: Look) -> list[str]:
     return shortened(notes)
 
 
+_ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
+_MOST_NAMED: Final = 8
+_LONG: Final = 40
 _HEAD: Final = 1 << 15
 _FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
 _SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)
@@ -312,8 +356,8 @@ def licence_of(root: Path, names: Collection[str], links: LinkRule) -> tuple[str
             known = {each.lower(): each for each, _ in _WORDS}
             return known.get(said, found[1]), name
     for name, text in texts.items():
-        for known_id, words in _WORDS:
-            if re.search(words, text, re.IGNORECASE):
+        for known_id, form in _WORDS:
+            if re.search(form, text, re.IGNORECASE):
                 return known_id, name
     return "", ""
 

@@ -44,7 +44,8 @@ _ANSWER: Final = {
     **{"response": 8.5, "reply": 8.0, "completion": 8.0, "output": 8.0, "target": 7.5},
     **{"attempt": 7.2, "solution": 7.0, "label": 6.0, "correct": 5.5, "verdict": 5.0},
     **dict.fromkeys(("assistant", "gpt", "bot"), 6.0),
-    **dict.fromkeys(("result", "generation", "gold", "truth", "summary", "highlight"), 5.0),
+    **dict.fromkeys(("result", "generation", "gold", "summary", "highlight"), 5.0),
+    "truth": 8.0,
     **dict.fromkeys(("translation", "conclusion", "chosen"), 4.0),
     **{"content": 3.0, "code": 3.0, "expected": 3.0, "final": 4.0},
 }
@@ -91,6 +92,7 @@ _META: Final = {
 _LESS: Final = {
     *("original", "candidate", "previous", "prev", "wrong", "incorrect", "negative", "old", "bad"),
     *("extracted", "alternative", "seed", "raw", "other", "rejected", "distractor", "backup"),
+    *("student", "model", "predicted", "prediction", "pred"),
 }
 _CONTEXT: Final = ("context", "passage", "hint", "background", "input", "paragraph", "premise")
 _CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
@@ -100,6 +102,9 @@ _LONG: Final = 40
 _CHOICE: Final = 200
 _SHORT: Final = 15
 _LEAST: Final = 2.0
+_ASKS: Final = 9.0
+"""Score of a question beside which plain text is no dataset of its own."""
+_MARKS: Final = "?\uff1f\u061f"
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,12 @@ class Guess:
     firsts: tuple[str, ...] = ()
     letters: tuple[str, ...] = ()
 
+    @property
+    def columns(self) -> set[str]:
+        """All columns that it names."""
+        one = (self.question, self.answer, self.cot, self.messages, self.choices, self.context)
+        return {name for name in (*one, *self.firsts, *self.letters) if name is not None}
+
     def __str__(self) -> str:
         said = [
             *(("question", self.question), ("answer", self.answer), ("thought", self.cot)),
@@ -137,6 +148,11 @@ def words(name: str) -> list[str]:
     """The words of a column's name in lower case; of a plural its singular."""
     found = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
+
+
+def is_content(name: str) -> bool:
+    """Whether a column may hold what a question needs: no name of facts about the row."""
+    return not {*words(name)} & {*_META, *_LESS, "source", "description", "license"}
 
 
 def guess(columns: Columns) -> Guess:
@@ -166,7 +182,8 @@ def guess(columns: Columns) -> Guess:
         letters = () if choices or known[answer].mean > _CHOICE else letters
         return Guess(form, question, answer, cot, None, choices, context, firsts, letters)
     plain = [n for n in known if {*words(n)[-1:]} & _PLAIN and known[n].kind == TEXT]
-    if plain and answer in (None, *plain):
+    asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
+    if plain and answer in (None, *plain) and not asks:
         return Guess(PLAIN, max(plain, key=lambda name: known[name].chars))
     if question is not None:
         return Guess(ASKED, question, None, cot)
@@ -354,6 +371,8 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
         _score(name, weights) for name in names for weights in (_QUESTION, _ANSWER, _THOUGHT)
     ):
         return None
+    asked = [name for name in names if any(mark in known[name].example for mark in _MARKS)]
+    names.sort(key=lambda name: asked[:1] != [name])  # the first one, unless another one asks
     short, *long = sorted(names[1:], key=lambda name: known[name].mean)
     if long and known[long[0]].mean >= max(_LONG, 1.5 * known[short].mean):
         return names[0], short, long[0]

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -300,3 +301,53 @@ def test_other_files_and_links_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_bytes(b"\xff\xfe")
     names = ["notes.txt", "LICENSE", "README.md", "README.gone"]
     assert licence_of(tmp_path, names, REFUSE_LINKS) == ("", "")
+
+
+LONG = "A long story about the number {n} and the people of a small town."
+
+
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        (
+            {"Body": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
+            "long texts that nothing reads: Body; if a question needs one, write question = "
+            '{ template = "{Body}\\n\\n.." }',
+        ),
+        (
+            {
+                "goal": "How do I open jar number {n}?",
+                "sol1": "twist {n}",
+                "sol2": "hit",
+                "label": 0,
+            },
+            'if they name a choice, write { choice = "label", of = ["sol1", "sol2"] }',
+        ),
+        (
+            {"question": "Which one is it, {n}?", "choices": [3, 1, 0], "answer": 0},
+            'if they name a choice, write { choice = "answer", of = "choices" }',
+        ),
+        ({"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG}, ""),
+        ({"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"}, ""),
+        ({"question": "Which one is it, {n}?", "options": ["x", "y"], "answer": "A"}, ""),
+        ({"question": "Is it, {n}?", "context": LONG, "answer": "The {n}th"}, ""),
+    ],
+)
+def test_texts_that_the_recipe_does_not_read_are_noted(
+    tmp_path: Path, row: dict[str, Any], note: str
+) -> None:
+    texts = (json.dumps(row).replace("{n}", str(number)) for number in range(6))
+    (tmp_path / "train.jsonl").write_text("\n".join(texts))
+    found = look(tmp_path)
+    assert found.proposal.good == 6
+    assert note in "\n".join(found.notes) if note else not found.notes
+
+
+@pytest.mark.parametrize("name", ["split", "data_split"])
+def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path: Path, name: str) -> None:
+    rows = [
+        {"question": f"Which, {n}?", "answer": f"{n}th", name: ("train", "test")[n % 2]}
+        for n in range(6)
+    ]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert f"rows name their split in {name}: train, test" in "\n".join(look(tmp_path).notes)

@@ -87,3 +87,35 @@ def test_names_without_a_word_have_no_role() -> None:
     columns = Columns()
     columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
     assert guess(columns).form == "unknown"
+
+
+ASKED = "Which one of them is it?"
+
+
+@pytest.mark.parametrize(
+    ("row", "roles"),
+    [
+        (
+            {"question": ASKED, "student_answer": "x", "reference_answer": "y"},
+            ("question", "reference_answer"),
+        ),
+        (
+            {"question": ASKED, "model_answer": "x", "ground_truth": "y"},
+            ("question", "ground_truth"),
+        ),
+        ({"question": ASKED, "model_answer": "x"}, ("question", "model_answer")),
+        ({"respuesta": "x", "pregunta": ASKED}, ("pregunta", "respuesta")),
+        ({"pregunta": ASKED, "respuesta": "x"}, ("pregunta", "respuesta")),
+        ({"col1": "one", "col2": "two"}, ("col1", "col2")),
+    ],
+)
+def test_the_answer_is_no_answer_of_a_student_and_a_question_asks(
+    row: dict[str, str], roles: tuple[str, str]
+) -> None:
+    found = guessed([row] * 3)
+    assert (found.question, found.answer) == roles
+
+
+def test_a_question_without_an_answer_is_no_plain_text() -> None:
+    assert guessed([{"passage": "A long story.", "question": ASKED}] * 3).form == "question-only"
+    assert guessed([{"passage": "A long story.", "title": "A title of it"}] * 3).form == "text"
