@@ -15,7 +15,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.look.chats import chat_proposal
-from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, Column, Columns, joined
+from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
 from gristmill.look.proposal import (
@@ -240,6 +240,10 @@ def _part_notes(part: Part) -> list[str]:
                 f"{column.name}: lists or objects written as text, which stay texts: convert them"
             )
         notes += _split_notes(column)
+        is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
+        if is_verdict and column.name not in part.guess.columns:
+            keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
+            notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
         if column.name.lower() in ("license", "licence"):
             said = ", ".join(
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
@@ -324,6 +328,7 @@ def _same_questions(found: Look) -> list[str]:
     return shortened(notes)
 
 
+_VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _LONG: Final = 40

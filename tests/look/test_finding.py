@@ -327,10 +327,19 @@ LONG = "A long story about the number {n} and the people of a small town."
             {"question": "Which one is it, {n}?", "choices": [3, 1, 0], "answer": 0},
             'if they name a choice, write { choice = "answer", of = "choices" }',
         ),
+        (
+            {"prompt": "Which one is it, {n}?", "completion": "The {n}th", "label": False},
+            'rows are right or wrong by label: take the right ones by keep = [{ column = "label"',
+        ),
+        (
+            {"question": "Which one is it, {n}?", "solution": "The {n}th", "is_correct": True},
+            'the right ones by keep = [{ column = "is_correct", equals = true }]',
+        ),
         ({"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG}, ""),
         ({"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"}, ""),
         ({"question": "Which one is it, {n}?", "options": ["x", "y"], "answer": "A"}, ""),
         ({"question": "Is it, {n}?", "context": LONG, "answer": "The {n}th"}, ""),
+        ({"question": "Is it, {n}?", "answer": True}, ""),
     ],
 )
 def test_texts_that_the_recipe_does_not_read_are_noted(
