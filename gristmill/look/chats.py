@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, TREE
-from gristmill.look.splits import literal
+from gristmill.look.splits import literal, says_split
 from gristmill.reasoning.raw.chat.messages import Messages, Trees
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
-from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
 from gristmill.reasoning.raw.flatten import Unfit
 
 INBOX: Final = "chat"
@@ -50,19 +49,34 @@ def chat_proposal(
         notes.append(f"# The licence is what {licence[1]} says: read its terms.")
     known = {split: list(globs) for split, globs in files.items() if split in SPLITS}
     others = [glob for split, globs in files.items() if split not in SPLITS for glob in globs]
-    if not any(word in SPLIT_WORDS for glob in others for word in words(glob)) and not known:
-        others = []  # names that say no split: all are `train`
+    if not known and not any(says_split(name) for part in parts for name in part.files):
+        others = []  # all are `train`
     if known:
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
         head["leave"] = leave
     if "messages" in first and (unique := _unique(parts)):
         head["id"] = unique
-    table = {**head, **first, **_stated(first, parts)}
-    made = _tried(table, notes, parts)
-    if any("uses tools" in rule for rule in made.refused):
-        made = _tried({**table, "tools": "drop"}, notes, parts)
+    made: Proposal | None = None
+    # Messages may have what a column or a key of their own has, too.
+    for stated in _fewer(_stated(first, parts)):
+        table = {**head, **first, **stated}
+        trial = _tried(table, notes, parts)
+        if any("uses tools" in rule for rule in trial.refused):
+            trial = _tried({**table, "tools": "drop"}, notes, parts)
+        made = trial if made is None or trial.good > made.good else made
+        if made.good == made.rows:
+            break
     return made
+
+
+def _fewer(stated: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What messages state; that without the system prompt, without thoughts, without both."""
+    for system, thinking in ((True, True), (False, True), (True, False), (False, False)):
+        kept = {key: value for key, value in stated.items() if system or key != "system"}
+        keys = kept.pop("keys", {})
+        keys = {key: name for key, name in keys.items() if thinking or key != "thinking"}
+        yield {**({"keys": keys} if keys else {}), **kept}
 
 
 def _unique(parts: Sequence[Part]) -> str | None:

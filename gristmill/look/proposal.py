@@ -37,6 +37,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
+_NUMBER: Final = re.compile("[0-9]{1,9}")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -194,11 +195,15 @@ def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> T
     numbers, sizes = [], []
     for row in part.sample:
         found = value_at(row, answer)
-        if isinstance(found, bool) or not str(found).strip().isdecimal():
+        if isinstance(found, bool) or not _NUMBER.fullmatch(said := str(found).strip()):
             continue
-        choices = value_at(row, of[0]) if len(of) == 1 else of
-        numbers.append(int(str(found)))
-        sizes.append(len(choices) if isinstance(choices, list) else 0)
+        choices = value_at(row, of[0]) if len(of) == 1 else [value_at(row, each) for each in of]
+        if not isinstance(choices, list):
+            continue
+        if isinstance(found, str) and said in {str(each).strip() for each in choices}:
+            return {}  # choices that are numbers: the answer is one of them, and no place
+        numbers.append(int(said))
+        sizes.append(len(choices))
     if not numbers or min(numbers) == 0:
         return {}
     if any(number == size for number, size in zip(numbers, sizes, strict=True)):

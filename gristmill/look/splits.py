@@ -59,7 +59,7 @@ def globs_of(
     """
     if [len(names) for names in splits.values()] == [1] and not besides:
         ((name,),) = splits.values()
-        if not any(word in SPLIT_WORDS or word.startswith("eval") for word in words(name)):
+        if not says_split(name):
             return {}
     if len(splits) == 1 and not besides:
         return {split: ["*"] for split in splits}
@@ -100,6 +100,11 @@ def _word(label: str) -> str | None:
     """The split that the words of a label say, None where they say none or several."""
     found = {SPLIT_WORDS[word] for word in words(label) if word in SPLIT_WORDS}
     return found.pop() if len(found) == 1 else None
+
+
+def says_split(name: str) -> bool:
+    """Whether the words of a path say a split, ours or another one."""
+    return any(word in SPLIT_WORDS or word.startswith("eval") for word in words(name))
 
 
 def _is_other(label: str) -> bool:

@@ -158,3 +158,32 @@ def test_files_whose_names_say_no_split_are_all_train(tmp_path: Path) -> None:
     assert "files" not in table or set(table["files"]) == {"train"}
     write(look(tmp_path / "mine"))
     assert account(tmp_path / "mine").taken == {"train": ["code.jsonl", "math.jsonl"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "left"),
+    [
+        ({"messages": [SYSTEM, *HI], "system": "Be kind."}, "system"),
+        (
+            {
+                "messages": [
+                    ASKED,
+                    {"role": "assistant", "content": "<think>a</think>b", "reasoning": "a"},
+                ]
+            },
+            "keys",
+        ),
+    ],
+)
+def test_what_messages_state_twice_is_read_once(
+    tmp_path: Path, row: dict[str, Any], left: str
+) -> None:
+    assert left not in proposed(tmp_path / "mine", [row])
+
+
+@pytest.mark.parametrize("name", ["eval.jsonl", "train_eval.jsonl"])
+def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(8)], name)
+    table = tomllib.loads(look(tmp_path / "mine").proposal.text)
+    assert "train" not in table.get("files", {})
+    assert table["leave"]

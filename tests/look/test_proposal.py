@@ -207,3 +207,12 @@ def test_names_of_folders_become_names_of_corpora() -> None:
 def test_odd_names_of_columns_are_written_as_toml() -> None:
     table = {"a b": ['x"\n', True, 0.5], "c": {"d\x7f": "e"}}
     assert tomllib.loads(f"v = {toml(table)}") == {"v": table}
+
+
+@pytest.mark.parametrize("answer", ["4", "9" * 5000])
+def test_choices_that_are_numbers_get_no_labels(answer: str) -> None:
+    row = {"question": "What is 2 and 2?", "options": ["2", "3", "4", answer]}
+    made = proposed({**row, "answer": answer}, {**row, "answer": "3"})
+    assert "labels" not in values(made)["answer"]
+    assert "no row has a 0" not in made.text
+    assert made.good == 2

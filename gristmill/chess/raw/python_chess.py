@@ -42,6 +42,8 @@ _MOVETEXT = re.compile(
 )
 # In a variation any number but that of a first move.
 IN_VARIATION = re.compile(rb"\)|(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
+# Where moves are not read, any number but that of a first move.
+_LATER_NUMBER = re.compile(rb"(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
 # More bytes than tell one of these from another.
 _ENOUGH_BYTES = 64
 
@@ -260,6 +262,8 @@ class _Visitor:
 
     def next_number(self) -> re.Pattern[bytes] | None:
         """The number that the next move may have; see `PgnLines.expected`."""
+        if self.is_skipped:
+            return _LATER_NUMBER
         if self.board is None or self.game.errors or self.game.terminators:
             return None
         if self.in_variation:

@@ -246,6 +246,7 @@ def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path: Pa
 
 def test_the_next_game_follows_one_of_another_variant(tmp_path: Path) -> None:
     pgn, plain = tmp_path / "x.pgn", f'[Event "E"]\n[Result "1-0"]\n\n{MOVES}\n\n'
-    pgn.write_text(_variant(MOVES).rstrip() + "\n" + plain + _variant("") + plain)
+    parted = MOVES.replace(" 2.", "\n\n2.").replace("Nc6 3.", "Nc6\n \n3.")
+    pgn.write_text(_variant(parted).rstrip() + "\n" + plain + _variant("") + plain)
     summary = validate([pgn], tmp_path / "out", ValidateConfig(min_plies=1))
     assert (summary.reasons, summary.valid_games) == ({"variant": 2}, 2)

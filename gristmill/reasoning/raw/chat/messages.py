@@ -197,7 +197,8 @@ class Messages:
         before, closed, after = content.lstrip().removeprefix(_OPEN).partition(_CLOSE)
         begins = content.lstrip().startswith(_OPEN)
         # A template that writes the first tag itself leaves answers with the second alone.
-        if self._chat.thinking == "tags" and (begins or (closed and _OPEN not in before)):
+        is_lone = content.count(_CLOSE) == 1 and _OPEN not in content and not thought
+        if self._chat.thinking == "tags" and (begins or is_lone):
             if thought:
                 raise Unfit("thinking", f"has a thought in a key, and a second one in {_OPEN}")
             if not closed:

@@ -82,6 +82,10 @@ def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought() -> None:
     assert said(read(closed, thinking="none"))[1:] == [("final", "a\n</think>\n\nb", "2")]
     empty = {"m": [HI[0], {"role": "assistant", "content": "</think>b"}]}
     assert said(read(empty))[1:] == [("final", "b", "2")]
+    for text in ("a</think>b<think>c</think>d", "a</think>b</think>c"):
+        assert said(read({"m": [HI[0], {**HI[1], "content": text}]}))[1:] == [("final", text, "2")]
+    keyed = {"m": [HI[0], {**HI[1], "content": "write </think>", "t": "a"}]}
+    assert said(read(keyed, keys={"thinking": "t"}))[1][1:] == ("a", "1")
     asks = {"m": [{"role": "user", "content": "a</think>b"}, HI[1]]}
     assert said(read(asks))[0][1] == "a</think>b"
 
