@@ -154,8 +154,7 @@ def _invariance(report: Report) -> Iterator[str]:
 
 def _coverage(report: Report) -> Iterator[str]:
     for name, split in all_splits(report).items():
-        is_left_out = "/" in name and "aligned" not in split  # a dataset without alignments
-        if split["examples"] and not split["alignment_coverage"] and not is_left_out:
+        if split["examples"] and split.get("aligned") == 0:  # a dataset may have no alignments
             yield f"{name}: no example has steps"
 
 

@@ -51,6 +51,8 @@ def chat_proposal(
     others = [glob for split, globs in files.items() if split not in SPLITS for glob in globs]
     if not known and not any(says_split(name) for part in parts for name in part.files):
         others = []  # all are `train`
+    if others:
+        notes.append("# `leave` has files of other splits: name in `files` what is to be read.")
     if known:
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:

@@ -31,6 +31,7 @@ from gristmill.look.proposal import (
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import (
     INSTRUCT,
+    LONG,
     PREFERENCE,
     PYTHON,
     QA,
@@ -276,7 +277,7 @@ def _unread_texts(part: Part) -> list[str]:
         of = toml(lists[0] if lists else unread[:_MOST_NAMED])
         choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
         return [f"answers are single letters or digits: if they name a choice, write {choice}"]
-    long = [name for name in unread if part.columns.by_name[name].mean >= _LONG]
+    long = [name for name in unread if part.columns.by_name[name].mean >= LONG]
     if not long:
         return []
     cure = f'question = {{ template = "{{{long[0]}}}\\n\\n.." }}'
@@ -331,7 +332,6 @@ def _same_questions(found: Look) -> list[str]:
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
-_LONG: Final = 40
 _HEAD: Final = 1 << 15
 _FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
 _SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)

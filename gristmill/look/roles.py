@@ -98,7 +98,8 @@ _CONTEXT: Final = ("context", "passage", "hint", "background", "input", "paragra
 _CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
 _PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "code", "passage"}
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
-_LONG: Final = 40
+LONG: Final = 40
+"""Characters of a text that is long, on average."""
 _CHOICE: Final = 200
 _SHORT: Final = 15
 _LEAST: Final = 2.0
@@ -262,7 +263,7 @@ def _asking(column: Column) -> float:
     if column.kind != TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
-    return _NEVER if is_few and column.mean < _LONG else -4.0 * (column.mean < _SHORT)
+    return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
 
 
 def _answer_and_thought(
@@ -276,7 +277,7 @@ def _answer_and_thought(
         return _NEVER if column.kind in (OBJECT, OBJECTS, MESSAGES) else 0.0
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= _LONG and column.kind in (TEXT, TEXTS)
+        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -304,7 +305,7 @@ def _answer_and_thought(
 
 def _left_over(known: Mapping[str, Column], question: str, answer: str) -> str | None:
     """A column of long texts that no other role explains, longer than question and answer."""
-    least = max(_LONG, 1.5 * known[question].mean, 1.5 * known[answer].mean)
+    least = max(LONG, 1.5 * known[question].mean, 1.5 * known[answer].mean)
     found = [
         name
         for name, column in known.items()
@@ -374,6 +375,6 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     asked = [name for name in names if any(mark in known[name].example for mark in _MARKS)]
     names.sort(key=lambda name: asked[:1] != [name])  # the first one, unless another one asks
     short, *long = sorted(names[1:], key=lambda name: known[name].mean)
-    if long and known[long[0]].mean >= max(_LONG, 1.5 * known[short].mean):
+    if long and known[long[0]].mean >= max(LONG, 1.5 * known[short].mean):
         return names[0], short, long[0]
     return names[0], names[1], None

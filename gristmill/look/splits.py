@@ -104,14 +104,16 @@ def _word(label: str) -> str | None:
 
 def says_split(name: str) -> bool:
     """Whether the words of a path say a split, ours or another one."""
-    return any(word in SPLIT_WORDS or word.startswith("eval") for word in words(name))
+    return _has_eval(name) or any(word in SPLIT_WORDS for word in words(name))
+
+
+def _has_eval(name: str) -> bool:
+    return any(word.startswith("eval") for word in words(name))
 
 
 def _is_other(label: str) -> bool:
     """Whether the words of a label say a split that is none of ours, or several."""
-    said = words(label)
-    several = len({SPLIT_WORDS[word] for word in said if word in SPLIT_WORDS}) > 1
-    return several or any(word.startswith("eval") for word in said)
+    return _has_eval(label) or (says_split(label) and _word(label) is None)
 
 
 def _name(label: str) -> str:

@@ -187,3 +187,4 @@ def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> No
     table = tomllib.loads(look(tmp_path / "mine").proposal.text)
     assert "train" not in table.get("files", {})
     assert table["leave"]
+    assert "name in `files` what is to be read" in look(tmp_path / "mine").proposal.text

@@ -40,10 +40,9 @@ _MOVETEXT = re.compile(
     rb"|(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8](?:=?[QRBN])?|[O0]-[O0](?:-[O0])?)[+#!?]*"
     rb"(?:[\s{(;$]|\Z)"
 )
-# In a variation any number but that of a first move.
-IN_VARIATION = re.compile(rb"\)|(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
-# Where moves are not read, any number but that of a first move.
+# In a variation, and where moves are not read, any number but that of a first move.
 _LATER_NUMBER = re.compile(rb"(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
+IN_VARIATION = re.compile(rb"\)|" + _LATER_NUMBER.pattern)
 # More bytes than tell one of these from another.
 _ENOUGH_BYTES = 64
 

@@ -35,16 +35,16 @@ def dataset(folder: Path, normalized: Mapping[str, Record]) -> dict[str, Any]:
     sources = {str(each.partition): each for each in inputs if each.asset == NORMALIZED}
     metas = read_manifest(folder)
     totals = {key: int(record.counts[_RECORDED.get(key, key)]) for key in reports.DATASET_COUNTS}
-    splits = {}
+    is_aligned, splits = ALIGNED in record.config["outputs"], {}
     for key, source in sources.items():
         own = [meta for meta in metas if f"{meta.dataset}__{meta.split}" == key]
         found = normalized.get(key)
         current = found if found and found.data_version == source.data_version else None
         counts = _counts(own) | _unsplit(totals, len(sources), current, own)
-        if ALIGNED in record.config["outputs"]:
+        if is_aligned:
             counts |= _aligned(folder / names.alignment(*key.split("__")))
         splits[key] = _with_shares(counts, own)
-    for key in reports.ALIGNED_COUNTS if ALIGNED in record.config["outputs"] else ():
+    for key in reports.ALIGNED_COUNTS if is_aligned else ():
         totals[key] = sum(split[key] for split in splits.values())
     tokenizer = record.tokenizer
     assert tokenizer is not None

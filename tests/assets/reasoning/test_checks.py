@@ -64,13 +64,13 @@ def test_a_good_report_passes_and_the_newest_one_counts(lake: Lake) -> None:
         ),
         ({"invariance": {"breaches": ["crlf changes 2 %"]}}, "invariance", "ERROR", "crlf"),
         (
-            {"splits": {"wiqa__test": {"examples": 3, "alignment_coverage": 0.0}}},
+            {"splits": {"wiqa__test": {**_ALIGNED, "alignment_coverage": 0.0}}},
             "coverage",
             "WARN",
             "no example has steps",
         ),
         (
-            {"splits": {"wiqa__test": {"examples": 3, "alignment_coverage": None}}},
+            {"splits": {"wiqa__test": {**_ALIGNED, "alignment_coverage": None}}},
             "coverage",
             "WARN",
             "no example has steps",

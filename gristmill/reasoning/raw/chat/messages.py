@@ -194,13 +194,13 @@ class Messages:
         if role != "assistant":
             yield Message(role, content, PROMPT)
             return
-        before, closed, after = content.lstrip().removeprefix(_OPEN).partition(_CLOSE)
         begins = content.lstrip().startswith(_OPEN)
         # A template that writes the first tag itself leaves answers with the second alone.
         is_lone = content.count(_CLOSE) == 1 and _OPEN not in content and not thought
         if self._chat.thinking == "tags" and (begins or is_lone):
             if thought:
                 raise Unfit("thinking", f"has a thought in a key, and a second one in {_OPEN}")
+            before, closed, after = content.lstrip().removeprefix(_OPEN).partition(_CLOSE)
             if not closed:
                 raise Unfit("thinking", f"an answer has {_OPEN} without {_CLOSE}")
             thought, content = before.strip(), after.strip()

@@ -369,8 +369,8 @@ def _place(found: Any, texts: Sequence[str], choices: Sequence[str]) -> int | No
     for places in (known, texts, [str(place) for place in range(len(texts))], choices):
         if said and said in places:
             return list(places).index(said)
-    mark = found[1].upper() if (found := _LETTER.fullmatch(said)) else ""
-    return known.index(mark) if mark in known else None
+    marked = _LETTER.fullmatch(said)
+    return known.index(marked[1].upper()) if marked and marked[1].upper() in known else None
 
 
 def thought(generation: str) -> str | None:
