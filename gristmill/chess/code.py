@@ -26,14 +26,17 @@ ELITE = Code(
 VALID = Code(
     entries=("gristmill.chess.builders.validate.validate",),
     libraries=("chess",),
+    compatible_with=("ec084adb171059ce7d9a7ba0bd11490149188833a6bd42a9344b8156bbd776d7",),
 )
 GAMES = Code(
     entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
     libraries=("chess",),
+    compatible_with=("b30e5719194efab2fe9c3d41638b18d18623e785d8781babb9d1e900aed5f910",),
 )
 CACHE = Code(
     entries=("gristmill.chess.builders.splice_cache.build_splice_cache",),
     libraries=("chess",),
+    compatible_with=("7e8c3a191968587c9d6e4db863163e717b0e591aed57a07127b515b0ca37ba10",),
 )
 SUBSET = Code(entries=("gristmill.chess.builders.subset.build_subset",), libraries=("chess",))
 SPLICES = Code(
@@ -46,6 +49,7 @@ SPLICES = Code(
         "e33ec84dee2f147599d69e10ed4db159f9e3a959141ff5ec306c8171532bc8be",
         "2fb2b9f0417a41ff15ffd68b986692920b667264c871b3a0b2607ce8ba607034",
         "cd62afc93efa2dbb37fd71a5945b402f9efb3cb641a65d094fb5ee446a18d0f1",
+        "7aac19629220c4d8a24151780c7a75af8a1b34df5839dabef10996cbb26848b4",
     ),
     undigested="d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
 )

@@ -44,7 +44,8 @@ from gristmill.publish.build import (
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
 from gristmill.publish.storage import lease
-from gristmill.run.parts import PartStore
+from gristmill.run.part_store import PartStore
+from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
@@ -216,7 +217,9 @@ def _build(
     progress: Progress,
 ) -> Published:
     commit.check_place(build)
-    parts = PartStore(slot.work / PARTS / build.parts_key)
+    parts = LatePartStore(
+        slot.work / PARTS / build.parts_key, keep_from=time.monotonic() + seconds_without_parts()
+    )
     proof = InputProof(build, progress)
     staged = slot.work / _staging(slot)
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)

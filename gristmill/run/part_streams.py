@@ -6,10 +6,12 @@ name of all parts, one after the other. How parts are made and kept: `parts.py`.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import HashedFile, NamedFile
@@ -20,7 +22,40 @@ Bytes = bytes | bytearray | memoryview
 Made = tuple[Mapping[str, Bytes], dict[str, Any]]
 """What a task yields: its streams by name, and a summary that JSON can hold."""
 
-_READ_BYTES = 1 << 20
+_READ_BYTES: Final = 1 << 20
+
+VARIABLE: Final = "GRISTMILL_PARTS_SECONDS"
+"""Seconds of a build whose parts are not kept where they need no file."""
+_SECONDS: Final = 30.0
+
+
+def seconds_without_parts() -> float:
+    """Seconds from the begin of a build in which it keeps no part that needs no file.
+
+    Raises GristmillError where GRISTMILL_PARTS_SECONDS is no number from 0; default 30.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    try:
+        seconds = float(text) if text else _SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise GristmillError(f"{VARIABLE}={text}: must be seconds, 0 or more")
+    return seconds
+
+
+@dataclass(frozen=True)
+class LatePartStore(PartStore):
+    """Keeps the streams of a build from a time on, since a short one makes them again sooner.
+
+    keep_from: by `time.monotonic`; parts that were finished before are used at any time.
+    """
+
+    keep_from: float = field(default=0.0, compare=False, repr=False)
+
+    def needs(self, name: str) -> bool:
+        """Whether part `name` goes through its file: it was finished before, or is to be kept."""
+        return time.monotonic() >= self.keep_from or self.is_listed(name)
 
 
 @dataclass(frozen=True)
@@ -67,16 +102,25 @@ def run_streams(
     """Yield the streams of each part, as (name, some of its bytes), and the part's summary.
 
     The arguments are those of `run_parts`, but `make` returns its streams. They
-    must be read before the next part is asked for. Raises what `run_parts` raises.
+    must be read before the next part is asked for. One worker makes no file of a part that the
+    store does not need. Raises what `run_parts` raises.
     """
-    if store is None and workers <= 1:
-        # Nothing to keep and no other process: the streams need no file.
-        for _, task in tasks:
+    writer = _WriteStreams(make)
+    if workers > 1 or (store is not None and store.share is not None):
+        yield from _from_files(run_parts(writer, tasks, store, workers, scratch=scratch))
+        return
+    for name, task in tasks:
+        if store is not None and (not isinstance(store, LatePartStore) or store.needs(name)):
+            yield from _from_files(run_parts(writer, [(name, task)], store, 1, scratch=scratch))
+        else:
             streams, summary = make(task)
             yield streams.items(), summary
-        return
-    writer = _WriteStreams(make)
-    for _, path, entry in run_parts(writer, tasks, store, workers, scratch=scratch):
+
+
+def _from_files(
+    finished: Iterable[tuple[str, Path, dict[str, Any]]],
+) -> Iterator[tuple[Iterable[tuple[str, Bytes]], dict[str, Any]]]:
+    for _, path, entry in finished:
         yield _read(path, entry["streams"]), entry["summary"]
 
 

@@ -25,6 +25,8 @@ from typing import Any
 from gristmill import provenance
 from gristmill.layout import WORK
 from gristmill.provenance import find_artifacts
+from gristmill.run import part_streams
+from tests import budget
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.paths import CHECKOUT
@@ -264,7 +266,9 @@ class RealBuilder:
     def trace(self, target: Target) -> tuple[list[Call], dict[str, bytes]]:
         """The calls of an undisturbed build that change the disk, and what it publishes."""
         with self._server(target) as server:
-            status = server.build(target, {"KILLPOINT_TRACE": str(server.trace)})[1]
+            status = server.build(target, {"KILLPOINT_TRACE": str(server.trace), **_parts(target)})[
+                1
+            ]
             assert status == 0, server.log.read_text()
             assert "rebuilt" in server.log.read_text()
             calls = [Call(*line.split("\t")) for line in server.trace.read_text().splitlines()]
@@ -285,6 +289,7 @@ class RealBuilder:
                     "KILLPOINT_PLACE": fault.place,
                     "KILLPOINT_NTH": str(fault.nth),
                     "KILLPOINT_HOW": fault.how,
+                    **_parts(target),
                 },
             )
             log = server.log.read_text()
@@ -307,6 +312,12 @@ class RealBuilder:
             _check_whole(fault, server.root)
             assert garbage(server.root) == [], f"{fault}: left behind"
             return "old" if found == before != undisturbed else "new"
+
+
+def _parts(target: Target) -> dict[str, str]:
+    """Makes half of the builds keep all parts, where short ones keep few."""
+    keeps = budget.dice(f"parts {target.name}").random() < 0.5
+    return {part_streams.VARIABLE: "0"} if keeps else {}
 
 
 class _Server:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.run.part_streams import Made, StreamFiles, run_streams
+from gristmill.run import part_streams
+from gristmill.run.part_streams import LatePartStore, Made, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
 
 TASKS = [(f"part-{number}", number) for number in range(5)]
@@ -48,6 +50,37 @@ def test_a_stream_is_that_of_all_parts_in_task_order(
     assert sorted(path.name for path in out.iterdir()) == ["rejects", "rows"]
 
 
+def test_one_worker_keeps_no_part_of_a_short_build(tmp_path: Path) -> None:
+    tmp_path.joinpath("parts").mkdir()
+    store = LatePartStore(tmp_path / "parts", keep_from=math.inf)
+    for streams, _ in run_streams(_make, TASKS, store, 1, scratch=tmp_path):
+        assert dict(streams).keys() == {"rows", "rejects"}
+        assert list(store.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_part_that_was_finished_is_taken_over_whether_or_not_parts_are_kept(
+    tmp_path: Path, workers: int
+) -> None:
+    kept = PartStore(tmp_path)
+    assert len(list(run_streams(_make, TASKS[2:4], kept, 1, scratch=tmp_path))) == 2
+    store = LatePartStore(tmp_path, keep_from=math.inf)
+    numbers = [
+        summary["number"]
+        for _, summary in run_streams(_make, TASKS, store, workers, scratch=tmp_path)
+    ]
+    assert numbers == [0, 1, 2, 3, 4]
+    assert store.use.taken_over == 2
+
+
+def test_parts_are_kept_from_a_time_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(part_streams.time, "monotonic", lambda: next(clock))
+    store = LatePartStore(tmp_path, keep_from=3)
+    list(run_streams(_make, TASKS, store, 1, scratch=tmp_path))
+    assert [name for name, _ in TASKS if store.is_listed(name)] == ["part-3", "part-4"]
+
+
 def test_a_part_that_is_cut_while_it_is_read_is_named(tmp_path: Path) -> None:
     store = PartStore(tmp_path)
     parts = run_streams(_make, TASKS[1:], store, 1, scratch=tmp_path)
@@ -55,3 +88,18 @@ def test_a_part_that_is_cut_while_it_is_read_is_named(tmp_path: Path) -> None:
     os.truncate(store.data("part-1"), 3)
     with pytest.raises(GristmillError, match=r"part-1\.part: the part has lost its end"):
         list(streams)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("", 30.0), ("0", 0.0), (" 2.5 ", 2.5)])
+def test_the_seconds_without_parts_are_those_of_the_variable(
+    text: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(part_streams.VARIABLE, text)
+    assert part_streams.seconds_without_parts() == seconds
+
+
+@pytest.mark.parametrize("text", ["-1", "soon", "nan"])
+def test_seconds_that_are_none_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(part_streams.VARIABLE, text)
+    with pytest.raises(GristmillError, match=rf"GRISTMILL_PARTS_SECONDS={text}: .* 0 or more"):
+        part_streams.seconds_without_parts()

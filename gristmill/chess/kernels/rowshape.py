@@ -93,6 +93,17 @@ def _packed(buf, p, n):
     return move
 
 
+@njit
+def _text_bytes(buf, p):
+    """Bytes of the text at p up to its closing quote; -1 if a move cannot be such a text."""
+    begun = p
+    while buf[p] != 34:
+        if buf[p] <= 32 or buf[p] > 126 or buf[p] == 92 or p - begun > 8:
+            return -1
+        p += 1
+    return p - begun
+
+
 @njit(forceinline=True)
 def _moves(buf, p, end, moves, m, uci, u):
     """Read a list of moves after its bracket: (position of `]` or -1, moves, end in uci)."""
@@ -103,19 +114,21 @@ def _moves(buf, p, end, moves, m, uci, u):
         if buf[p] != 34:
             return -1, n, u
         p += 1
-        begun = p
         if n:
             uci[u] = 32
             u += 1
-        while buf[p] != 34:
-            if buf[p] <= 32 or buf[p] > 126 or buf[p] == 92 or p - begun > 8:
+        length = 4 if buf[p + 4] == 34 else 5 if buf[p + 5] == 34 else 0
+        move = _packed(buf, p, length)
+        if move == NULL_MOVE:
+            length = _text_bytes(buf, p)
+            if length < 0:
                 return -1, n, u
-            uci[u] = buf[p]
-            u += 1
-            p += 1
-        moves[m + n] = _packed(buf, begun, p - begun)
+        for k in range(length):
+            uci[u + k] = buf[p + k]
+        u += length
+        moves[m + n] = move
         n += 1
-        p += 1
+        p += length + 1
         if buf[p] == 93:
             return p, n, u
         if buf[p] != 44 or buf[p + 1] != 32:

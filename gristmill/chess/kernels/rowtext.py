@@ -46,19 +46,16 @@ from gristmill.run.kernels import kernel
 
 
 @kernel()
-def find_rows(buf, size, records, moves, uci):
-    """Find the rows in buf[:size], whole lines with 64 zeros after them.
+def find_rows(buf, ends, records, moves, uci):
+    """Find the rows in whole lines that 64 zeros follow.
 
-    records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
+    ends: the place of the newline of each line, or of the end of the last one, int64. records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
     moves of each row joined by spaces. A row in another form has UNUSUAL set and no
     moves. Returns the number of rows.
     """
     buf, records, moves, uci = borrowed(buf), borrowed(records), borrowed(moves), borrowed(uci)
     n, m, u, p = 0, 0, 0, 0
-    while p < size:
-        stop = p
-        while stop < size and buf[stop] != 10:
-            stop += 1
+    for stop in ends:
         start, end = p, stop
         p = stop + 1
         while end > start and buf[end - 1] <= 32:

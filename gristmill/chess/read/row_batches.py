@@ -82,11 +82,11 @@ class RowBatch:
         """The ids of the games as text."""
         from gristmill.chess.kernels import rowshape
 
-        text = self.buf.tobytes()
-        return [
-            str(json.loads(text[start - 1 : end + 1]))
-            for start, end in self.columns[:, [rowshape.ID0, rowshape.ID1]].tolist()
-        ]
+        # The kernel takes strings of printable ASCII alone.
+        text = self.buf.tobytes().decode("latin-1")
+        spans = self.columns[:, [rowshape.ID0, rowshape.ID1]].tolist()
+        ids = [text[start:end] for start, end in spans]
+        return [str(json.loads(f'"{each}"')) if "\\" in each else each for each in ids]
 
     def opening_keys(self, plies: int) -> NDArray[np.uint64]:
         """The move key of the first moves of each row, uint64 [rows].
@@ -188,10 +188,13 @@ def _parse(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[n
     size = len(data)
     buf = np.zeros(size + _PADDING, np.uint8)
     buf[:size] = np.frombuffer(data, np.uint8)
-    records = np.zeros((data.count(b"\n") + 1, rowshape.COLUMNS), np.int64)
-    moves = np.zeros(size // 3 + 16, np.uint16)
-    uci = np.zeros(size + 16, np.uint8)
-    n = rowtext.find_rows(buf, size, records, moves, uci)
+    ends = np.flatnonzero(buf[:size] == ord("\n"))
+    if data and not data.endswith(b"\n"):
+        ends = np.append(ends, size)
+    records = np.zeros((len(ends), rowshape.COLUMNS), np.int64)
+    moves = np.empty(size // 3 + 16, np.uint16)
+    uci = np.empty(size + 16, np.uint8)
+    n = rowtext.find_rows(buf, ends, records, moves, uci)
     columns = records[:n]
     plies = int(columns[:, rowshape.N].sum())
     uci_bytes = int(columns[-1, rowshape.UCI1]) if n else 0
