@@ -103,6 +103,17 @@ class Graph:
         """
         return set(self._graph.get(asset).parent_keys)
 
+    def with_ancestors(self, assets: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
+        """Returns assets with all that they are built from, directly or not.
+
+        assets: their keys.
+        """
+        found, new = set(assets), set(assets)
+        while new:
+            new = {parent for asset in new for parent in self.parents(asset)} - found
+            found |= new
+        return found
+
     def inputs(self, asset: dg.AssetKey) -> list[dg.AssetKey]:
         """Returns those assets that give a partition its input by the same key.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -142,16 +142,16 @@ class _Build:
     ) -> None:
         self._instance, self._lake, self._partitions = instance, lake, partitions
         self._idle_drops: dict[str, list[Drop]] = {}
-        self._register(INBOXES)
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
+        # Other inboxes add no partition that these assets have.
+        self._above = _inboxes_of(self._graph.with_ancestors(self._assets))
+        self._register(self._above)
         self._values = settings_of(self._assets[0].to_user_string(), words) if words else {}
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
-        self.inboxes = [
-            inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
-        ]
+        self.inboxes = _inboxes_of(self._assets)
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
@@ -217,9 +217,11 @@ class _Build:
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)
             self.outcomes += (found[key] for key in keys)
-            if started or alone:
-                # A drop may depend on artifacts that were just built, as a pool on its packs.
-                self._register(_not_started(self._assets[:number]))
+            if (started or alone) and number < len(self._assets):
+                # A drop may depend on artifacts that were just built, as a pool on its packs. What
+                # arrives between two assets of its inbox would not be built by the first.
+                begun = _inboxes_of(self._assets[:number])
+                self._register([each for each in self._above if each not in begun])
                 self._graph.look_again()
 
     def look(self, rebuild: bool, progress: Progress) -> None:
@@ -327,9 +329,6 @@ def _line(inbox: str, found: Drop) -> str:
     return f"{inbox}/{found.key}: {found.reason}" if found.key else found.reason
 
 
-def _not_started(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
-    """The inboxes with none of `assets` among their targets.
-
-    A drop that arrives between two assets of its inbox would not be built by the first one.
-    """
-    return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]
+def _inboxes_of(assets: Collection[dg.AssetKey]) -> list[Inbox]:
+    """The inboxes with some of `assets` among their targets."""
+    return [inbox for inbox in INBOXES if any(target.key in assets for target in inbox.targets)]

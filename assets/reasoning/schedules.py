@@ -19,7 +19,7 @@ COUNT: Final = 5
 
 reasoning_report = dg.define_asset_job(
     "reasoning_report",
-    selection=["reasoning/qc_report"],
+    selection=[dg.AssetKey(["reasoning", "qc_report"])],
     description="The report of the current day, with drift, invariance and coverage.",
 )
 
