@@ -33,7 +33,7 @@ ifeq ($(shell grep -lsxF "$(CURDIR)" .venv/lib/python3*/site-packages/__editable
 .PHONY: $(RUN)
 endif
 
-.PHONY: run setup ui docs test pictures fuzz soak bench lint install engines lock clean help
+.PHONY: run setup ui docs test kernels pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -58,6 +58,9 @@ lint: $(TEST)	## ruff and mypy
 
 fuzz: $(TEST)	## fuzz every parser; GRISTMILL_SLOW_SECONDS=60 gives each a minute
 	$(BIN)/python -m tests.fuzz
+
+kernels: $(TEST)	## compile the kernels that come with the package, at a release
+	$(BIN)/python -m tests.run.ship_kernels
 
 pictures: $(TEST)	## make the pictures of the docs from the UI, in Chromium
 	rm -rf /tmp/gristmill

@@ -30,27 +30,35 @@ class NoKey(Exception):
     """A kernel uses a value of which nobody can say whether it is the same in another process."""
 
 
-def kernel_key(dispatcher: Any) -> str:
+def kernel_key(dispatcher: Any, processor: tuple[str, str] | None = None) -> str:
     """The hex sha256 of all that decides the machine code of a kernel, but for its signature.
+
+    processor: name and features of the one that it is compiled for, as numba writes them; None
+        (default): the one that this process compiles for.
 
     Raises NoKey where a value that it uses is none that this module knows.
     """
     digest = hashlib.sha256()
-    for part in (*_surroundings(), *_Walk(dispatcher).parts()):
+    for part in (*_surroundings(processor), *_Walk(dispatcher).parts()):
         digest.update(b"%d %b" % (len(part), part))
     return digest.hexdigest()
 
 
 @cache
-def _surroundings() -> tuple[bytes, ...]:
+def _surroundings(processor: tuple[str, str] | None = None) -> tuple[bytes, ...]:
     """What the compiler is, what it compiles for, and how it is set."""
     import llvmlite
     import numba
     import numpy
     from llvmlite import binding
 
-    versions = (sys.version, numba.__version__, llvmlite.__version__, numpy.__version__)
-    processor = (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    # The bytecode is part of the key, so a patch release of Python changes nothing by itself.
+    python = f"{sys.implementation.cache_tag} {sys.abiflags}"
+    versions = (python, numba.__version__, llvmlite.__version__, numpy.__version__)
+    if processor is None and numba.config.CPU_NAME is not None:
+        processor = (numba.config.CPU_NAME, numba.config.CPU_FEATURES or "")
+    if processor is None:
+        processor = (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
     settings = (os.environ.get(name, "") for name in _SETTINGS)
     return tuple(part.encode() for part in (*versions, *processor, *settings))
 

@@ -3,7 +3,8 @@
 `kernel` compiles by numba, and keeps the machine code for the next process: in the folder that
 NUMBA_CACHE_DIR names, else in the user's cache folder, else in `cache/` of the data root (see
 `fall_back_to`), else nowhere. It never writes beside the code. All checkouts of a user share it:
-`kernel_key.py` says which kernels are the same. numba is imported when a kernel is defined.
+`kernel_key.py` says which kernels are the same; those of a release come with the package
+(`shipped_kernels.py`). numba is imported when a kernel is defined.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from gristmill.run import shipped_kernels
 from gristmill.run.kernel_key import NoKey, kernel_key
 
 CACHE_DIR: Final = "NUMBA_CACHE_DIR"
@@ -152,8 +154,6 @@ class _Compiler:
 
     def _enable(self) -> Path | None:
         """Have numba keep the machine code; the lock file of this kernel, or None."""
-        from numba.core.caching import CompileResultCacheImpl, FunctionCache
-
         folder = cache_folder()
         if folder is None:
             return None
@@ -161,12 +161,24 @@ class _Compiler:
             place = _Place(folder, kernel_key(self._dispatcher))
         except NoKey:
             return None
-
-        # numba's own cache, but for the place of its files.
-        implementation = type("_Kept", (CompileResultCacheImpl,), {"_locator_classes": [place]})
-        kept: Any = type("_KeptCache", (FunctionCache,), {"_impl_class": implementation})
-        self._dispatcher._cache = kept(self._dispatcher.py_func)
+        self._dispatcher._cache = _cache_of(self._dispatcher, place)
         return folder / f"{place.key}.lock"
+
+
+def _cache_of(dispatcher: Any, place: _Place) -> Any:
+    """numba's own cache, but for the place of its files, and with what is shipped behind it."""
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+    class _KeptCache(FunctionCache):  # type: ignore[misc]
+        _impl_class = type("_Kept", (CompileResultCacheImpl,), {"_locator_classes": [place]})
+
+        def _load_overload(self, signature: Any, context: Any) -> Any:
+            found = super()._load_overload(signature, context)
+            if found is None and (shipped := shipped_kernels.find(dispatcher, signature)):
+                found = self._impl.rebuild(context, shipped)
+            return found
+
+    return _KeptCache(dispatcher.py_func)
 
 
 class _Place:

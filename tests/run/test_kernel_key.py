@@ -150,7 +150,7 @@ def test_functions_that_call_each_other_have_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.version"]
+    "name", ["numba.__version__", "llvmlite.__version__", "numpy.__version__", "sys.abiflags"]
 )
 def test_another_version_changes_the_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     before = kernel_key._surroundings.__wrapped__()
@@ -171,6 +171,18 @@ def test_another_processor_changes_the_key(monkeypatch: pytest.MonkeyPatch, name
     assert kernel_key._surroundings.__wrapped__() != before
 
 
+def test_a_processor_that_numba_is_given_takes_the_place_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import numba
+
+    here = kernel_key._surroundings.__wrapped__()
+    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64-v3")
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", "")
+    named = kernel_key._surroundings.__wrapped__()
+    assert named == kernel_key._surroundings.__wrapped__(("x86-64-v3", "")) != here
+
+
 def test_a_setting_of_the_compiler_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = kernel_key._surroundings.__wrapped__()
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
@@ -179,7 +191,7 @@ def test_a_setting_of_the_compiler_changes_the_key(monkeypatch: pytest.MonkeyPat
 
 def test_what_surrounds_a_kernel_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _key()
-    monkeypatch.setattr(kernel_key, "_surroundings", lambda: (b"another",))
+    monkeypatch.setattr(kernel_key, "_surroundings", lambda _: (b"another",))
     assert _key() != before
 
 
