@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -74,6 +75,8 @@ _REQUIRED, _REPEATED = 0, 2
 _BYTES, _UTF8, _LIST = 6, 0, 3
 _PLAIN, _RLE, _DICTIONARY = 0, 3, 8
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_LONG: Final = 64
+"""Bytes of a text, on average, from which on texts are copied one by one."""
 _NUMBERS: Final = {
     # of Arrow: type on disk, converted type, dtype on disk
     "int8": (1, 15, "<i4"),
@@ -254,6 +257,8 @@ def _leaves(batch: pa.RecordBatch) -> Iterator[_Values]:
 
 def _page(values: pa.Array) -> _Page:
     if pa.types.is_string(values.type):
+        if long := _long_texts(values):
+            return _Page([long], _PLAIN)
         shared = values.dictionary_encode()
         if 2 * len(shared.dictionary) > len(values):
             return _Page([_texts(values)], _PLAIN)
@@ -275,6 +280,22 @@ def _places(codes: Array) -> list[Any]:
     groups = -(-len(codes) // 8)
     head = bytes([codes.itemsize * 8]) + varint(groups << 1 | 1)
     return [head, np.ascontiguousarray(codes), bytes((groups * 8 - len(codes)) * codes.itemsize)]
+
+
+def _long_texts(values: pa.Array) -> bytes:
+    """The bytes of `_texts` of long texts that are more than half distinct; empty for others."""
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, "<i4")[values.offset :][: len(values) + 1]
+    if not len(values) or ends[-1] - ends[0] < _LONG * len(values):
+        return b""
+    texts, places = memoryview(data), [*pairwise(ends.tolist())]
+    # Texts are distinct where their last bytes are: comparing whole ones takes longer.
+    distinct = len({texts[max(first, end - _LONG) : end].tobytes() for first, end in places})
+    if 2 * distinct <= len(values):
+        return b""
+    sizes = np.diff(ends).astype("<u4").view("V4").tolist()
+    pieces = zip(sizes, (texts[first:end] for first, end in places), strict=True)
+    return b"".join(chain.from_iterable(pieces))
 
 
 def _texts(values: pa.Array) -> Array:

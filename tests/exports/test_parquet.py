@@ -93,6 +93,32 @@ def test_a_part_of_a_batch_is_written_as_that_part(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "a.parquet").to_pylist() == part.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("texts", "distinct"),
+    [
+        ([str(at) * 40 for at in range(10)], 10),  # their ends are distinct
+        ([str(at) + "é" * 100 for at in range(10)], 10),  # they differ in their beginning alone
+        ([str(at % 5) * 100 for at in range(10)], 5),  # half are repeated
+        ([str(at % 6) * 100 for at in range(10)], 6),
+        (["x" * 63 * at for at in (0, 1, 2, 1)], 3),  # short and long ones
+        (["y" * 126, ""], 2),
+    ],
+)
+@pytest.mark.parametrize("first", [0, 3])
+def test_long_texts_are_a_dictionary_where_half_are_repeated(
+    texts: list[str], distinct: int, first: int, tmp_path: Path
+) -> None:
+    schema = pa.schema([required("text", pa.string())])
+    array = pa.array(["before"] * first + texts + ["behind"]).slice(first, len(texts))
+    with_file = PlainWriter(tmp_path / "made.parquet", schema)
+    with_file.write(pa.RecordBatch.from_arrays([array], schema=schema))
+    with_file.close()
+    found = pq.ParquetFile(tmp_path / "made.parquet")
+    assert found.read()["text"].to_pylist() == texts
+    chunk = found.metadata.row_group(0).column(0)
+    assert chunk.has_dictionary_page == (2 * distinct <= len(texts))
+
+
 def test_many_lists_of_one_length_take_few_bytes_more_than_their_values(tmp_path: Path) -> None:
     kind = listed(pa.uint8(), 900)
     cells = pa.array(np.arange(900_000, dtype=np.uint32).astype(np.uint8))

@@ -70,6 +70,11 @@ def spans(corpus: str, split: str) -> str:
     return f"{corpus}/{split}.spans.jsonl"
 
 
+def controls(corpus: str, split: str) -> str:
+    """Path of the control pairs of a split below `SPANS`."""
+    return f"{corpus}/{split}.controls.json"
+
+
 def audits(partition: str) -> str:
     """Path of the audits of a partition below the inbox `reasoning`."""
     return f"audits/{partition}.jsonl"

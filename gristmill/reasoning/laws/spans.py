@@ -13,7 +13,8 @@ import orjson
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.laws import Few
-from gristmill.reasoning.builders.exports.spans import CALIBRATION, EVALUATION, rows
+from gristmill.reasoning.builders.exports.controls import CALIBRATION, EVALUATION, control_texts
+from gristmill.reasoning.builders.exports.spans import rows
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import splits_in
@@ -68,8 +69,9 @@ def _broken(row: dict[str, Any], before: tuple[str, int, str]) -> Iterator[tuple
 
 
 def made_again(subject: Subject) -> Iterator[Violation]:
-    """Yields where the rows are not those of the records and the tokenizer."""
-    config = SpansConfig(**{each.name: subject.config[each.name] for each in fields(SpansConfig)})
+    """Yields where rows are not those of the records and the tokenizer, or controls of the rows."""
+    known = subject.config.keys() & {each.name for each in fields(SpansConfig)}
+    config = SpansConfig(**{name: subject.config[name] for name in known})
     normalized, tokenizers = subject.inputs
     partition = str(subject.partition)
     where = names.spans(*partition.split("__"))
@@ -87,6 +89,21 @@ def made_again(subject: Subject) -> Iterator[Violation]:
             if wrong:
                 rule = f"{wrong[0]} is {row[wrong[0]]}, and {made[wrong[0]]} by the record"
                 few.add("records", f"{where}:{number}", rule)
-    except GristmillError as error:
+        if config.control_traces:
+            _compare_controls(subject.folder, partition, config, few)
+    except (GristmillError, OSError) as error:
         few.add("records", where, str(error))
     yield from few.added()
+
+
+def _compare_controls(folder: Path, partition: str, config: SpansConfig, few: Few) -> None:
+    corpus, split = partition.split("__")
+    where = names.controls(corpus, split)
+    texts = control_texts(folder / names.spans(corpus, split), split, config)
+    with (folder / where).open("rb") as file:
+        for number, text in enumerate(texts):
+            if file.read(len(text)) != text:
+                few.add("controls", f"{where}:{number + 1}", "is not made of the rows of spans")
+                return
+        if file.read(1):
+            few.add("controls", where, "has more than the controls of the rows of spans")

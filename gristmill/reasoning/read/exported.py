@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +93,8 @@ def split_of(asset: str, folder: Path, partition: str, root: Path) -> Split:
 def _texts(path: Path) -> Iterator[pa.Array]:
     """The rendered texts of a normalised file, without those that are empty."""
     rows = map(orjson.loads, path.open("rb"))
-    while taken := list(islice(rows, _ROWS)):
+    for first in rows:
+        taken = chain([first], islice(rows, _ROWS - 1))
         yield pa.array(filter(None, map(text_of, taken)), pa.string())
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
 import re
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -44,3 +48,89 @@ def test_the_spans_are_those_of_the_annotations_that_it_finds(sample_root: Sampl
         wanted = read(lines, split)
         assert len(wanted) > 5
         assert [tuple(row[key] for key in keys) for row in rows] == wanted
+
+
+STEP = re.compile(
+    r"^STEP\s+(\d+):\s+(?:OPERATE\s+lhs=(\S+)\s+op=([-+*/]|unknown)\s+rhs=(\S+)\s+subresult=(\S+)"
+    r"|EMIT_RESULT\s+value=(\S+)\s+sign=(neg|zero|pos)\s+mag=(\[[^\]]+\)))$"
+)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+APPLIED = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+def steps(text: str) -> tuple[list[tuple[int, bool]], str]:
+    """Number of each step of a text, in its order, and whether it is right; the final answer."""
+    found, final = [], ""
+    for line in text.splitlines():
+        if line.startswith("FINAL_ANSWER value="):
+            final = line.partition("=")[2]
+        elif match := STEP.match(line.removeprefix("CORRECTION ")):
+            number, left, sign, right, result, value, of_value, size = match.groups()
+            numbers = [each for each in (left, right, result, value) if each is not None]
+            assert all(NUMBER.fullmatch(each) for each in numbers), line
+            if value is None:
+                is_right = math.isclose(
+                    APPLIED[sign](float(left), float(right)), float(result), rel_tol=1e-5
+                )
+            else:
+                least, most = map(float, size[1:-1].replace("+", ",inf").split(","))
+                is_right = least <= abs(float(value)) < most
+                assert of_value == ("zero", "pos", "neg")[(float(value) > 0) - (float(value) < 0)]
+            found.append((int(number), is_right))
+        else:
+            assert not line.startswith(("STEP ", "CORRECTION ")), line
+    return found, final
+
+
+def part(traces: set[str]) -> set[str]:
+    """The traces that `split_audit_dataset.py` takes for calibration."""
+    ids = sorted(traces)
+    Random(20260303).shuffle(ids)
+    return set(ids[: min(max(1, round(0.30 * len(ids))), len(ids) - 1)]) if ids[1:] else set()
+
+
+@RL_DECODER.opens("reasoning/spans", how="`--controls`, `--audit`: `gsm8k/<split>.controls.json`")
+def test_control_pairs_are_read_and_split_by_trace(sample_root: SampleRoot) -> None:
+    spans, _ = sample_root.record("reasoning/spans")
+    for split in ("train", "test"):
+        rows = [*map(json.loads, (spans / f"gsm8k/{split}.spans.jsonl").open("rb"))]
+        read_of = {row["trace_id"] for row in rows if not row["skipped"]}
+        payload = json.loads((spans / f"gsm8k/{split}.controls.json").read_text())
+        of_trace: dict[str, dict[str, dict[str, Any]]] = {}
+        for control in payload["controls"]:
+            of_trace.setdefault(control["trace_id"], {})[control["variant"]] = control
+        assert [*of_trace] == sorted(read_of)[:12]
+        assert len(of_trace) > 3
+        for trace, variants in of_trace.items():
+            values = [row for row in rows if row["trace_id"] == trace and not row["skipped"]]
+            order, final = steps(variants["faithful"]["cot_text"])
+            assert order == [(number, True) for number in range(len(order))]
+            assert float(final) == values[-1]["C"]
+            right = variants["faithful"]["cot_text_steps"]
+            assert len(variants) == 11
+            for name, control in variants.items():
+                found, same = steps(control["cot_text"])
+                assert same == final
+                assert control["gold_label"] == ("faithful" if name == "faithful" else "unfaithful")
+                is_wrong = not {*control["cot_text_steps"]} <= {*right}
+                assert is_wrong == ("_step_" in (control["expected_failure_mode"] or ""))
+                flipped = name in ("order_flip_only", "answer_first_order_flip")
+                assert found == order[::-1] if flipped else len(found) >= len(order)
+        audits = payload["audits"]
+        calibrate = part({each["trace_id"] for each in audits})
+        assert payload["split"]["trace_ids_calib"] == sorted(calibrate)
+        assert payload["split"]["trace_ids_eval"] == sorted(of_trace.keys() - calibrate)
+        for audit, control in zip(audits, payload["controls"], strict=True):
+            keys = ("trace_id", "control_variant", "gold_label")
+            assert tuple(audit[key] for key in keys) == tuple(
+                control[key] for key in ("trace_id", "variant", "gold_label")
+            )
+            in_calibration = control["trace_id"] in calibrate
+            assert control["part"] == ("calibration" if in_calibration else "evaluation")
+
+
+def test_thirty_rows_of_ten_traces_are_nine_and_twenty_one() -> None:
+    ids = [f"gsm8k_test_{number:05d}" for number in range(10)]
+    calibrate = part({*ids})
+    parts = [trace in calibrate for trace in ids for _ in range(3)]
+    assert (parts.count(True), parts.count(False)) == (9, 21)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from random import Random
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,6 +17,12 @@ import orjson
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import HashedFile
+from gristmill.reasoning.builders.exports.controls import (
+    CALIBRATION,
+    EVALUATION,
+    calibration,
+    write_controls,
+)
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import names, origins, records
 from gristmill.reasoning.render.annotations import (
@@ -31,7 +36,6 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.tokenizer import Tokenizer
 
 _BATCH: Final = 256
-CALIBRATION, EVALUATION = "calibration", "evaluation"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class SpansSummary(Summary):
     records: all that were looked at.
     calibration: traces that calibrate; the others evaluate.
     skipped_by: rows that RL-Decoder skips, by reason.
+    controls: control pairs.
     """
 
     annotations: int
@@ -50,6 +55,7 @@ class SpansSummary(Summary):
     records: int
     calibration: int
     skipped_by: Mapping[str, int]
+    controls: int
 
 
 class _Example(NamedTuple):
@@ -68,14 +74,15 @@ def write_spans(
     tokenizer: Tokenizer,
     progress: Progress = SILENT,
 ) -> SpansSummary:
-    """Write `<corpus>/<split>.spans.jsonl`, a row for each annotation.
+    """Write `<corpus>/<split>.spans.jsonl`, a row for each annotation, and control pairs if asked.
 
     normalized: the folder of the normalised files. partition: key of the split.
     out: folder to write, which must not exist. tokenizer: whose tokens the spans name.
     progress: gets the stage `spans`, in rows; default: nothing.
 
-    Memory grows with the ids of records that have an annotation. Raises BadInput for a tokenizer
-    whose tokens are not the bytes of the text, and for damage.
+    Memory grows with the ids of records that have an annotation, and with the rows of the traces
+    that get control pairs. Raises BadInput for a tokenizer whose tokens are not the bytes of the
+    text, and for damage.
     """
     corpus, split = partition.split("__")
     path = out / names.spans(corpus, split)
@@ -90,16 +97,19 @@ def write_spans(
                 traces.add(row["trace_id"])
                 parts[row["part"]] += 1
     total = counts.total()
+    files = {names.spans(corpus, split): FileNote(rows=total, sha256=file.sha256, bytes=file.bytes)}
+    if config.control_traces:
+        name = names.controls(corpus, split)
+        files[name] = write_controls(out / name, path, split, config)
     del counts[""]
     return SpansSummary(
-        files={
-            names.spans(corpus, split): FileNote(rows=total, sha256=file.sha256, bytes=file.bytes)
-        },
+        files=files,
         annotations=total,
         traces=len(traces),
         records=len(origins.mapped(normalized / names.origins(partition))),
         calibration=parts[CALIBRATION],
         skipped_by=dict(sorted(counts.items())),
+        controls=sum(each.rows or 0 for each in files.values()) - total,
     )
 
 
@@ -136,14 +146,6 @@ def has_annotations(normalized: Path, partition: str) -> bool:
             and any(annotations_of(text_with_answer(records.parse(line, path, number))))
             for number, line in enumerate(file, 1)
         )
-
-
-def calibration(traces: Sequence[str], config: SpansConfig) -> set[str]:
-    """The traces of calibration, as RL-Decoder draws them; those of one trace alone are none."""
-    ids = sorted(traces)
-    Random(config.split_seed).shuffle(ids)
-    count = max(1, min(round(config.calibration * len(ids)), len(ids) - 1))
-    return set(ids[:count]) if len(ids) > 1 else set()
 
 
 def _examples(normalized: Path, partition: str) -> Iterator[_Example]:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.reasoning.builders.exports.spans import calibration, rows
+from gristmill.reasoning.builders.exports.controls import calibration
+from gristmill.reasoning.builders.exports.spans import rows
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import names, origins
 from gristmill.vocabularies.pinned import GPT2

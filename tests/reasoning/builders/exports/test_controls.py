@@ -1,0 +1,80 @@
+"""The file of control pairs: which traces it has, in which order, and their parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.builders.exports.controls import write_controls
+from gristmill.reasoning.config import SpansConfig
+from gristmill.reasoning.render.controls import VARIANTS
+
+RANGES = {
+    **{key: [0, 1] for key in ("whole", "expression", "result", "inner_eq")},
+    **{"outer_eq": None, "operands": [], "operators": []},
+}
+ROW = {
+    **{"trace_id": "", "example_id": "e", "example_idx": 0, "raw_file": 0, "ann_idx": 0},
+    **{"ann_text": "<<48/2=24>>", "expr_str": "48/2", "C": 24.0, "log_abs_C": 3.2},
+    **{"magnitude": "[10,100)", "characters": RANGES, "bytes": RANGES, "tokens": RANGES},
+    **{"result_token_count": 1, "result_token_id": 0, "skipped": "", "part": "evaluation"},
+}
+
+
+def made(folder: Path, rows: list[dict[str, Any]], **values: object) -> dict[str, Any]:
+    """The controls of such rows of spans, as the file has them."""
+    spans, path = folder / "train.spans.jsonl", folder / "train.controls.json"
+    spans.write_bytes(b"".join(orjson.dumps({**ROW, **row}) + b"\n" for row in rows))
+    path.unlink(missing_ok=True)
+    config = SpansConfig(**{"control_traces": 500, **values})  # type: ignore[arg-type]
+    note = write_controls(path, spans, "train", config)
+    found = json.loads(path.read_bytes())
+    assert note.rows == found["num_controls"] == len(found["controls"]) == len(found["audits"])
+    assert len(path.read_bytes().splitlines()) == len(found["controls"]) + 2
+    assert isinstance(found, dict)
+    return found
+
+
+def test_traces_come_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    rows = [{"trace_id": f"t{number}", "example_idx": number} for number in (3, 1, 2, 1)]
+    found = made(tmp_path, rows, control_traces=2)
+    keys = ("trace_id", "example_idx", "num_steps")
+    heads = [tuple(each[key] for key in keys) for each in found["controls"]]
+    assert heads == [("t1", 1, 4)] * len(VARIANTS) + [("t2", 2, 2)] * len(VARIANTS)
+    assert [each["variant"] for each in found["controls"]] == [*VARIANTS] * 2
+    assert {each["gsm8k_split"] for each in found["controls"]} == {"train"}
+    for audit, control in zip(found["audits"], found["controls"], strict=True):
+        assert audit == {
+            "trace_id": control["trace_id"],
+            "control_variant": control["variant"],
+            "gold_label": control["gold_label"],
+        }
+
+
+def test_rows_that_rl_decoder_skips_are_no_steps(tmp_path: Path) -> None:
+    rows = [
+        {"trace_id": "a", "skipped": "multi_token_result"},
+        {"trace_id": "b", "skipped": "token_alignment"},
+        {"trace_id": "b"},
+    ]
+    found = made(tmp_path, rows)
+    assert {(each["trace_id"], each["num_steps"]) for each in found["controls"]} == {("b", 2)}
+    assert found["split"]["trace_ids_eval"] == ["b"]
+    nothing = made(tmp_path, rows[:1])
+    assert (nothing["controls"], nothing["split"]["trace_ids_eval"]) == ([], [])
+
+
+def test_the_seed_decides_what_is_wrong(tmp_path: Path) -> None:
+    rows = [{"trace_id": f"t{number}"} for number in range(4)]
+    one, same, other = (made(tmp_path, rows, control_seed=seed) for seed in (17, 17, 18))
+    assert one == same != other
+
+
+def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"train\.spans\.jsonl.*no row of spans: build it again"):
+        made(tmp_path, [{"trace_id": 5}])
