@@ -62,10 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     later: list[pytest.Item] = []
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is not None and not budget.is_dealt(item.nodeid, *mark.args):
+        mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
+        if mark is not None and not slow and budget.is_dealt(item.nodeid, *mark.args):
+            continue
+        if mark is not None:
             item.add_marker(pytest.mark.slow)
-        elif item.get_closest_marker("slow") is None or not dealing.is_live(item.nodeid):
+        elif not slow or not dealing.is_live(item.nodeid):
             continue
         if budget.is_for_later(dealing.dealt_with(item.nodeid)):
             later.append(item)
