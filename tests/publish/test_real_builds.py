@@ -32,7 +32,7 @@ ALL = sorted(
     asset.to_user_string()
     for asset in definitions.build_defs().resolve_asset_graph().materializable_asset_keys
 )
-ASSETS = budget.chosen("assets of real builds", ALL, each=3)
+ASSETS = budget.chosen("assets of real builds", ALL, each=5)
 _MEMORY = Path("/dev/shm")
 _STATES_BYTES = 2 << 30
 # A sample takes at least so many faults of each asset, whatever time they take.
