@@ -15,7 +15,7 @@ from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
-from tests.run_folder import RunFolder
+from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
 
 # Times of examples say nothing where other tests run meanwhile.
@@ -79,7 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note what collecting has imported, before a test imports more."""
+    """Note what collecting has imported, before a test imports more, and the folder of the run."""
+    take_named(session.config)
     session.config.stash[later.COLLECTED] = frozenset(sys.modules)
 
 
