@@ -15,7 +15,7 @@ from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
-from tests.run_folder import RunFolder
+from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
 
 # Times of examples say nothing where other tests run meanwhile.
@@ -62,10 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     later: list[pytest.Item] = []
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is not None and not budget.is_dealt(item.nodeid, *mark.args):
+        mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
+        if mark is not None and not slow and budget.is_dealt(item.nodeid, *mark.args):
+            continue
+        if mark is not None:
             item.add_marker(pytest.mark.slow)
-        elif item.get_closest_marker("slow") is None or not dealing.is_live(item.nodeid):
+        elif not slow or not dealing.is_live(item.nodeid):
             continue
         if budget.is_for_later(dealing.dealt_with(item.nodeid)):
             later.append(item)
@@ -77,7 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note what collecting has imported, before a test imports more."""
+    """Note what collecting has imported, before a test imports more, and the folder of the run."""
+    take_named(session.config)
     session.config.stash[later.COLLECTED] = frozenset(sys.modules)
 
 

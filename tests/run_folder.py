@@ -1,8 +1,12 @@
-"""The folder of one run of pytest: what its workers share, made once by the first that asks."""
+"""The folder of one run of pytest: what its workers share, made once by the first that asks.
+
+Where GRISTMILL_RUN_FOLDER names a folder, runs of the same code share it, as those of `.ci/run`.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+FOLDER = "GRISTMILL_RUN_FOLDER"
+_NAMED = pytest.StashKey[str]()
+
+
+def take_named(config: pytest.Config) -> None:
+    """Take the variable out of the environment: a test may run pytest on other code."""
+    config.stash[_NAMED] = os.environ.pop(FOLDER, "")
 
 
 @contextmanager
@@ -36,6 +48,8 @@ class RunFolder:
     @staticmethod
     def of(config: pytest.Config, factory: pytest.TempPathFactory) -> RunFolder:
         """The folder of the run that a worker, or pytest without workers, belongs to."""
+        if named := config.stash.get(_NAMED, ""):
+            return RunFolder(Path(named))
         base = factory.getbasetemp()
         return RunFolder(base.parent if hasattr(config, "workerinput") else base)
 

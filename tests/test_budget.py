@@ -146,11 +146,12 @@ def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.Mon
         Item("tests/test_x.py::test_slow", slow),
         Item("tests/test_x.py::test_left", of_none),
         Item("tests/test_x.py::test_dealt", of_all),
+        Item("tests/test_x.py::test_both", of_all, slow),
         Item("tests/e2e/test_x.py::test_live", slow),
         Item("tests/e2e/test_x.py::test_quick"),
         Item(f"{dealing.BROWSER[0]}::test_seen", slow),
     )
-    assert left == ["tests/test_x.py::test_left", "tests/e2e/test_x.py::test_live"]
+    assert [name.rpartition("_")[2] for name in left] == ["left", "both", "live"]
     assert {item.nodeid.rpartition("_")[2] for item in stay} == {"slow", "dealt", "quick", "seen"}
     limited.setattr(budget, "NOW", 0.5)
     for file in map(str, range(20)):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bench.servers import copy_checkout, plain_environment
+from gristmill.run.kernels import CACHE_DIR, cache_folder
 from gristmill.synth.samples import write_drop
 from tests.free_port import free_port
 from tests.pages import blocks, typed
@@ -115,6 +116,7 @@ def test_readme_works_as_it_is_typed_in_a_fresh_clone(
         **plain_environment(),
         **caches,
         "HOME": str(home),
+        CACHE_DIR: str(cache_folder() or ""),  # to compile all kernels takes 90 seconds
     }
     _type(typed(blocks(README)), repository.parent, environment)
 

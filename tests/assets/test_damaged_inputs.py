@@ -126,7 +126,7 @@ def _follow(graph: Graph, reason: str, deep: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("asset", "above"), PUBLISHED)
+@pytest.mark.parametrize(("asset", "above"), budget.chosen("damaged inputs", PUBLISHED, each=3))
 def test_a_damaged_published_input_is_refused(
     root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
 ) -> None:
@@ -164,7 +164,7 @@ def test_a_damaged_published_input_is_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("asset", "above"), RAW)
+@pytest.mark.parametrize(("asset", "above"), budget.chosen("changed raw", RAW, each=2))
 def test_a_raw_file_that_changed_and_kept_its_size_and_time_is_read_again(
     root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,43 @@ pytestmark = pytest.mark.sampled(0.4)
 KINDS = [kind for catalog in families.catalogs() for kind in catalog.kinds]
 
 
+@pytest.fixture(scope="module")
+def tracer(
+    sample_root: SampleRoot, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Path]]:
+    """Gives the file of what the builder of an asset executes."""
+    folder = tmp_path_factory.mktemp("traced")
+    root, log = sample_root.copy(folder / "root"), folder / "log"
+    with (
+        log.open("w") as said,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.goldens.traced"],
+            cwd=CHECKOUT,
+            env=os.environ | {"GRISTMILL_DATA": str(root.data), "DAGSTER_HOME": str(root.home)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        ) as server,
+    ):
+
+        def traced(asset: str) -> Path:
+            file = folder / asset.replace("/", "+")
+            assert server.stdin is not None and server.stdout is not None
+            server.stdin.write(f"{asset}\t{file}\n")
+            server.stdin.flush()
+            assert server.stdout.readline() == "0\n", log.read_text()
+            return file
+
+        yield traced
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.asset)
 def test_a_builder_executes_nothing_that_its_digest_lacks(
-    sample_root: SampleRoot, tmp_path: Path, kind: families.Kind
+    tracer: Callable[[str], Path], kind: families.Kind
 ) -> None:
-    root, file = sample_root.copy(tmp_path / "root"), tmp_path / "executed"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.goldens.traced", kind.asset, str(file)],
-        cwd=CHECKOUT,
-        env=os.environ | {"GRISTMILL_DATA": str(root.data), "DAGSTER_HOME": str(root.home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    file = tracer(kind.asset)
     modules = {str(path): name for name, path in Sources("gristmill").files.items()}
     executed = set()
     for line in set(file.read_text().splitlines()):

@@ -1,13 +1,16 @@
-"""Which functions of Gristmill a builder executes: `python -m tests.goldens.traced ASSET FILE`.
+"""Which functions of Gristmill a builder executes: `python -m tests.goldens.traced`.
 
-The partitions of an asset are built again in the data root of `GRISTMILL_DATA`, and the file gets
-a line for each function that the builder called, in this process and in those that it starts.
+Each line of its input names an asset and a file, with a tab between. The partitions of the asset
+are built again in the data root of `GRISTMILL_DATA`, in a forked process that has imported Dagster
+and no builder, and the file gets a line for each function that the builder called, in this process
+and in those that it starts. The answer is the exit status.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +44,7 @@ def _noted(make: Callable[..., Any], file: str) -> Callable[..., Any]:
     return noted
 
 
-def main(asset: str, file: str) -> None:
+def trace(asset: str, file: str) -> None:
     """Build all partitions of an asset again, and note what their builder executes."""
     root = SampleRoot(Path(os.environ["GRISTMILL_DATA"]), Path(os.environ["DAGSTER_HOME"]))
     check = Build.__post_init__
@@ -58,5 +61,26 @@ def main(asset: str, file: str) -> None:
                 assert outcome.status == "built", outcome
 
 
+def main() -> None:
+    """Answer each line of the input."""
+    from commands import graph  # noqa: F401  a forked process has it imported
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.dup2(2, 1)
+                trace(*line.rstrip("\n").split("\t"))
+                code = 0
+            except BaseException:  # noqa: BLE001  it goes to the log, which the test reads
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ def cards() -> Iterator[Card]:
         )
 
 
+@cache
 def text(length: int, number: int) -> str:
     """A text of a length that differs by its number."""
     words = [_WORDS[(number * 7 + place * (place + number)) % len(_WORDS)] for place in range(200)]

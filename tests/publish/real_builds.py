@@ -2,7 +2,7 @@
 
 For each asset of the definitions there are two states: "first", where its inputs are published
 and it is not, and "next", where its inputs were built from other drops than it was. `python -m
-tests.publish.real_builds FOLDER` writes them; that takes about half a minute.
+tests.publish.real_builds FOLDER VOCABULARIES ASSET...` writes them; that takes about half a minute.
 """
 
 from __future__ import annotations
@@ -36,6 +36,13 @@ from tests.sample_root import write_talks
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
 STATES = ("first", "next")
+
+
+def states_of(asset: str) -> tuple[str, ...]:
+    """The states that are disturbed: both, or where the suite has a budget, the seed's."""
+    return STATES if budget.seconds() is None else (budget.dice(asset).choice(STATES),)
+
+
 OWN, COLLECTION, STEPS = "mine__train", "mine", "steps"
 """Partitions of a corpus that its drop describes, of a collection of PGNs, and of steps of another
 program: targets beside the first of an asset."""
@@ -181,8 +188,8 @@ DROPS: dict[str, Callable[[Path, int], None]] = {
 """By family: writes version 1 or 2 of its drops into a data root."""
 
 
-def write_states(folder: Path, vocabularies: Path) -> None:
-    """Write every state into `folder`, and `targets.json`.
+def write_states(folder: Path, vocabularies: Path, assets: Sequence[str]) -> None:
+    """Write the states of some assets into `folder`, and `targets.json`.
 
     Raises AssertionError where an asset has no partition that the drops give.
     """
@@ -201,19 +208,18 @@ def write_states(folder: Path, vocabularies: Path) -> None:
             write(root, version)
         with dg.DagsterInstance.ephemeral() as instance:
             lake = Lake()
-            for inbox in INBOXES:
-                refused = list(register(instance, lake, inbox))
-                assert not refused or state == "first", refused
+            waiting = [inbox for inbox in INBOXES if register(instance, lake, inbox)]
+            assert not waiting or state == "first", waiting
             graph = Graph(instance, lake)
             for asset in graph.select([]):
-                for inbox in INBOXES:
-                    list(register(instance, lake, inbox))
+                waiting = [inbox for inbox in waiting if register(instance, lake, inbox)]
                 keys = graph.keys(asset, ())
                 name = asset.to_user_string()
                 assert keys, f"{name} has no partition: write a drop for it in {__name__}.DROPS"
                 chosen = [keys[0], *(key for key in keys[1:] if key in (OWN, COLLECTION, STEPS))]
                 _build_all(graph, asset, [key for key in keys if key not in chosen])
-                for target in (Target(state, name, key) for key in chosen):
+                wanted = chosen if name in assets and state in states_of(name) else []
+                for target in (Target(state, name, key) for key in wanted):
                     shutil.copytree(root, folder / "states" / target.name, symlinks=True)
                     targets.append(target)
                 _build_all(graph, asset, chosen)
@@ -431,4 +437,4 @@ def faults_at_every_place(target: Target, calls: Sequence[Call]) -> Iterator[Fau
 
 
 if __name__ == "__main__":
-    write_states(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
+    write_states(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:])

@@ -82,11 +82,16 @@ def build_of(root: Path, asset: str, partition: str | None) -> Any:
     normal, publishing.publish = publishing.publish, catch
     try:
         with dg.DagsterInstance.ephemeral() as instance:
-            for inbox in INBOXES:
-                list(register(instance, lake, inbox))
-            graph = Graph(instance, lake)
+            graph, key = Graph(instance, lake), dg.AssetKey.from_user_string(asset)
+            known = graph.partitions(key)
+            for inbox in sorted(INBOXES, key=lambda one: one.folder != key.path[0]):
+                if known is None or partition in known.get_partition_keys(
+                    dynamic_partitions_store=instance
+                ):
+                    break
+                register(instance, lake, inbox)
             try:
-                list(graph.materialize(dg.AssetKey.from_user_string(asset), [partition]))
+                list(graph.materialize(key, [partition]))
             except BaseException:
                 if not found:
                     raise

@@ -33,7 +33,12 @@ def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
     kills = list(kills_at_every_place(scenario, calls, every=False))
     assert len(kills) > 50
     assert {call.role for call in calls} == ({"main", "worker"} if workers == 2 else {"main"})
-    assert set(_kill_all(killer, kills, workers)) == {"old", "new"}
+    if scenario in QUICK:
+        assert set(_kill_all(killer, kills, workers)) == {"old", "new"}
+        return
+    sampled = budget.sample(f"kill once {scenario}", kills, 1 / len(SCENARIOS), least=4)
+    found = set(_kill_all(killer, sampled, workers))
+    assert found == {"old", "new"} or (found and budget.seconds() is not None)
 
 
 @pytest.mark.slow

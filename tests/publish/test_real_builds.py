@@ -21,17 +21,18 @@ from tests.publish.real_builds import (
     COLLECTION,
     DROPS,
     OWN,
-    STATES,
     STEPS,
     RealBuilder,
     Target,
     faults_at_every_place,
+    states_of,
 )
 
-ASSETS = sorted(
+ALL = sorted(
     asset.to_user_string()
     for asset in definitions.build_defs().resolve_asset_graph().materializable_asset_keys
 )
+ASSETS = budget.chosen("assets of real builds", ALL, each=5)
 _MEMORY = Path("/dev/shm")
 _STATES_BYTES = 2 << 30
 # A sample takes at least so many faults of each asset, whatever time they take.
@@ -58,7 +59,7 @@ def builder(
     try:
         # In a process of its own: its threads would not survive the forks of the servers.
         command = [sys.executable, "-m", "tests.publish.real_builds", folder, vocabulary_root]
-        subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **form}, check=True)
+        subprocess.run([*command, *ASSETS], cwd=CHECKOUT, env={**os.environ, **form}, check=True)
         made = RealBuilder(shim, folder, form, REFUSED if request.param == LINK else {})
         yield made
         made.close()
@@ -75,9 +76,7 @@ def test_every_family_has_drops_in_two_versions() -> None:
 def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_nothing_had_been(
     builder: RealBuilder, asset: str
 ) -> None:
-    states = list(STATES)
-    if budget.seconds() is not None:
-        states = [budget.dice(asset).choice(states)]
+    states = states_of(asset)
     for state in states:
         targets = [one for one in builder.targets if (one.state, one.asset) == (state, asset)]
         own = {OWN, COLLECTION, STEPS} & {one.partition for one in targets}

@@ -293,13 +293,18 @@ def check_begin(
     Raises BadInput as `opened_pgn`, for a text without a tag or a move in its first `HEAD_BYTES`,
     and for the PGN of another month.
     """
-    head = b""
+    head, start = b"", 0
     with opened_pgn(path, root=root, links=links, read_bytes=_LOOK_BYTES) as packed:
         _refuse_other_month(packed.name, path, month)
         for data in with_short_lines(packed.reads, path):
             head += data[: HEAD_BYTES - len(head)]
-            if len(head) == HEAD_BYTES or (len(head) >= _LOOK_BYTES and has_game_text(head)):
+            if len(head) == HEAD_BYTES:
                 break
+            if len(head) >= _LOOK_BYTES:
+                if has_game_text(head[start:]):
+                    break
+                # No line before the last that holds something becomes game text by what follows.
+                start = head.rfind(b"\n", 0, len(head.rstrip()) or len(head)) + 1
     if not head:
         raise BadInput(path, EMPTY)
     check_head(head, path, whole=True)

@@ -187,14 +187,14 @@ def test_scanner_equals_strict_parser_on_edited_lines(
 
 
 @pytest.mark.slow
-@settings(max_examples=budget.count(4_000, each_second=100), deadline=None)
+@settings(max_examples=budget.count(4_000, each_second=60), deadline=None)
 @given(lines())
 def test_shaped_lines_at_length(line: bytes) -> None:
     agree(line)
 
 
 @pytest.mark.slow
-@settings(max_examples=budget.count(4_000, each_second=100), deadline=None)
+@settings(max_examples=budget.count(4_000, each_second=60), deadline=None)
 @given(st.one_of(BASES, lines()), EDITS)
 def test_edited_lines_at_length(line: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     agree(edited(line, edits))

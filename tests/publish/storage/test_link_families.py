@@ -39,10 +39,14 @@ def _without_paths_of_versions(root: SampleRoot) -> bool:
 
 
 def test_all_samples_in_the_link_form(
-    sample_root: SampleRoot, vocabulary_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample_root: SampleRoot,
+    vocabulary_root: Path,
+    sample_drops: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(link_form.VARIABLE, "link")
-    linked = SampleRoot.build(tmp_path, vocabulary_root)
+    linked = SampleRoot.build(tmp_path, vocabulary_root, sample_drops)
     folders = {folder for folder, _ in linked.records()}
     assert folders and all(
         folder.is_symlink() or any(above.is_symlink() for above in folder.parents)

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +88,7 @@ def _arm(step: int) -> None:
 
 def _watch(called: Callable[[str], object]) -> None:
     """Call a function before each step of this process, for the rest of its life."""
+    sys.dont_write_bytecode = True  # modules are compiled by the first build alone
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in STEPS and (event != "open" or _writes(arguments)):
@@ -138,7 +139,7 @@ def check(
     root: Path,
     config: TokenizeConfig,
     scratch: Path,
-    kills: list[int],
+    kills: Iterable[int],
     expected: dict[str, bytes],
     rank: int | None,
 ) -> Iterator[str]:
@@ -182,7 +183,8 @@ def test_a_kill_leaves_nothing_or_all_and_the_next_build_is_as_a_fresh_one(
 ) -> None:
     count = steps(root, config, tmp_path, rank)
     assert count > 60
-    _all(root, config, tmp_path, list(range(count // 10, count + 1, count // _QUICK)), rank)
+    found = _all(root, config, tmp_path, range(count // 10, count + 1, count // _QUICK), rank)
+    assert len(found) > 2, f"kills at other places are needed: {found}"
 
 
 @pytest.mark.slow
@@ -194,16 +196,17 @@ def test_a_kill_at_every_step(
     config = replace(config, world_size=world_size)
     kills = list(range(1, steps(root, config, tmp_path, rank) + 1))
     sampled = budget.sample(f"shards {world_size} {rank}", kills, 0.1, least=4)
-    _all(root, config, tmp_path, list(sampled), rank)
+    found = _all(root, config, tmp_path, sampled, rank)
+    assert len(found) > 2 or (found and budget.seconds() is not None)
 
 
 def _all(
-    root: Path, config: TokenizeConfig, scratch: Path, kills: list[int], rank: int | None
-) -> None:
+    root: Path, config: TokenizeConfig, scratch: Path, kills: Iterable[int], rank: int | None
+) -> set[str]:
+    """What stood after the kills, each of which is checked."""
     fresh = scratch / "fresh"
     shutil.copytree(root, fresh)
     build(fresh, config, None)
     expected = files(fresh)
     assert sum(name.endswith(".pt") for name in expected) > 3
-    found = set(check(root, config, scratch, kills, expected, rank))
-    assert len(found) > 2, f"kills at other places are needed: {found}"
+    return set(check(root, config, scratch, kills, expected, rank))
