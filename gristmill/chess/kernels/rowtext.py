@@ -49,7 +49,8 @@ from gristmill.run.kernels import kernel
 def find_rows(buf, ends, records, moves, uci):
     """Find the rows in whole lines that 64 zeros follow.
 
-    ends: the place of the newline of each line, or of the end of the last one, int64. records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
+    ends: the place of the newline of each line, or of the end of the last one, int64.
+    records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
     moves of each row joined by spaces. A row in another form has UNUSUAL set and no
     moves. Returns the number of rows.
     """
