@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.inbox.division import contiguous_run
 from gristmill.reasoning.builders.chat.conversations import normalize_conversations
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.raw.chat.drops import chat_of
@@ -20,7 +21,7 @@ from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import ChatKDConfig, HarmonyConfig, KDConfig
 from gristmill.synth.format import indexed
-from gristmill.synth.raw.files import TEXTS, contiguous_run
+from gristmill.synth.raw.files import TEXTS
 from gristmill.synth.raw.render import Render
 from gristmill.synth.read.trace import trace
 from gristmill.synth.samples import write_drop
