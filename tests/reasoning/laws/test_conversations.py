@@ -45,6 +45,8 @@ def test_good_rows_break_nothing(tmp_path: Path) -> None:
     [
         (row(USER, THOUGHT, FINAL, synth_id=" "), "no nulls"),
         (row(USER, THOUGHT, FINAL, file=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, row=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, messages_json=None), "no nulls"),
         (row(USER, THOUGHT, FINAL, split="test"), "split"),
         (row(USER, THOUGHT, FINAL, spans="01"), "spans"),
         (row(USER, THOUGHT, FINAL, spans="022"), "spans"),

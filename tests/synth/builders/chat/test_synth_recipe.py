@@ -282,6 +282,16 @@ def test_a_row_that_synth_refuses_is_refused_with_file_row_and_rule(
     assert len(by_chat(files[0].parent, tmp_path / "again", vocabulary, bad_rows=1)) == 4
 
 
+def test_a_file_of_few_rows_of_which_none_is_good_is_refused(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    files = drop_of(tmp_path, files=8, rows=2)
+    rewritten(files[1], lambda number, row: row.update(dict.fromkeys(TEXTS, "a"), synth_id=None))
+    with pytest.raises(BadInput, match="no row of the file is good") as refused:
+        by_chat(files[0].parent, tmp_path, vocabulary, bad_rows=9)
+    assert refused.value.file == str(files[1])
+
+
 def test_too_few_files_and_a_shard_of_rows_that_are_left_out_are_refused(
     tmp_path: Path, vocabulary: Path
 ) -> None:
@@ -290,6 +300,9 @@ def test_too_few_files_and_a_shard_of_rows_that_are_left_out_are_refused(
     rule = "3 files: 4 shards need a file each: write shards = 3 into corpus.toml, or divide"
     with pytest.raises(BadInput, match=rule):
         account(drop)
+    (one,) = drop_of(tmp_path / "one", files=1)
+    with pytest.raises(BadInput, match="1 file: 4 shards need a file each: write shards = 1"):
+        account(one.parent)
     (drop / "corpus.toml").write_text(HEAD + "shards = 3\n")
     rewritten(files[2], lambda number, row: row.update(query=""))
     with pytest.raises(BadInput, match="no record of the split is left") as refused:
