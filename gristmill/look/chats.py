@@ -14,9 +14,11 @@ from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, TREE
 from gristmill.look.splits import literal, says_split
+from gristmill.reasoning.raw.chat.built_in import SYNTH
 from gristmill.reasoning.raw.chat.messages import Messages, Trees
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.synth.raw.files import SHARDS, TEXTS
 
 INBOX: Final = "chat"
 _IDS: Final = ("message_id", "id")
@@ -53,6 +55,11 @@ def chat_proposal(
         others = []  # all are `train`
     if others:
         notes.append("# `leave` has files of other splits: name in `files` what is to be read.")
+    count = sum(len(part.files) for part in parts)
+    if first.get("recipe") == SYNTH:
+        # The hashes of ids divide the rows of files that name no other split.
+        known = known if len(known) > 1 else {}
+        head |= {"shards": count} if count < SHARDS else {}
     if known:
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
@@ -95,6 +102,8 @@ def _unique(parts: Sequence[Part]) -> str | None:
 def _values(part: Part) -> dict[str, Any] | None:
     """What says where the messages of rows are; None for rows that are no conversations."""
     guess, columns = part.guess, part.columns.by_name
+    if {*TEXTS, "synth_id"} <= {*columns}:
+        return {"recipe": SYNTH}
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
         answers = columns.get("completion")
         if guess.messages == "prompt" and answers is not None and answers.kind in (MESSAGES, TEXT):

@@ -20,6 +20,7 @@ NORMALIZED = Code(
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
+    compatible_with=("a9fba074a9430c7ce901f712029f8c41c6812bed921ff2d189da0b054b4004b6",),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
@@ -74,5 +75,8 @@ EXPORTS = Code(
         "gristmill.reasoning.show.columns.columns",
     ),
     libraries=("pyarrow",),
-    compatible_with=("7d3e2b6b73d0b0c867b09f1b3d66b35bda60ece15f025ee6d1168bb8e4b84762",),
+    compatible_with=(
+        "7d3e2b6b73d0b0c867b09f1b3d66b35bda60ece15f025ee6d1168bb8e4b84762",
+        "09b39498ffa45aabcbcd3a45b408ab380d6e5d4857ecde45dab40e629a28de4f",
+    ),
 )

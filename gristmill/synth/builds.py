@@ -13,6 +13,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.inbox.account import Account
+from gristmill.inbox.division import contiguous_run
 from gristmill.provenance import Input, Output, Record, Tokenizer, environment, raw_inputs
 from gristmill.publish.build import Attempt, Build, ManifestConfig
 from gristmill.settings.tables import Settings
@@ -65,7 +66,7 @@ def harmony_build(wanted: Wanted) -> Build:
     config = _conversion(wanted, source)
     links = root.link_rule()
     files = raw.complete_files(source.folder, raw_file_count(root, source.folder), links)
-    own = raw.contiguous_run(files, int(number))
+    own = contiguous_run(files, int(number), raw.SHARDS)
     inputs = drop_inputs(root, source, own, number)
 
     def make(attempt: Attempt) -> Summary:
@@ -191,7 +192,7 @@ def _common_source(root: DataRoot, records: Sequence[Record]) -> Source:
     ]
     files = [path for run in runs for path in run]
     for record, run in zip(records, runs, strict=True):
-        expected = raw.contiguous_run(files, int(str(record.partition)))
+        expected = contiguous_run(files, int(str(record.partition)), raw.SHARDS)
         if run != expected or files != sorted(files):
             raise NotRebuilt(
                 f"{FOLDER}: shard {record.partition} was built from another list of files than "

@@ -653,6 +653,7 @@ def reasoning_corpora(root: Path) -> Iterator[tuple[str, bytes]]:
     yield "look", bytes([2 * 4 + 2]) + table + _APART + b"Why is it so?,2\nHow?,3\n"
     for name, recipe, talks in CHAT.findall(CHATS):
         text = recipe.replace(f'name = "{name}"', 'name = "mine"').replace("chat_template", "t")
+        text = text.replace('recipe = "synth"', 'recipe = "synth"\nshards = 1')
         yield "chat_recipe", _APART.join([text.encode(), b"{{ messages }}", talks.encode()])
     yield "reasoning_token_recipe", b'corpora = ["gsm8k"]\ntokenizer = "mine"\nseq_len = 64\n'
     yield "reasoning_token_recipe", b'corpora = ["a__train", "b"]\ntokenizer = 3\n'

@@ -10,6 +10,8 @@ import pytest
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.raw.chat.drops import account, chat_of
+from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.samples import write_drop
 
 HI = [{"role": "user", "content": "Hi there"}, {"role": "assistant", "content": "Hello to you."}]
 SHARE = [{"from": "human", "value": "Hi there"}, {"from": "gpt", "value": "Hello to you."}]
@@ -67,6 +69,33 @@ def test_a_column_of_ids_that_no_two_rows_share_is_proposed(
     write(look(drop))
     assert tomllib.loads((drop / "corpus.toml").read_text()).get("id") == expected
     assert chat_of(drop).corpus.id == expected
+
+
+@pytest.mark.parametrize(("files", "shards"), [(2, 2), (5, 4)])
+def test_the_columns_of_synth_get_the_built_in_recipe(
+    tmp_path: Path, files: int, shards: int
+) -> None:
+    drop = tmp_path / "mine"
+    write_drop(drop, files=files, done=False)
+    found = look(drop)
+    assert (found.takers, found.proposal.rows) == ([], 60 * files)
+    assert sum(found.proposal.refused.values()) == 60 * files - found.proposal.good > 0
+    assert set(found.proposal.refused) <= {f"its {name} is null or empty" for name in TEXTS}
+    write(found)
+    table = tomllib.loads((drop / "corpus.toml").read_text())
+    own = {"recipe": "synth"} | ({"shards": files} if files < 4 else {})
+    assert table == {"schema": 1, "kind": "chat", "name": "mine"} | own
+    assert chat_of(drop).partitions == [f"mine__{number:02d}" for number in range(shards)]
+    assert set(account(drop).taken) == {"train", "validation"}
+
+
+def test_files_of_synth_that_name_two_splits_keep_them(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    first, second = write_drop(drop, files=2, done=False)
+    first.rename(drop / "train.parquet")
+    second.rename(drop / "validation.parquet")
+    write(look(drop))
+    assert account(drop).taken == {"train": ["train.parquet"], "validation": ["validation.parquet"]}
 
 
 def test_messages_of_trees_get_a_recipe(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ REJECTED: Final = "rejected.jsonl"
 GROUP_ROWS: Final = 1000
 TEXTS: Final = ("messages_json", "synth_id", "spans", "split", "file")
 ROW: Final = "row"
+KEPT: Final = ("language", "exercise")
+"""Columns of SYNTH that its conversations have, too; each may be null."""
 
 
 def shard_name(number: str) -> str:
@@ -33,23 +35,27 @@ def shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("shard_[0-9][0-9].parquet"))
 
 
-def schema() -> pa.Schema:
-    """The columns: texts, and the number of the row in its file, from 1."""
+def schema(kept: Sequence[str] = ()) -> pa.Schema:
+    """The columns: texts, the number of the row in its file, from 1, and those that are kept."""
     import pyarrow as pa
 
-    return pa.schema([*((name, pa.string()) for name in TEXTS), (ROW, pa.int64())])
+    texts = [*((name, pa.string()) for name in TEXTS), (ROW, pa.int64())]
+    return pa.schema([*texts, *((name, pa.string()) for name in kept)])
 
 
-def opened_writer(file: HashedFile) -> pq.ParquetWriter:
-    """A writer of row groups. file: open for writing."""
+def opened_writer(file: HashedFile, kept: Sequence[str] = ()) -> pq.ParquetWriter:
+    """A writer of row groups. file: open for writing. kept: columns beside the others."""
     import pyarrow.parquet as pq
 
-    return pq.ParquetWriter(file, schema(), compression="zstd")
+    return pq.ParquetWriter(file, schema(kept), compression="zstd")
 
 
-def batch(values: Sequence[tuple[str, ...]], rows: Sequence[int]) -> pa.RecordBatch:
-    """Rows as a batch. values: of `TEXTS`. rows: their numbers."""
+def batch(
+    values: Sequence[tuple[str | None, ...]], rows: Sequence[int], kept: Sequence[str] = ()
+) -> pa.RecordBatch:
+    """Rows as a batch. values: of `TEXTS`, then of `kept`. rows: their numbers."""
     import pyarrow as pa
 
     columns = [pa.array(each, pa.string()) for each in zip(*values, strict=True)]
-    return pa.RecordBatch.from_arrays([*columns, pa.array(rows, pa.int64())], schema=schema())
+    columns.insert(len(TEXTS), pa.array(rows, pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=schema(kept))

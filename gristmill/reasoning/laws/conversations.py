@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
 from gristmill.contract import Violation
 from gristmill.families import Subject
+from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import Few
 from gristmill.reasoning.format import conversations as form
 
@@ -18,10 +20,14 @@ _ROLES: Final = ("system", "developer", "user", "assistant")
 
 
 def conversation_laws(subject: Subject) -> Iterator[Violation]:
-    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids."""
+    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids.
+
+    By the recipe of SYNTH, also whose split is not that of the hash of its id.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    limit = _limit(subject.config)
     paths = form.shards(subject.folder)
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
@@ -29,14 +35,14 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
         few = Few(path.name, "{more:,} more rows")
         try:
             with pq.ParquetFile(path) as file:
-                if file.schema_arrow != form.schema():
+                if file.schema_arrow not in (form.schema(), form.schema(form.KEPT)):
                     yield Violation("columns", path.name, f"are not {', '.join(form.TEXTS)}, row")
                     continue
                 number = 0
                 for batch in file.iter_batches(_BATCH):
                     for row in batch.to_pylist():
                         number += 1
-                        if (broken := _broken(row)) is not None:
+                        if (broken := _broken(row, limit)) is not None:
                             law, what = broken
                             few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
         except (pa.ArrowException, OSError) as error:
@@ -44,12 +50,22 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
         yield from few.added()
 
 
-def _broken(row: dict[str, Any]) -> tuple[str, str] | None:
+def _limit(config: Mapping[str, Any]) -> int | None:
+    """The hash below which an id is valid; None where hashes of ids do not divide the rows."""
+    table = json.loads(config.get("recipe") or "{}")
+    is_by_hash = "recipe" in table and "split" in table
+    return threshold(table["split"].get("validation", 0)) if is_by_hash else None
+
+
+def _broken(row: dict[str, Any], limit: int | None) -> tuple[str, str] | None:
     """The law that a row breaks, and what is there; None for a good row."""
-    if any(value is None for value in row.values()) or not row["synth_id"].strip():
+    needed = (*form.TEXTS, form.ROW)
+    if any(row[name] is None for name in needed) or not row["synth_id"].strip():
         return "no nulls", "has a column that is null, or an empty id"
     if row["split"] not in ("train", "validation"):
         return "split", row["split"]
+    if limit is not None and is_valid(row["synth_id"], limit) != (row["split"] == "validation"):
+        return "split rule", f"{row['synth_id']} is in {row['split']}"
     try:
         messages = orjson.loads(row["messages_json"])["messages"]
         codes = [_codes(each) for each in messages]

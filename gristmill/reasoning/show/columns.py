@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gristmill.families import Column
+from gristmill.reasoning.format.conversations import KEPT
 
 _EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
 _SHARD = Column("shard_path", "string", "shard with the first token of the example")
@@ -44,6 +45,7 @@ _COLUMNS = {
         Column("split", "string", "train or validation"),
         Column("file", "string", "raw file, by its path in the drop"),
         Column("row", "int64", "row in it, from 1"),
+        *(Column(name, "string or null", "of the row, by the recipe of SYNTH") for name in KEPT),
     ),
     "reasoning/gpt2_shards": (
         Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),

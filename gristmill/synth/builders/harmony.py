@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.hashing import HashedFile
+from gristmill.inbox.division import contiguous_run
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
@@ -216,7 +217,7 @@ def to_harmony(
     metadata that JSON cannot hold, and for a row group that takes too much memory.
     Raises ValueError for another shard_index, GristmillError if it gets no raw file.
     """
-    run = raw.contiguous_run(raw_files, shard_index, config.num_shards)
+    run = contiguous_run(raw_files, shard_index, config.num_shards)
     if not run:
         raise GristmillError(
             f"shard {shard_index} of {config.num_shards} gets none of {len(raw_files)} raw files: "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.hashing import HashedFile
+from gristmill.inbox import division
 from gristmill.run.parts import SHA256
 from gristmill.synth.builders import harmony_shard, kd_part_file
 from gristmill.synth.builders.harmony_shard import (
@@ -27,7 +28,7 @@ from gristmill.synth.builders.harmony_shard import (
     open_shard,
 )
 from gristmill.synth.builders.kd_part_file import SPLITS
-from gristmill.synth.format import holdout, quarantine, trace
+from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.batch_bytes import rows_within
 from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict, templates
@@ -137,7 +138,7 @@ class Part:
         self._unknown_keys: Counter[str] = Counter()
         self.summary["unknown_keys"] = self._unknown_keys
         self.task = task
-        self._threshold = holdout.threshold(task.valid_fraction)
+        self._threshold = division.threshold(task.valid_fraction)
         self._sample = Sample(task.shard, self.encoder, self.assemble)
 
     @cached_property
@@ -214,7 +215,7 @@ class Part:
 
     def is_valid(self, synth_id: str) -> bool:
         """Whether a row is in the valid split."""
-        return holdout.is_valid(synth_id, self._threshold)
+        return division.is_valid(synth_id, self._threshold)
 
     def count(self, conversation: Any) -> None:
         """Count what a conversation that becomes a document holds."""

@@ -22,7 +22,7 @@ _ARRAYS: Final = 5
 """Arrays of a split: low and high halves of tokens, span values, their ends, lengths."""
 _SIZES: Final = struct.Struct("<12Q")
 SPLITS: Final = ("train", "valid")
-"""The splits, at the index that `holdout.is_valid` gives as a number."""
+"""The splits, at the index that `division.is_valid` gives as a number."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ import numpy as np
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
+from gristmill.inbox import division
 from gristmill.provenance import Record
 from gristmill.run.progress import current_progress
-from gristmill.synth.format import aligned, harmony_tokens, holdout, indexed, parquet, trace
+from gristmill.synth.format import aligned, harmony_tokens, indexed, parquet, trace
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import SYNTH, Form, Values
@@ -50,7 +51,7 @@ class HashBounds:
         split: "train" or "valid".
         synth_ids: of conversations of this split.
         """
-        values = list(map(holdout.value, synth_ids))
+        values = list(map(division.value, synth_ids))
         if split == "valid":
             self.highest_valid = max(self.highest_valid, max(values, default=-1))
         else:
@@ -66,7 +67,7 @@ class HashBounds:
 
         valid_fraction: from 0 to 1.
         """
-        return self.highest_valid < holdout.threshold(valid_fraction) <= self.lowest_train
+        return self.highest_valid < division.threshold(valid_fraction) <= self.lowest_train
 
 
 MOST: Final = 1 << 17

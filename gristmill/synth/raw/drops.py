@@ -1,6 +1,6 @@
 """Drops of SYNTH: which of their files are read. Raw Parquet files, or a finished conversion.
 
-See also `files.py`: which shard takes which files; `gristmill.synth.builders.source`: which drop is
+See also `files.py`: the files of a complete drop; `gristmill.synth.builders.source`: which drop is
 used, and what a finished conversion must hold.
 
 Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
@@ -13,10 +13,11 @@ from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
+from gristmill.inbox.division import contiguous_run
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import left_out_of
 from gristmill.settings.tables import FILE
-from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files, contiguous_run
+from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files
 from gristmill.untrusted.equal_files import refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import visible_files
@@ -74,7 +75,8 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
         raise BadInput(drop, f"{len(names)} files: {SHARDS} shards need a file each")
     refuse_equal(drop, {name: sizes[name] for name in names}, links)
     taken = {
-        number: [path.name for path in contiguous_run(paths, int(number))] for number in NUMBERS
+        number: [path.name for path in contiguous_run(paths, int(number), SHARDS)]
+        for number in NUMBERS
     }
     return Account(taken, left_out | left_out_of(drop, names))
 

@@ -1,7 +1,9 @@
-"""Raw SYNTH files: their columns, the files of a complete drop, and the files of each shard.
+"""Raw SYNTH files: their columns, and the files of a complete drop.
+
+See also `inbox/division.py`: which shard takes which files.
 
 Source: `docs/formats/synth.md#raw-files`, `docs/formats/synth.md#complete-drop`,
-`docs/formats/synth.md#contiguous-runs`, `docs/formats/synth.md#raw-columns`.
+`docs/formats/synth.md#raw-columns`.
 """
 
 from __future__ import annotations
@@ -130,23 +132,6 @@ def complete_files(
             f"file {DONE}, or a {SUMS} that lists them",
         )
     return paths
-
-
-def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int = SHARDS) -> list[Path]:
-    """Return the files of one shard: consecutive ones, one more in each of the first shards.
-
-    paths: all files of the drop in order.
-    shard_index: number of the shard, from 0.
-    shards: number of shards, default 4.
-
-    500 files and 4 shards give 001-125, 126-250, 251-375 and 376-500. Raises
-    ValueError for another shard_index.
-    """
-    if not 0 <= shard_index < shards:
-        raise ValueError(f"shard_index {shard_index}: must be from 0 to {shards - 1}")
-    length, longer = divmod(len(paths), shards)
-    begin = length * shard_index + min(shard_index, longer)
-    return list(paths[begin : begin + length + (shard_index < longer)])
 
 
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:

@@ -21,14 +21,13 @@ from assets.checking.results import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
-from gristmill.inbox import READY, REFUSED, UNREAD
+from gristmill.inbox import READY, REFUSED, UNREAD, division
 from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_shard
 from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.builds import harmony_build
-from gristmill.synth.format import holdout
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import built_by, failure, not_built, sha256
@@ -486,11 +485,11 @@ def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
 @pytest.mark.usefixtures("converted")
 def test_the_split_follows_the_hash_of_the_id_in_all_shards(all_of, lake):
     all_of(kd_shards, valid_fraction=0.5)
-    limit = holdout.threshold(0.5)
+    limit = division.threshold(0.5)
     seen: dict[str, set[bool]] = {}
     for path in sorted((lake.root / KD / "trace").glob("*.parquet")):
         for row in pq.read_table(path, columns=["split", "synth_id"]).to_pylist():
-            assert (row["split"] == "valid") == (holdout.value(row["synth_id"]) < limit)
+            assert (row["split"] == "valid") == (division.value(row["synth_id"]) < limit)
             seen.setdefault(row["split"], set()).add(True)
     assert set(seen) == {"train", "valid"}
 

@@ -138,8 +138,9 @@ def finished_conversion(data: bytes) -> None:
 
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
+    from gristmill.inbox.division import contiguous_run
     from gristmill.synth.builders.source import RAW, Source, refusal
-    from gristmill.synth.raw.files import contiguous_run, files
+    from gristmill.synth.raw.files import SHARDS, files
 
     with folder("raw") as place:
         for line in data.split(b"\n")[:20]:
@@ -149,13 +150,13 @@ def raw_names(data: bytes) -> None:
                     pass
         refusal(Source(RAW, place), 3)
         paths = files(place)
-        runs = [contiguous_run(paths, number) for number in range(4)]
+        runs = [contiguous_run(paths, number, SHARDS) for number in range(4)]
         assert [path for run in runs for path in run] == paths
 
 
 def holdout(data: bytes) -> None:
     """The value of a row's id."""
-    from gristmill.synth.format.holdout import value
+    from gristmill.inbox.division import value
 
     assert value(data.decode("utf-8", "replace")) >= 0
 
@@ -238,5 +239,5 @@ PARSERS = (
         most_bytes=400,
         words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
     ),
-    Parser("synth_holdout", holdout, (f"{_FORMAT}.holdout",)),
+    Parser("synth_holdout", holdout, ("gristmill.inbox.division",)),
 )

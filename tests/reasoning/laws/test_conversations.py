@@ -1,5 +1,6 @@
 """The laws of normalised conversations see each thing that breaks them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.families import Subject
+from gristmill.inbox import division
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.laws.conversations import conversation_laws
 
@@ -43,6 +45,8 @@ def test_good_rows_break_nothing(tmp_path: Path) -> None:
     [
         (row(USER, THOUGHT, FINAL, synth_id=" "), "no nulls"),
         (row(USER, THOUGHT, FINAL, file=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, row=None), "no nulls"),
+        (row(USER, THOUGHT, FINAL, messages_json=None), "no nulls"),
         (row(USER, THOUGHT, FINAL, split="test"), "split"),
         (row(USER, THOUGHT, FINAL, spans="01"), "spans"),
         (row(USER, THOUGHT, FINAL, spans="022"), "spans"),
@@ -56,6 +60,26 @@ def test_good_rows_break_nothing(tmp_path: Path) -> None:
 )
 def test_a_broken_row_is_found(tmp_path: Path, broken: dict[str, Any], law: str) -> None:
     assert laws(tmp_path, [GOOD, broken]) == [law]
+
+
+def test_columns_of_synth_may_be_null_and_its_ids_say_the_split(tmp_path: Path) -> None:
+    kept = [{**GOOD, "language": None, "exercise": "x"}]
+    assert laws(tmp_path, kept, form.schema(form.KEPT)) == []
+    assert laws(tmp_path, [GOOD], form.schema(form.KEPT[:1])) == ["columns"]
+    valid, train = (row(USER, FINAL, spans="02", synth_id=each) for each in ("id4", "id0"))
+    assert division.value("id4") < division.threshold(0.3) < division.value("id0")
+    for rows, broken in (([train, {**valid, "split": "validation"}], 0), ([valid, train], 1)):
+        laws(tmp_path, rows)
+        table = {"recipe": "synth", "split": {"validation": 0.3}}
+        for said, expected in (
+            (table, broken),
+            ({**table, "split": {}}, 1 - broken),
+            ({"recipe": "synth", "files": {"train": "*"}}, 0),
+            ({"split": {"validation": 0.3}}, 0),
+        ):
+            subject = Subject(tmp_path, config={"recipe": json.dumps(said)})
+            found = [each.law for each in conversation_laws(subject)]
+            assert found == ["split rule"] * expected, (said, broken)
 
 
 def test_other_columns_damage_and_no_shard_are_found(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, counts_of
+from gristmill.inbox import division
 from gristmill.run.parts import PartStore
 from gristmill.synth.builders import kd_part, kd_part_file, kd_shard
 from gristmill.synth.builders.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import holdout, indexed, quarantine, trace
+from gristmill.synth.format import indexed, quarantine, trace
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.render import documents
@@ -44,10 +45,10 @@ def test_documents_keep_their_order_and_split(
     out = tmp_path / "out"
     summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
     ids = pq.read_table(harmony)["synth_id"].to_pylist()
-    limit = holdout.threshold(0.3)
+    limit = division.threshold(0.3)
     expected = {
-        "train": [i for i in ids if not holdout.is_valid(i, limit)],
-        "valid": [i for i in ids if holdout.is_valid(i, limit)],
+        "train": [i for i in ids if not division.is_valid(i, limit)],
+        "valid": [i for i in ids if division.is_valid(i, limit)],
     }
     assert (summary.train_rows, summary.valid_rows) == tuple(map(len, expected.values()))
     assert min(map(len, expected.values())) > 10

@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.inbox.division import contiguous_run
 from gristmill.run.progress import Progress, Report
 from gristmill.synth import HarmonyConfig, KDConfig, build_kd_shard, to_harmony
 from gristmill.synth.builders import kd_shard
 from gristmill.synth.builders.import_harmony import import_shard
-from gristmill.synth.raw.files import contiguous_run
 
 
 @pytest.mark.parametrize(("most", "at_most"), [(-1, 10**9), (7, 7)])
@@ -19,7 +19,7 @@ def test_a_conversion_reports_raw_rows(
     reports: list[Report] = []
     config = HarmonyConfig(max_rows=most)
     to_harmony(raw_files, tmp_path / "out", 0, config, progress=Progress(reports.append, 0.0))
-    there = sum(pq.read_metadata(path).num_rows for path in contiguous_run(raw_files, 0))
+    there = sum(pq.read_metadata(path).num_rows for path in contiguous_run(raw_files, 0, 4))
     rows = min(there, at_most)
     assert reports[0] == Report("convert", 0, rows, "rows")
     assert reports[-1] == Report("convert", rows, rows, "rows")

@@ -13,9 +13,10 @@ import pytest
 
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
+from gristmill.inbox import division
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import holdout, indexed, trace
+from gristmill.synth.format import indexed, trace
 from gristmill.synth.laws import kd_shard as trace_laws
 from gristmill.synth.laws.kd_shard import HashBounds, HashSample, kd_laws, law
 from gristmill.synth.read.trace import trace as trace_document
@@ -194,7 +195,7 @@ def test_answers_of_one_prompt_have_one_id_and_one_split(
 ) -> None:
     """Three of six prompts are valid by the rule at 0.1: with 60 answers each, 180 of 360 rows."""
     ids = ["p11", "p15", "p31", "p0", "p1", "p2"]
-    limit = holdout.threshold(0.1)
+    limit = division.threshold(0.1)
     rows = [
         (name, as_json(conversation(f"question {name}", f"thought {n}", "an answer")))
         for name in ids
@@ -202,15 +203,15 @@ def test_answers_of_one_prompt_have_one_id_and_one_split(
     ]
     out = tmp_path / "kd"
     build_kd_shard(write_rows(rows), out, KDConfig(vocabulary, 0.1))
-    assert sum(holdout.is_valid(name, limit) for name in ids) == 3
+    assert sum(division.is_valid(name, limit) for name in ids) == 3
     assert list(kd_laws(out, "07", 0.1)) == []
 
 
 def test_a_full_sample_keeps_the_share_of_each_split() -> None:
-    limit = holdout.threshold(0.25)
+    limit = division.threshold(0.25)
     sample = HashSample(most=1000)
     for first in range(0, 20_000, 500):
-        hashes = [holdout.value(f"id_{number}") for number in range(first, first + 500)] * 3
+        hashes = [division.value(f"id_{number}") for number in range(first, first + 500)] * 3
         sample.add("valid", [value for value in hashes if value < limit])
         sample.add("train", (value for value in hashes if value >= limit))
     counts = sample.counts()
@@ -229,7 +230,7 @@ def test_equal_hashes_of_any_number_count_once() -> None:
     assert sample.counts() == {"train": 1, "valid": 0}
 
 
-IDS = sorted((f"id_{number}" for number in range(50)), key=holdout.value)
+IDS = sorted((f"id_{number}" for number in range(50)), key=division.value)
 
 
 @pytest.mark.parametrize("valid", [0, 1, 20, 50])
@@ -261,7 +262,7 @@ def test_only_a_fraction_between_the_bounds_divides_at_its_threshold() -> None:
 
 
 def test_the_threshold_itself_is_train() -> None:
-    value = holdout.threshold(0.3)
+    value = division.threshold(0.3)
     bounds = HashBounds()
     bounds.lowest_train = value
     assert bounds.divide_at(0.3)

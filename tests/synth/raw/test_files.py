@@ -12,39 +12,12 @@ from gristmill.synth.raw.files import (
     DONE,
     check_columns,
     complete_files,
-    contiguous_run,
     files,
     is_complete,
 )
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import Entry
-
-
-def test_runs_of_files_are_contiguous() -> None:
-    paths = [Path(f"synth_{n:03d}.parquet") for n in range(1, 501)]
-    runs = [contiguous_run(paths, shard) for shard in range(4)]
-    assert [(run[0].stem, run[-1].stem) for run in runs] == [
-        ("synth_001", "synth_125"),
-        ("synth_126", "synth_250"),
-        ("synth_251", "synth_375"),
-        ("synth_376", "synth_500"),
-    ]
-    assert [len(contiguous_run(paths[:10], shard)) for shard in range(4)] == [3, 3, 2, 2]
-    for shard_index in (-1, 4):
-        with pytest.raises(ValueError, match="from 0 to 3"):
-            contiguous_run(paths, shard_index)
-
-
-@pytest.mark.parametrize("count", range(4, 13))
-@pytest.mark.parametrize("shards", [1, 3, 4])
-def test_the_runs_of_all_shards_are_the_drop_in_order(count: int, shards: int) -> None:
-    paths = [Path(f"synth_{n:03d}.parquet") for n in range(count)]
-    runs = [contiguous_run(paths, shard, shards) for shard in range(shards)]
-    assert [path for run in runs for path in run] == paths
-    sizes = [len(run) for run in runs]
-    assert sizes == sorted(sizes, reverse=True)
-    assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:

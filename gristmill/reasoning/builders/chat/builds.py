@@ -27,6 +27,7 @@ def conversations_build(wanted: Wanted) -> Build:
         )
     artifact, links = root.artifact(*drops.PLACE.split("/"), key), root.link_rule()
     paths = list(dict.fromkeys(path for each in files.values() for path in each))
+    paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
     inputs = root.raw_inputs(artifact, paths, drops.RAW, key)
     given = ChatConfig(**vars(config), recipe=chat.table)
 

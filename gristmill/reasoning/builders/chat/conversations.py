@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import HashedFile
+from gristmill.inbox.division import is_valid, threshold
 from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
@@ -87,7 +88,8 @@ def normalize_conversations(
 
     source: the drop. files: its files by split; with a rule for splits, all are in each.
     out: folder to write, which must not exist.
-    partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number.
+    partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
+        by the recipe of SYNTH, the rows of some files do.
     config: with the recipe. progress: gets the stage "normalise", in rows.
 
     Raises BadInput for files that are damaged, for a file without a good row, for too many damaged
@@ -104,7 +106,7 @@ def normalize_conversations(
             Refused(rejected, config.bad_rows, source, "[chat.conversations]") as refused,
             ExitStack() as stack,
         ):
-            sink = form.opened_writer(file)
+            sink = form.opened_writer(file, chat.kept)
             stack.callback(sink.close)
             work = _Work(source, chat, int(number), Rules(chat.corpus, None, last), sink, refused)
             work.run(files, links, progress)
@@ -146,11 +148,14 @@ class _Work:
         self._messages = Messages(chat)
         self._trees = None if chat.tree is None else Trees(chat)
         self._id = None if chat.corpus.id is None else column(chat.corpus.id, Names())
+        self._limit = threshold((chat.corpus.split or {}).get("validation", 0))
+        # By files, or every so many rows.
+        self._among = (0, 1) if chat.is_synth else (number, chat.shards)
         # These rules compare a row with the rows of all shards.
         self._needs_all = bool(chat.corpus.dedup) or "cap" in (chat.corpus.sample or {})
         self._paths: list[Path] = []
         self._splits: list[str | None] = []
-        self._waiting: list[tuple[str, ...]] = []
+        self._waiting: list[tuple[str | None, ...]] = []
         self._places: list[Place] = []
         self._bytes = self._row = 0
 
@@ -161,9 +166,11 @@ class _Work:
                 if path not in self._paths:
                     self._paths.append(path)
                     self._splits.append(None if self._chat.corpus.split else split)
+        read = self._chat.read_by(self._number, self._paths)
         with progress.stage("normalise", "rows") as stage:
             for number, path in enumerate(self._paths):
-                self._file(number, path, links, stage)
+                if path in read:
+                    self._file(number, path, links, stage)
             if self._trees is not None:
                 self._read_trees(self._trees)
             self._flush()
@@ -192,7 +199,7 @@ class _Work:
         row, held, good = 0, self.counts["held"], self._good
         found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
         for row, value in found:
-            is_own = self._row % self._chat.shards == self._number
+            is_own = self._row % self._among[1] == self._among[0]
             self._row += 1
             if self._trees is None and not (is_own or self._needs_all):
                 continue
@@ -212,9 +219,9 @@ class _Work:
                     self._refused.add(path, row, unfit)
             if self._bytes > _GROUP_BYTES or len(self._waiting) >= form.GROUP_ROWS:
                 stage.advance(self._flush())
-        if not row:
+        if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
             raise BadInput(path, "holds no row: take it out, or get it again if it had some")
-        if good == self._good and held == self.counts["held"] and row >= self._chat.shards:
+        if good == self._good and held == self.counts["held"] and row >= self._among[1]:
             self._refused.check_file(path, 0)
 
     def _read_trees(self, trees: Trees) -> None:
@@ -246,14 +253,16 @@ class _Work:
             check_runs([each.content for each in talk.messages])
         record = Record(whole, "", None)
         self.rules.check(record, row)
-        split = self._splits[place[0]] or self.rules.split_of(record, row)
         if not is_own:
             return
-        own_id = "" if self._id is None else (flattened(self._id(row)) or "").strip()
-        if not own_id:
-            own_id = blake2b(whole.encode(), digest_size=8).hexdigest()
+        own_id = self._id_of(row, whole)
+        split = self._splits[place[0]]
+        if split is None and self._chat.is_synth:
+            split = "validation" if is_valid(own_id, self._limit) else "train"
+        split = split or self.rules.split_of(record, row)
         name = self._paths[place[0]].relative_to(self._drop).as_posix()
-        self._waiting.append((whole, own_id, talk.spans, split, name))
+        kept = [None if (said := row.get(each)) is None else str(said) for each in self._chat.kept]
+        self._waiting.append((whole, own_id, talk.spans, split, name, *kept))
         self._places.append(place)
         self._bytes += len(whole)
         self.ignored.update(dict.fromkeys(talk.ignored, 1))
@@ -264,12 +273,24 @@ class _Work:
             self.counts["thoughts"] += each.channel == "analysis"
             self.counts["masked"] += each.role == "assistant" and each.span == "0"
 
+    def _id_of(self, row: Row, whole: str) -> str:
+        """The id of a conversation. Raises Unfit for one of SYNTH without it."""
+        found = None if self._id is None else self._id(row)
+        if not self._chat.is_synth:
+            own_id = (flattened(found) or "").strip()
+            return own_id or blake2b(whole.encode(), digest_size=8).hexdigest()
+        if found is None or not str(found).strip():
+            rule = "give the row an id, which chooses its split"
+            raise Unfit("value", f"its {self._chat.corpus.id} is {found!r}: {rule}")
+        return str(found)
+
     def _flush(self) -> int:
         """Write what waits as a row group; return the number of conversations."""
         count = len(self._waiting)
         if count:
             places = [row for _, row in self._places]
-            self._sink.write_batch(form.batch(self._waiting, places), row_group_size=count)
+            batch = form.batch(self._waiting, places, self._chat.kept)
+            self._sink.write_batch(batch, row_group_size=count)
         self._waiting.clear()
         self._places.clear()
         self._bytes = 0

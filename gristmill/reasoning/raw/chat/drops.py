@@ -47,7 +47,14 @@ def chat_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Chat:
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of each file of a drop. Raises BadInput for a drop that is refused."""
-    return account_of(drop, chat_of(drop, links).corpus, links, _TEMPLATES)
+    chat = chat_of(drop, links)
+    found = account_of(drop, chat.corpus, links, _TEMPLATES)
+    count = len({name for names in found.taken.values() for name in names})
+    if chat.is_synth and count < chat.shards:
+        files = "1 file" if count == 1 else f"{count} files"
+        cure = f"write shards = {count} into {CORPUS}, or divide the rows into more files"
+        raise BadInput(drop, f"{files}: {chat.shards} shards need a file each: {cure}")
+    return found
 
 
 def keys_of(path: Path) -> list[str]:

@@ -79,15 +79,19 @@ class Messages:
     def __init__(self, chat: Chat) -> None:
         self._chat, self._names = chat, Names()
         self._roles = {**ALIASES, **chat.roles}
+        # SYNTH takes a text of white space alone for a text.
+        self._bare = _as_it_is if chat.is_synth else str.strip
         self._items = self._source()
         self._system = None if chat.system is None else self._value("system", chat.system)
-        self.columns = self._names.columns | {"tools"} | Rules(chat.corpus, None).columns
+        self._tool_column = "" if chat.is_synth else "tools"
+        own = {self._tool_column, *chat.kept}
+        self.columns = self._names.columns | own | Rules(chat.corpus, None).columns
         if chat.tree is not None:
             self.columns |= {*chat.tree.values(), *chat.keys.values(), "role", "text"}
 
     def read(self, row: Row) -> Talk:
         """The conversation of a row. Raises Unfit for one that is refused or left out."""
-        if row.get("tools"):
+        if row.get(self._tool_column):
             raise self._tools("tools")
         return self.talk(self._items(row), None if self._system is None else self._system(row))
 
@@ -99,7 +103,7 @@ class Messages:
             messages.append(Message("system", system, PROMPT))
         for item in items:
             messages += self._message(item, ignored)
-        _check_turns(messages)
+        _check_turns(messages, self._bare)
         return Talk(self._trained(messages), ignored)
 
     def _value(self, key: str, value: Any) -> Callable[[Row], str]:
@@ -110,7 +114,8 @@ class Messages:
             get = read_of(value, self._names)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        return lambda row: text(get(row))
+        read = _exact if self._chat.is_synth else text
+        return lambda row: read(get(row))
 
     def _source(self) -> Callable[[Row], Iterable[Any]]:
         """What reads the messages of a row, not yet checked."""
@@ -126,7 +131,17 @@ class Messages:
                 for name in TURNS
                 if name in chat.turns
             }
-            return lambda row: _turn({name: get(row) for name, get in texts.items()})
+            needed = _needed(chat) if chat.is_synth else {}
+
+            def turn(row: Row) -> Iterator[_Own]:
+                found = {name: get(row) for name, get in texts.items()}
+                for name, column_name in needed.items():
+                    if not found[name]:
+                        rule = f"its {column_name} is null or empty"
+                        raise Unfit(f"keep:{column_name}", rule)
+                return _turn(found)
+
+            return turn
         gets = [
             self._either(key, value)
             for key, value in (("prompt", chat.prompt), ("completion", chat.completion))
@@ -204,9 +219,9 @@ class Messages:
             if not closed:
                 raise Unfit("thinking", f"an answer has {_OPEN} without {_CLOSE}")
             thought, content = before.strip(), after.strip()
-        if not content.strip():
+        if not self._bare(content):
             raise Unfit("answer", "an answer is empty")
-        if thought.strip():
+        if self._bare(thought):
             yield Message(role, thought, REASONING if weight else PROMPT, "analysis")
         yield Message(role, content, FINAL if weight else PROMPT, "final")
 
@@ -240,6 +255,25 @@ def _turn(texts: Mapping[str, str]) -> Iterator[_Own]:
             yield _Own(role, texts[role])
     yield _Own("user", texts["user"])
     yield _Own("assistant", texts["assistant"], texts.get("thinking", ""))
+
+
+def _needed(chat: Chat) -> Mapping[str, str]:
+    """The turns without which SYNTH leaves a row out, each with what its rule says of it."""
+    values = {name: chat.turns.get(name) for name in ("user", "thinking", "assistant")}
+    return {
+        name: value if isinstance(value, str) else name
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _exact(value: Any) -> str:
+    """A JSON value as a text; one that is a text stays as it is."""
+    return value if isinstance(value, str) else text(value)
 
 
 def _list(value: Any, name: str) -> list[Any]:
@@ -280,8 +314,11 @@ def _weight(value: Any) -> int:
     raise Unfit("weight", f"a message has the weight {str(value)[:_SHOWN]}: it must be 0 or 1")
 
 
-def _check_turns(messages: Sequence[Message]) -> None:
-    """Raise Unfit unless users and assistants take turns, and an assistant is the last."""
+def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> None:
+    """Raise Unfit unless users and assistants take turns, and an assistant is the last.
+
+    bare: gives of a question what must not be empty.
+    """
     heads = [each.role for each in messages if each.channel != "analysis"]
     while heads and heads[0] in ("system", "developer"):
         if heads.count(heads[0]) > 1:
@@ -296,7 +333,7 @@ def _check_turns(messages: Sequence[Message]) -> None:
             raise Unfit("turns", rule)
     if len(heads) < 2 or len(heads) % 2:
         raise Unfit("turns", "its last message is not an assistant's")
-    if any(each.role == "user" and not each.content.strip() for each in messages):
+    if any(each.role == "user" and not bare(each.content) for each in messages):
         raise Unfit("question", "a question is empty")
 
 

@@ -6,20 +6,24 @@ name = "my_chat"
 messages = "conversations"
 roles = { human = "user", gpt = "assistant" }
 
-See also `forms/corpus_file.py`: what recipes of all kinds have; `messages.py`: rows by a recipe.
+See also `forms/corpus_file.py`: what recipes of all kinds have; `built_in.py`: recipes with a name;
+`messages.py`: rows by a recipe.
 Source: `docs/formats/chat.md#recipes`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.inbox.division import contiguous_run
+from gristmill.reasoning.format.conversations import KEPT
 from gristmill.reasoning.format.corpora import Corpus, Value, corpus_of_table
+from gristmill.reasoning.raw.chat.built_in import SYNTH, check_built_in, expanded
 from gristmill.reasoning.raw.forms.corpus_file import (
     KEYS_OF_ALL,
     check_common,
@@ -41,6 +45,7 @@ MOST_SHARDS: Final = 100
 _TABLE, _TEXT, _COUNT = "a table", "a text", "a whole number from 1"
 _KEYS: Final[dict[str, str]] = {
     "kind": _TEXT,
+    "recipe": _TEXT,
     "messages": _TEXT,
     "turns": _TABLE,
     "keys": _TABLE,
@@ -75,6 +80,7 @@ class Chat:
     """A recipe of conversations.
 
     corpus: its name, files, licence, and the rules for rows.
+    recipe: the built-in one that it names; empty where it names none.
     messages: column with the list of messages; or
     prompt, completion: values of what is asked and of what is answered, texts or lists of
         messages; or
@@ -91,6 +97,7 @@ class Chat:
     """
 
     corpus: Corpus
+    recipe: str = ""
     messages: str | None = None
     prompt: Value | None = None
     completion: Value | None = None
@@ -111,6 +118,20 @@ class Chat:
         """Keys of its artifacts: `<name>__00` and so on."""
         return [f"{self.corpus.name}__{number:02d}" for number in range(self.shards)]
 
+    @property
+    def is_synth(self) -> bool:
+        """Whether texts, ids, shards and splits are those of SYNTH."""
+        return self.recipe == SYNTH
+
+    @property
+    def kept(self) -> Sequence[str]:
+        """Columns of its rows that conversations have, too."""
+        return KEPT if self.is_synth else ()
+
+    def read_by(self, shard: int, paths: Sequence[Path]) -> Sequence[Path]:
+        """The files that hold the rows of a shard. shard: its number. paths: of the drop."""
+        return contiguous_run(paths, shard, self.shards) if self.is_synth else paths
+
 
 def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Chat:
     """Read and check the recipe of a drop of conversations.
@@ -123,7 +144,8 @@ def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Cha
     """
     raw = read_recipe(path, links)
     try:
-        _check(raw, name)
+        check_built_in(raw)
+        _check(expanded(raw), name)
     except ValueError as error:
         raise BadInput(path, str(error)) from error
     return chat_of_table(raw)
@@ -131,6 +153,7 @@ def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Cha
 
 def chat_of_table(raw: Mapping[str, Any]) -> Chat:
     """The recipe of a file that was checked. raw: its table."""
+    raw = expanded(raw)
     corpus = corpus_of_table(raw)
     splits = tuple(corpus.files) or SPLITS
     kept = {key: value for key, value in raw.items() if key not in ("render", "notes")}

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -60,7 +61,7 @@ def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> 
     for name, recipe, rows in recipes:
         drop = tmp_path / name
         drop.mkdir()
-        (drop / "corpus.toml").write_text(recipe)
+        (drop / "corpus.toml").write_text(recipe + "shards = 1\n" * (name == "synth_like"))
         (drop / "train_sft.jsonl").write_text(rows)
         made, found = build(drop, tmp_path / f"{name}_out")
         assert made.rejected == (name == "synth_like")
@@ -159,6 +160,10 @@ def test_a_shard_without_a_conversation_and_an_empty_file_are_refused(tmp_path: 
         build(drop, tmp_path / "out", 3)
     with pytest.raises(BadInput, match="holds no row"):
         build(write(tmp_path, HEAD, []), tmp_path / "none")
+    pq.write_table(pa.table({"m": pa.array([], pa.string())}), drop / "b.parquet")
+    made, _ = build(write(tmp_path, HEAD, [talk("one")]), tmp_path / "beside")
+    assert (made.rows, made.raw_rows) == (1, 1)
+    (drop / "b.parquet").unlink()
     blanks = [talk("one"), talk(" " * 100_001 + "x")]
     with pytest.raises(BadInput, match="more than 100,000 white space characters in a row"):
         build(write(tmp_path, HEAD, blanks), tmp_path / "blanks")

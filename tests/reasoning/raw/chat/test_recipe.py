@@ -1,16 +1,18 @@
 """Recipes of conversations: what is refused, and what stays the same for rows."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.raw.chat.drops import account, chat_of, keys_of
-from gristmill.reasoning.raw.chat.recipe import Chat
+from gristmill.reasoning.raw.chat.recipe import Chat, chat_of_table
 from gristmill.reasoning.raw.forms.corpus_file import read_corpus_file
 
 HEAD = 'schema = 1\nkind = "chat"\nname = "mine"\n'
 PLAIN = HEAD + 'messages = "m"\n'
+SYNTH = HEAD + 'recipe = "synth"\n'
 
 
 def recipe(folder: Path, text: str) -> Chat:
@@ -45,6 +47,18 @@ def recipe(folder: Path, text: str) -> Chat:
         (PLAIN + 'files = { test = "x*" }', "test.: a recipe of conversations has the splits"),
         (PLAIN + "split = { test = 0.1 }", "name files of other splits in `leave`"),
         (PLAIN + 'keep = [{ column = "a" }]', "the rule for a has none of"),
+        (HEAD + 'recipe = "sinth"', "recipe = .sinth.: did you mean synth.*: must be synth"),
+        (HEAD + "recipe = []", "recipe = .*: must be synth"),
+        (SYNTH + 'messages = "m"', 'messages: recipe = "synth" says how rows are read: leave one'),
+        (SYNTH + 'thinking = "tags"', "thinking: recipe = .synth. says how rows are read"),
+        (SYNTH + "sample = { cap = 5 }", "sample: recipe = .synth. says how rows are read"),
+        (SYNTH + "split = { seed = 5 }", "split.seed: recipe = .synth. divides conversations by"),
+        (SYNTH + 'split = { by = "x" }', "split.by: .* by the hash of their ids: leave it out"),
+        (SYNTH + "split = { validation = 2 }", "split.validation = 2: must be a number from 0"),
+        (SYNTH + "split = 1", "split = 1: must be a table"),
+        (SYNTH + "turns = 1", "turns = 1: must be a table"),
+        (SYNTH + 'turns = { usr = "u" }', "turns: unknown key .usr."),
+        (SYNTH + 'question = "q"', "unknown key .question."),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_the_key_and_the_rule(
@@ -60,6 +74,36 @@ def test_rows_do_not_depend_on_comments_notes_and_rendering(tmp_path: Path) -> N
     more = PLAIN + '# why\nnotes = "n"\n[render]\ntemplate = "chatml"\n'
     assert recipe(tmp_path, more).table == plain.table
     assert recipe(tmp_path, PLAIN + 'train = "last"').table != plain.table
+
+
+def test_a_built_in_recipe_gives_the_keys_that_a_recipe_has_not(tmp_path: Path) -> None:
+    plain = recipe(tmp_path, SYNTH)
+    assert (plain.recipe, plain.shards, plain.corpus.id) == ("synth", 4, "synth_id")
+    assert plain.corpus.split == {"validation": 0.001}
+    assert plain.partitions == [f"mine__0{number}" for number in range(4)]
+    assert plain.turns["thinking"] == "synthetic_reasoning"
+    own = 'shards = 2\nid = "n"\nturns = { user = "q", developer = { constant = "" } }\n'
+    other = recipe(tmp_path, f"{SYNTH}{own}split = {{ validation = 0.5 }}\n")
+    assert (other.shards, other.corpus.id, other.corpus.split) == (2, "n", {"validation": 0.5})
+    turns = {"user": "q", "developer": {"constant": ""}}
+    assert other.turns == {**plain.turns, **turns}
+    named = recipe(tmp_path, f'{SYNTH}files = {{ train = "a*", validation = "b*" }}\n')
+    assert (named.corpus.split, named.corpus.splits) == (None, ("train", "validation"))
+
+
+@pytest.mark.parametrize("text", [SYNTH, f'{SYNTH}files = {{ train = "a*" }}\n', PLAIN])
+def test_a_record_has_all_keys_of_a_recipe(tmp_path: Path, text: str) -> None:
+    chat = recipe(tmp_path, text)
+    assert chat_of_table(json.loads(chat.table)) == chat
+    assert ("synthetic_answer" in chat.table) == ("recipe" in text)
+
+
+def test_by_the_recipe_of_synth_a_shard_reads_files_and_else_all_do(tmp_path: Path) -> None:
+    paths = [Path(str(number)) for number in range(6)]
+    by_synth, other = recipe(tmp_path, SYNTH), recipe(tmp_path, PLAIN)
+    assert [len(by_synth.read_by(shard, paths)) for shard in range(4)] == [2, 2, 1, 1]
+    assert by_synth.read_by(3, paths) == paths[5:]
+    assert other.read_by(0, paths) == paths
 
 
 def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path: Path) -> None:

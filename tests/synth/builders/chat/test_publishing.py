@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from gristmill.asset import Wanted, declared
@@ -17,10 +19,12 @@ from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
+from gristmill.synth.raw.files import TEXTS
 from gristmill.synth.read import distill
 from gristmill.synth.read.origins import of_own_document
 from gristmill.synth.read.shard_files import ShardFiles
 from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
+from gristmill.synth.samples import write_drop
 from gristmill.synth.show.terminal import show_distilled
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
@@ -215,3 +219,39 @@ def test_the_reader_gives_batches_with_mask_and_span(root: DataRoot, tmp_path: P
     assert np.array_equal(sample["loss_mask"].numpy() > 0, sample["span_id"].numpy() > 0)
     assert set(sample["span_id"].tolist()) == {0, 1, 2}
     assert made._own == HARMONY
+
+
+def test_a_shard_by_the_recipe_of_synth_is_made_from_its_files_and_leads_back_to_their_rows(
+    root: DataRoot,
+) -> None:
+    drop = root.root / "drops/chat/own"
+    files = write_drop(drop, files=6)
+    recipe = 'schema = 1\nkind = "chat"\nname = "own"\nrecipe = "synth"\n'
+    (drop / "corpus.toml").write_text(f"{recipe}split = {{ validation = 0.3 }}\n")
+    conversations = built(root, "chat/conversations", "own__01").record
+    own = [f"drops/chat/own/{file.name}" for file in files[2:4]]
+    assert [item.path for item in conversations.inputs] == own
+    counts = built(root, "chat/kd_shards", "own__01").record.counts
+    rows = [
+        (f"drops/chat/own/{file.name}", number, row)
+        for file in files[2:4]
+        for number, row in enumerate(pq.read_table(file).to_pylist(), 1)
+        if all(row[name] for name in TEXTS)
+    ]
+    assert counts["rows"] == len(rows)
+    spoken = Counter(row["language"] for _, _, row in rows)
+    assert {name: counts[f"languages/{name}"] for name in spoken} == spoken
+    found = []
+    for split in ("train", "valid"):
+        assert counts[f"{split}_rows"] > 0
+        for number in range(int(counts[f"{split}_rows"])):
+            folder = root.root / "megatron/chat/own__01"
+            request = Request(folder, str(number), {"split": split, "shard": None})
+            document, raw = (origin.facts() for origin in of_own_document(request))
+            names = ("synth_id", "language", "exercise")
+            found.append((raw["raw_file"], raw["raw_row"], [document[name] for name in names]))
+    expected = [
+        (file, number, [row[name] for name in ("synth_id", "language", "exercise")])
+        for file, number, row in rows
+    ]
+    assert sorted(found) == sorted(expected)

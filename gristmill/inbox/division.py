@@ -1,12 +1,31 @@
-"""The split rule: which conversations are held out, decided by the synth_id alone.
+"""How a drop is divided: its files into shards, and what they hold into two splits.
 
-Source: `docs/formats/synth.md#hash-rule`.
+Source: `docs/formats/synth.md#contiguous-runs`, `docs/formats/synth.md#hash-rule`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from pathlib import Path
+
+
+def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int) -> list[Path]:
+    """Return the files of one shard: consecutive ones, one more in each of the first shards.
+
+    paths: all files of the drop in order.
+    shard_index: number of the shard, from 0.
+    shards: number of shards.
+
+    500 files and 4 shards give 001-125, 126-250, 251-375 and 376-500. Raises
+    ValueError for another shard_index.
+    """
+    if not 0 <= shard_index < shards:
+        raise ValueError(f"shard_index {shard_index}: must be from 0 to {shards - 1}")
+    length, longer = divmod(len(paths), shards)
+    begin = length * shard_index + min(shard_index, longer)
+    return list(paths[begin : begin + length + (shard_index < longer)])
 
 
 def threshold(valid_fraction: float) -> int:
