@@ -95,7 +95,8 @@ def ends_in_answer(messages_json: str) -> bool:
 
 
 def _clean(text: str) -> str:
-    return _SURROGATES.sub("\ufffd", text.replace("\0", "")).strip()
+    text = text.replace("\0", "").strip()
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def rendered(texts: Texts, seed_text: str, level: str) -> list[Piece]:

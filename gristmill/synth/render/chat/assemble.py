@@ -169,7 +169,12 @@ def assemble(talks: Sequence[Sequence[Piece]], words: Words) -> Documents:
             "the tokenizer brings a text to another form of Unicode (such as NFC), so that the "
             "places of its tokens are not known: write the text in that form"
         )
-    ids, by_tiktoken = words.encoder.encode(made.texts)
+    # Texts of a template are those of all conversations: each is encoded once.
+    places = {text: place for place, text in enumerate(dict.fromkeys(made.texts))}
+    found, by_reference = words.encoder.encode([*places])
+    chosen = [places[text] for text in made.texts]
+    ids = [found[place] for place in chosen]
+    by_tiktoken = {at for at, place in enumerate(chosen) if place in by_reference}
     ordinary = np.frombuffer(b"".join(ids), np.int32)
     order = np.array(made.order, np.int32)
     sizes = np.ones(len(order), np.int64)
