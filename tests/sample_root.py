@@ -61,7 +61,7 @@ class SampleRoot:
         with (root.data / "gristmill.toml").open("a") as settings:
             settings.write("[chess.subset]\ntrain = 50\nval = 5\ntest = 5\n")
             settings.write('[reasoning.exports]\nformats = ["llm.c", "litdata", "nanochat"]\n')
-            settings.write("[reasoning.spans]\ncontrol_traces = 12\n")
+            settings.write('[reasoning.spans]\ntokenizer = "gpt2"\n')
             settings.write("[synth.distill]\nvalid_fraction = 0.1\n")
             settings.write("[chat.distill]\nmax_length = 4096\n")
         write_talks(root.data)

@@ -68,6 +68,7 @@ REPORT = Code(
 SPANS = Code(
     entries=("gristmill.reasoning.builders.exports.spans.write_spans",),
     libraries=("tiktoken", "tokenizers"),
+    compatible_with=("b5d16dea172071d6aa5907510b7419a74804ca332f803e455aa9bb56e6e9a70d",),
 )
 EXPORTS = Code(
     entries=(

@@ -292,9 +292,12 @@ class SpansConfig(Checked):
     ] = 0.3
     split_seed: Annotated[Seed, Help("Decides which traces calibrate.")] = 20260303
     control_traces: Annotated[
-        Count, Unit("traces"), Help("Most traces that get control pairs; 0 writes none.")
+        Count,
+        ADDED_LATER,
+        Unit("traces"),
+        Help("Most traces that get control pairs; 0 writes none."),
     ] = 0
-    control_seed: Annotated[Seed, Help("Decides what is wrong in control pairs.")] = 17
+    control_seed: Annotated[Seed, ADDED_LATER, Help("Decides what is wrong in control pairs.")] = 17
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ KD_SHARDS = Code(
 CHAT_SHARDS = Code(
     entries=("gristmill.synth.builders.chat.part.build_chat_shard",),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
+    compatible_with=("e43544ced1544c8ec2f4fd970b5622384de79b01362007b9f009a02b1fbafbfa",),
 )
 DISTILL = Code(
     entries=(
@@ -67,7 +68,10 @@ DISTILL = Code(
         "gristmill.synth.builders.harmony_shard.shard_name",
     ),
     libraries=("jinja2", "openai-harmony", "pyarrow", "tiktoken"),
-    compatible_with=("e00ffc2b5a6d3bb244c9d130862e4631cc5b44c86fe648490c96fa41cd4c0240",),
+    compatible_with=(
+        "e00ffc2b5a6d3bb244c9d130862e4631cc5b44c86fe648490c96fa41cd4c0240",
+        "c82e202ea4f57a9875c5e5a93593d8144aa0ff4cdb25a087539416a58d5da8fc",
+    ),
 )
 KD_MANIFEST = Code(
     entries=("gristmill.synth.builders.kd_manifest.write_kd_manifest",),
