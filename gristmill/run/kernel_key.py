@@ -55,8 +55,9 @@ def _surroundings(processor: tuple[str, str] | None = None) -> tuple[bytes, ...]
     # The bytecode is part of the key, so a patch release of Python changes nothing by itself.
     python = f"{sys.implementation.cache_tag} {sys.abiflags}"
     versions = (python, numba.__version__, llvmlite.__version__, numpy.__version__)
-    if processor is None and numba.config.CPU_NAME is not None:
-        processor = (numba.config.CPU_NAME, numba.config.CPU_FEATURES or "")
+    config: Any = numba.config
+    if processor is None and config.CPU_NAME is not None:
+        processor = (config.CPU_NAME, config.CPU_FEATURES or "")
     if processor is None:
         processor = (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
     settings = (os.environ.get(name, "") for name in _SETTINGS)

@@ -169,16 +169,19 @@ def _cache_of(dispatcher: Any, place: _Place) -> Any:
     """numba's own cache, but for the place of its files, and with what is shipped behind it."""
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-    class _KeptCache(FunctionCache):  # type: ignore[misc]
-        _impl_class = type("_Kept", (CompileResultCacheImpl,), {"_locator_classes": [place]})
+    class _Kept(CompileResultCacheImpl):
+        _locator_classes: Any = (place,)
+
+    class _KeptCache(FunctionCache):
+        _impl_class = _Kept
 
         def _load_overload(self, signature: Any, context: Any) -> Any:
-            found = super()._load_overload(signature, context)
+            found: Any = super()._load_overload(signature, context)  # type: ignore[no-untyped-call]
             if found is None and (shipped := shipped_kernels.find(dispatcher, signature)):
                 found = self._impl.rebuild(context, shipped)
             return found
 
-    return _KeptCache(dispatcher.py_func)
+    return _KeptCache(dispatcher.py_func)  # type: ignore[no-untyped-call]
 
 
 class _Place:

@@ -16,7 +16,7 @@ import sys
 import zipfile
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from gristmill.run.kernel_key import kernel_key
 
@@ -51,11 +51,11 @@ def _runs_here() -> bool:
     import numba
     from llvmlite import binding
 
-    features = binding.get_host_cpu_features()
+    features, config = binding.get_host_cpu_features(), cast(Any, numba.config)
     return (
         sys.platform == "linux"
         and platform.machine() == "x86_64"
-        and numba.config.CPU_NAME is None
+        and config.CPU_NAME is None
         and all(features.get(name) for name in _FEATURES)
     )
 
