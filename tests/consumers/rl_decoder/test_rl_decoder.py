@@ -6,11 +6,14 @@ import json
 import math
 import operator
 import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from gristmill.reasoning.builders.exports.controls import write_controls
+from gristmill.reasoning.config import SpansConfig
 from tests.consumers.rl_decoder import RL_DECODER
 from tests.sample_root import SampleRoot
 
@@ -90,12 +93,15 @@ def part(traces: set[str]) -> set[str]:
 
 
 @RL_DECODER.opens("reasoning/spans", how="`--controls`, `--audit`: `gsm8k/<split>.controls.json`")
-def test_control_pairs_are_read_and_split_by_trace(sample_root: SampleRoot) -> None:
+def test_control_pairs_are_read_and_split_by_trace(sample_root: SampleRoot, tmp_path: Path) -> None:
     spans, _ = sample_root.record("reasoning/spans")
     for split in ("train", "test"):
         rows = [*map(json.loads, (spans / f"gsm8k/{split}.spans.jsonl").open("rb"))]
         read_of = {row["trace_id"] for row in rows if not row["skipped"]}
-        payload = json.loads((spans / f"gsm8k/{split}.controls.json").read_text())
+        made = tmp_path / f"{split}.controls.json"
+        of_split = spans / f"gsm8k/{split}.spans.jsonl"
+        write_controls(made, of_split, split, SpansConfig(control_traces=12))
+        payload = json.loads(made.read_text())
         of_trace: dict[str, dict[str, dict[str, Any]]] = {}
         for control in payload["controls"]:
             of_trace.setdefault(control["trace_id"], {})[control["variant"]] = control
