@@ -44,6 +44,9 @@ _OBSERVATIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key
   ... on AssetNode { assetObservations(limit: 50) { description partition } } } }"""
 _TICKS = """query($sensor: SensorSelector!) { sensorOrError(sensorSelector: $sensor) {
   ... on Sensor { sensorState { ticks(limit: 20) { status skipReason error { message } } } } } }"""
+_SCHEDULE = """query($schedule: ScheduleSelector!) {
+  scheduleOrError(scheduleSelector: $schedule) {
+    ... on Schedule { scheduleState { status } } } }"""
 _RUNS = """{ runsOrError {
   ... on Runs { results { runId status tags { key value } } } } }"""
 _BACKFILL = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(
@@ -169,6 +172,12 @@ class LiveInstance:
         answer = self.server.ask(_TICKS, sensor=sensor)
         ticks: list[dict[str, Any]] = answer["sensorOrError"]["sensorState"]["ticks"]
         return ticks
+
+    def is_on(self, schedule: str) -> bool:
+        """Whether the instance runs a schedule."""
+        selector = {**self.server.selector, "scheduleName": schedule}
+        answer = self.server.ask(_SCHEDULE, schedule=selector)
+        return bool(answer["scheduleOrError"]["scheduleState"]["status"] == "RUNNING")
 
     def runs(self, key: str | None) -> list[Run]:
         """The runs of one partition, or for None all runs; the latest first.
