@@ -179,6 +179,10 @@ class Order:
         bijection = self._bijection(epoch, window, int(firsts[window + 1]) - first)
         return first + int(bijection.places(np.array([inside - first]))[0])
 
+    def shards(self, epoch: int) -> Numbers:
+        """The shards int64 [S] in their order of an epoch; for an order with windows."""
+        return self._windows(epoch).shards
+
     def _in_all(self, epoch: int, places: Numbers) -> Numbers:
         return self._bijection(epoch, -1, self.length)(places)
 

@@ -15,10 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError
+from gristmill.loading import bijection
 from gristmill.reading.stream import refuse_other_stream, stream_of
 
 Uneven = Literal["each", "pad", "stop"]
 UNEVEN: Final[tuple[Uneven, ...]] = get_args(Uneven)
+
+VERSION: Final = 2
+"""Of the states that new readers write."""
+FORMER: Final = 1
+"""Of the states whose runs go on in the order that NumPy drew."""
 
 Rest = Mapping[int, int]
 """What is left of an epoch: shard -> the first sequence that nobody has read."""
@@ -51,6 +57,9 @@ class Order:
     seed: of the shuffle of shards and of sequences in a shard; None for the manifest's order.
     rotate: by how many shards the start moves in each epoch.
     rests: what is left of epochs that were resumed at another world size.
+    identity: text that names the shards, so that others have another order of the same seed.
+    version: of the state that goes on. 2: the loader's order 1, with windows of one shard. 1: as
+        NumPy's generators draw it, which another NumPy may do otherwise.
     """
 
     sizes: npt.NDArray[np.int64]
@@ -59,6 +68,8 @@ class Order:
     seed: int | None = None
     rotate: int = 0
     rests: Mapping[int, Rest] = field(default_factory=dict)
+    identity: str = ""
+    version: int = VERSION
 
     def pieces(self, rank: int, epoch: int) -> list[Piece]:
         """What a rank reads in an epoch, in order.
@@ -99,19 +110,34 @@ class Order:
         """The shuffled order of a shard's sequences, int64 [size]; None for the file's order."""
         if self.seed is None:
             return None
-        shuffled: npt.NDArray[np.int64] = _generator(self.seed, epoch, shard + 1).permutation(
-            int(self.sizes[shard])
-        )
-        return shuffled
+        size = int(self.sizes[shard])
+        if self.version == FORMER:
+            drawn: npt.NDArray[np.int64] = _generator(self.seed, epoch, shard + 1).permutation(size)
+            return drawn
+        shards = self._loaders.shards(epoch)
+        before = self.sizes[shards[: np.flatnonzero(shards == shard)[0]]].sum()
+        places = epoch * self._loaders.length + before + np.arange(size)
+        numbers: npt.NDArray[np.int64] = self._loaders.numbers(places) - self._loaders.cuts[shard]
+        return numbers
 
     def generator(self) -> Any:
-        """A new generator of the kind and seed of the shuffles; None where nothing is shuffled."""
-        return None if self.seed is None else _generator(self.seed, 0, 0)
+        """A new generator of the kind and seed of the shuffles; None where NumPy draws none."""
+        if self.seed is None or self.version != FORMER:
+            return None
+        return _generator(self.seed, 0, 0)
 
     def _shuffled(self, epoch: int) -> list[int]:
         assert self.seed is not None
-        shuffled: list[int] = _generator(self.seed, epoch, 0).permutation(len(self.sizes)).tolist()
-        return shuffled
+        if self.version == FORMER:
+            drawn: list[int] = _generator(self.seed, epoch, 0).permutation(len(self.sizes)).tolist()
+            return drawn
+        return list(map(int, self._loaders.shards(epoch)))
+
+    @cached_property
+    def _loaders(self) -> bijection.Order:
+        """The loader's order of all shards."""
+        cuts = np.append(0, np.cumsum(self.sizes))
+        return bijection.Order(cuts, self.seed, self.identity, window=1)
 
 
 class Walk:
@@ -197,7 +223,6 @@ def _generator(*numbers: int) -> Any:
     return np.random.Generator(np.random.PCG64(numbers))
 
 
-VERSION: Final = 1
 _SAME: Final = ("manifest_sha256", "select", "seed", "rotate", "uneven")
 _NUMBERS: Final = ("epoch", "shard_position", "sequence_in_shard", "rank", "world_size")
 
@@ -227,7 +252,7 @@ def state_of(
     rests = {e: rest for e, rest in order.rests.items() if e >= position.epoch}
     generator = order.generator()
     return {
-        "version": VERSION,
+        "version": order.version,
         "epoch": position.epoch,
         **place._asdict(),
         "rank": rank,
@@ -253,7 +278,8 @@ def resumed(
     identity: as for `state_of`.
 
     At another number of ranks the sequences that no rank has read, of each epoch, go to the ranks
-    that own their shards now, and every rank begins with the earliest of these epochs.
+    that own their shards now, and every rank begins with the earliest of these epochs. A state of
+    version 1 goes on in its own order, in the epochs to come, too.
 
     Raises GristmillError for a state of other shards, of another order or another random stream,
     one that is damaged, and where the states of some ranks are missing.
@@ -262,6 +288,9 @@ def resumed(
     found = {}
     for state in states:
         _check(state, expected)
+        if state["version"] != states[0]["version"]:
+            raise GristmillError("the states are of two versions: give those of one checkpoint")
+        order = replace(order, version=state["version"])
         if (generator := order.generator()) is not None:
             refuse_other_stream(state, generator)
         found[state["rank"]] = state
@@ -307,8 +336,10 @@ def _dealt(
 
 def _check(state: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse what is not a state of this reading."""
-    if not isinstance(state, Mapping) or state.get("version") != VERSION:
-        raise GristmillError(f"is no state of version {VERSION} of a ShardReader: {state!r:.100}")
+    if not isinstance(state, Mapping) or state.get("version") not in (FORMER, VERSION):
+        raise GristmillError(
+            f"is no state of version {FORMER} or {VERSION} of a ShardReader: {state!r:.100}"
+        )
     for name in _NUMBERS:
         if type(state.get(name)) is not int or state[name] < 0:
             raise GristmillError(f"the state is damaged: {name} is {state.get(name)!r:.50}")

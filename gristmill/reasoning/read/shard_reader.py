@@ -55,8 +55,8 @@ class ShardReader(Reader[Held]):
         its own once, so that some end earlier; "pad" has ranks with fewer begin their own again,
         up to the number of the longest; "stop" ends all ranks where the shortest ends.
     allow_empty: with more ranks than shards, ranks without a shard read nothing; default an error.
-    seed: shuffles shards, and sequences in a shard, otherwise in each epoch; default None, the
-        order of the manifest.
+    seed: shuffles shards, and sequences in a shard, otherwise in each epoch: the loader's order
+        with windows of one shard. Default None, the order of the manifest.
     rotate: by how many of its shards a rank moves its start in each epoch, default 0.
     steps: the folder of the alignments; default None, no supervision.
     least_confidence: of an alignment whose steps are used, default 0.
@@ -125,7 +125,14 @@ class ShardReader(Reader[Held]):
         sizes = [shard.sequences for shard in self.shards]
         if self._kept is not None:
             sizes = [len(self._kept.get(number, ())) for number in range(len(sizes))]
-        self._order = Order(np.array(sizes, np.int64), world_size, uneven, seed, rotate)
+        self._order = Order(
+            np.array(sizes, np.int64),
+            world_size,
+            uneven,
+            seed,
+            rotate,
+            identity=_named(self._identity).text,
+        )
         self._position = shard_order.Position()
         self._walked: tuple[int, Walk] = -1, Walk([])
         self._shuffled: tuple[tuple[int, int], npt.NDArray[np.int64] | None] = ((-1, -1), None)
@@ -333,6 +340,12 @@ class ShardReader(Reader[Held]):
             self.held.files.prefetch(piece.shard, self._current)
 
 
+def _named(chosen: Mapping[str, Any], artifact: str = "") -> Identity:
+    """The name of the chosen sequences, by the digest of their entries of the manifest."""
+    version = f"manifest {chosen['manifest_sha256']}"
+    return Identity("reasoning/manifest", (version,), None, {"select": chosen["select"]}, artifact)
+
+
 class SequenceSource:
     """Sequences by number over the chosen shards in the order of the manifest.
 
@@ -346,12 +359,10 @@ class SequenceSource:
         self, data: ShardReader, sizes: Numbers, chosen: Mapping[str, Any], is_part: bool
     ) -> None:
         self._data = data
-        version = f"manifest {chosen['manifest_sha256']}"
-        own = {"select": chosen["select"]}
         # Several sources may be of one folder: each is named by the splits that it reads.
         keys = dict.fromkeys(f"{shard.corpus}__{shard.split}" for shard in data.shards)
         artifact = f"{short(data.root)} {'+'.join(keys)}" if is_part else short(data.root)
-        self.identity = Identity("reasoning/manifest", (version,), None, own, artifact)
+        self.identity = _named(chosen, artifact)
         self.cuts: Numbers = np.append(0, np.cumsum(sizes)).astype(np.int64)
         first = data.shards[0]
         name = first.tokenizer or GPT2.name

@@ -14,6 +14,8 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.reasoning.read.shard_order import (
+    FORMER,
+    VERSION,
     Order,
     Piece,
     Place,
@@ -40,6 +42,13 @@ def read(order: Order, epoch: int) -> Counter[tuple[int, int]]:
     )
 
 
+def shuffled(order: Order, shard: int, epoch: int = 0) -> list[int]:
+    """The order of a shard's sequences, which has a seed."""
+    found = order.sequences(shard, epoch)
+    assert found is not None
+    return list(map(int, found))
+
+
 def lengths(order: Order, epoch: int = 0) -> list[int]:
     return [len(Walk(order.pieces(rank, epoch))) for rank in range(order.world_size)]
 
@@ -47,14 +56,19 @@ def lengths(order: Order, epoch: int = 0) -> list[int]:
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("rotate", [0, 1, 3])
-def test_an_epoch_has_every_sequence_once(world_size: int, seed: int | None, rotate: int) -> None:
-    sizes = [3, 1, 4, 1, 5, 9, 2, 6]
+@pytest.mark.parametrize("version", [FORMER, VERSION])
+def test_an_epoch_has_every_sequence_once(
+    world_size: int, seed: int | None, rotate: int, version: int
+) -> None:
+    sizes = [3, 1, 4, 0, 1, 5, 9, 2, 6]
     expected = Counter((s, k) for s, size in enumerate(sizes) for k in range(size))
     for epoch in range(4):
-        made = order(*sizes, world_size=world_size, seed=seed, rotate=rotate)
+        made = order(*sizes, world_size=world_size, seed=seed, rotate=rotate, version=version)
+        for shard, size in enumerate(sizes if seed else ()):
+            assert sorted(shuffled(made, shard, epoch)) == list(range(size))
         assert read(made, epoch) == expected
         for rank in range(world_size):
-            assert set(made.shards(rank, epoch)) == set(range(rank, 8, world_size))
+            assert set(made.shards(rank, epoch)) == set(range(rank, 9, world_size))
 
 
 def test_without_a_seed_the_order_is_that_of_the_manifest() -> None:
@@ -79,12 +93,9 @@ def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch() -> None:
     shards = [made.shards(0, epoch) for epoch in (0, 1, 0)]
     assert shards[0] == shards[2] != shards[1] != sorted(shards[1])
     assert order(*[50] * 20, seed=4).shards(0, 0) != shards[0]
-    shuffled = [made.sequences(s, e) for s, e in ((0, 0), (1, 0), (0, 1))]
-    for each, other in pairwise(shuffled):
-        assert each is not None
-        assert other is not None
-        assert sorted(each) == list(range(50))
-        assert each.tolist() != other.tolist()
+    found = [shuffled(made, s, e) for s, e in ((0, 0), (1, 0), (0, 1))]
+    assert all(sorted(each) == list(range(50)) for each in found)
+    assert all(each != other for each, other in pairwise(found))
 
 
 def test_the_shuffled_order_of_all_shards_does_not_depend_on_the_ranks() -> None:
@@ -142,12 +153,27 @@ def test_a_walk_counts_sequences_over_pieces() -> None:
     assert len(Walk([])) == 0
 
 
-def test_the_shuffle_of_a_seed_never_changes() -> None:
+@pytest.mark.parametrize(
+    ("version", "shards", "sequences"),
+    [
+        (FORMER, [5, 1, 4, 2, 0, 3], [3, 2, 5, 0, 4, 1]),
+        (VERSION, [1, 3, 2, 4, 0, 5], [1, 0, 2, 4, 3, 5]),
+    ],
+)
+def test_the_shuffle_of_a_seed_never_changes(
+    version: int, shards: list[int], sequences: list[int]
+) -> None:
     """A checkpoint continues under later versions."""
-    made = order(*[6] * 6, seed=11)
-    sequences = made.sequences(2, 4)
-    assert sequences is not None
-    assert (made.shards(0, 4), sequences.tolist()) == ([5, 1, 4, 2, 0, 3], [3, 2, 5, 0, 4, 1])
+    made = order(*[6] * 6, seed=11, version=version)
+    assert (made.shards(0, 4), shuffled(made, 2, 4)) == (shards, sequences)
+
+
+def test_other_shards_have_another_order_of_the_same_seed() -> None:
+    made = [order(*[50] * 20, seed=3, identity=text) for text in ("a", "b", "a")]
+    first, second, third = ((o.shards(0, 0), shuffled(o, 4)) for o in made)
+    assert first == third
+    assert first[0] != second[0]
+    assert first[1] != second[1]
 
 
 IDENTITY = {"manifest_sha256": "ab", "select": None}
@@ -211,6 +237,7 @@ def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed: 
         "each",
         chance.choice([None, 1]),
         chance.choice([0, 1, 2]),
+        version=chance.choice([FORMER, VERSION]),
     )
     read: Read = Counter()
     states = None
@@ -280,7 +307,7 @@ def test_a_state_names_the_last_shard_and_those_that_are_finished() -> None:
     ranks = Ranks(Order(np.array([2, 9, 2, 9, 2], np.int64), 2))
     ranks.advance(0, 3)
     assert ranks.states()[0] == {
-        **{"version": 1, "epoch": 0, "shard_position": 1, "sequence_in_shard": 1},
+        **{"version": 2, "epoch": 0, "shard_position": 1, "sequence_in_shard": 1},
         **{"rank": 0, "world_size": 2, **IDENTITY, "seed": None, "rotate": 0, "uneven": "each"},
         **{"last_shard": "shard 2", "finished": [0], "rests": {}},
     }
@@ -297,7 +324,7 @@ ORDER = Order(np.array([3, 3, 3], np.int64), 2)
         ({"seed": 1}, "another order: its seed is 1, here it is None"),
         ({"rotate": 1}, "another order: its rotate"),
         ({"uneven": "pad"}, "another order: its uneven"),
-        ({"version": 2}, "no state of version 1"),
+        ({"version": 3}, "no state of version 1 or 2"),
         ({"epoch": -1}, "damaged: epoch"),
         ({"epoch": "0"}, "damaged: epoch"),
         ({"epoch": True}, "damaged: epoch"),
@@ -316,15 +343,44 @@ def test_a_state_of_something_else_is_refused(change: dict[str, Any], text: str)
         resumed([state], ORDER, IDENTITY, 0)
 
 
-def test_the_state_of_a_shuffled_order_has_digits_that_prove_its_stream() -> None:
-    order = replace(ORDER, seed=5)
+def test_a_state_of_version_1_goes_on_in_its_own_order_to_the_end_of_its_run() -> None:
+    """The numbers are those that 0.8.0 reads after this state."""
+    state = {
+        **{"version": 1, "epoch": 0, "shard_position": 0, "sequence_in_shard": 2, "rank": 0},
+        **{"world_size": 2, **IDENTITY, "seed": 11, "rotate": 1, "uneven": "each"},
+        **{"last_shard": "shard 0", "finished": [], "rests": {}, "stream": "49900237"},
+        "numpy": "2.4.6",
+    }
+    new = order(5, 3, 4, world_size=2, seed=11, rotate=1)
+    made, at = resumed([state], new, IDENTITY, 0)
+    assert at == Position(0, 2)
+    read = [
+        [(p.shard, shuffled(made, p.shard, epoch)[p.start : p.stop]) for p in made.pieces(0, epoch)]
+        for epoch in (0, 1)
+    ]
+    assert read[0] == [(0, [0, 4, 3, 1, 2]), (2, [2, 1, 3, 0])]
+    assert read[1] == [(2, [1, 0, 3, 2]), (0, [1, 4, 2, 0, 3])]
+    later = state_of(made, IDENTITY, ["a", "b", "c"], 0, Position(3, 1))
+    assert (later["version"], later["stream"]) == (1, "49900237")
+    assert new.pieces(0, 0) != made.pieces(0, 0) or shuffled(new, 0) != shuffled(made, 0)
+
+
+def test_states_of_two_versions_are_of_no_checkpoint() -> None:
+    first, second = Ranks(ORDER).states()
+    with pytest.raises(GristmillError, match="of two versions"):
+        resumed([first, second | {"version": FORMER}], ORDER, IDENTITY, 0)
+
+
+def test_the_state_of_an_order_of_numpy_has_digits_that_prove_its_stream() -> None:
+    order = replace(ORDER, seed=5, version=FORMER)
     state = Ranks(order).states()[0]
     assert resumed([state], order, IDENTITY, 0)[1] == Position()
     with pytest.raises(GristmillError, match="another random stream: its digits are '01234567'"):
         resumed([state | {"stream": "01234567"}], order, IDENTITY, 0)
     del state["stream"], state["numpy"]
     assert resumed([state], order, IDENTITY, 0)[1] == Position()
-    assert "stream" not in Ranks(ORDER).states()[0]
+    assert "stream" not in Ranks(replace(ORDER, version=FORMER)).states()[0]
+    assert "stream" not in Ranks(replace(ORDER, seed=5)).states()[0]
 
 
 def test_what_is_no_state_is_refused() -> None:

@@ -26,6 +26,20 @@ def test_a_batch_has_sequences_of_any_shard(sample_root: SampleRoot) -> None:
     assert np.array_equal(batch["input_ids"], in_order[batch["number"]])
 
 
+def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(
+    sample_root: SampleRoot,
+) -> None:
+    root = sample_root.data / SHARDS
+    reader = ShardReader(root, seed=5)
+    assert len(reader.shards) > 2
+    twice = mixture({"all": ShardReader(root).source()}, epochs={"all": 2})
+    loader = Loader(Plan(twice, seed=5, window=1), len(reader), form="numpy")
+    loaded = [batch["input_ids"] for batch in loader]
+    for ids in loaded:
+        assert np.array_equal(np.concatenate([b["input_ids"] for b in reader.batches(3)]), ids)
+    assert not np.array_equal(*loaded)
+
+
 def test_the_examples_of_a_sequence_lead_to_their_raw_rows(sample_root: SampleRoot) -> None:
     reader = ShardReader(sample_root.data / SHARDS, corpora=["wiqa"])
     source = reader.source()
