@@ -251,7 +251,7 @@ _ROW = (
     b'"winner_side":"W"',
     b'"source_file":',
 )
-_SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext", "san"))
+_SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
 
 PARSERS = (
     Parser(
@@ -362,14 +362,14 @@ PARSERS = (
     Parser(
         "chess_row",
         row,
-        (f"{_READ}.canonical_rows", f"{_FORMAT}.rows"),
+        (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
         allowed=(BadInput, ValueError),
         words=_JSON + _ROW,
     ),
     Parser(
         "chess_rows",
         rows,
-        (f"{_READ}.row_batches", f"{_READ}.canonical_rows", f"{_FORMAT}.rows"),
+        (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
         words=_JSON + _ROW,
     ),
     Parser(

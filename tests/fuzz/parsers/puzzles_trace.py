@@ -29,13 +29,13 @@ PARSERS = (
     Parser(
         "puzzles_identifiers",
         identifiers,
-        (f"{_FORMAT}.identifiers",),
+        (f"{_FORMAT}.metadata",),
         words=(*_JSON, b'"<blank>"', b'["'),
     ),
     Parser(
         "puzzles_sources",
         sources,
-        (f"{_FORMAT}.sources",),
+        (f"{_FORMAT}.metadata",),
         words=(*_JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
     ),
 )

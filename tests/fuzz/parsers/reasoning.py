@@ -180,8 +180,8 @@ PARSERS = (
         "reasoning_normalized",
         normalized,
         (
-            *(f"{_RAW}.{name}" for name in ("readers", "shapes", "flatten", "tables", "rows")),
-            *(f"{_RAW}.{name}" for name in ("trip", "wiqa", "openr1", "metamath", "reveal")),
+            *(f"{_RAW}.{name}" for name in ("flatten", "tables", "rows")),
+            *(f"{_RAW}.forms.{name}" for name in ("absent", "reader", "transforms", "trip")),
             "gristmill.reasoning.render.text",
         ),
         covers=(f"{_RAW}.drops",),
@@ -197,7 +197,7 @@ PARSERS = (
     Parser(
         "reasoning_packed",
         packed,
-        (f"{_RAW}.unpacked", "gristmill.untrusted.unpack"),
+        (f"{_RAW}.rows", "gristmill.untrusted.unpack"),
         words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
     ),
     Parser(

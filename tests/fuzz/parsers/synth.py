@@ -223,7 +223,7 @@ PARSERS = (
     Parser(
         "synth_messages",
         row_texts,
-        (f"{_RENDER}.templates", f"{_RENDER}.harmony", f"{_RENDER}.shapes"),
+        (f"{_RENDER}.templates", f"{_RENDER}.harmony", f"{_RENDER}.documents"),
         words=_JSON + _HARMONY,
     ),
     Parser(
