@@ -28,7 +28,7 @@ def task(data: bytes) -> None:
     place = ("training", "evaluation")[(data[:1] or b"0")[0] % 2]
     read = parse_task(data[1:], Path("arc"), f"{place}/a.json")
     value = json.loads(data[1:])
-    listed = [pair for key in value if key != "name" for pair in value[key]]
+    listed = [pair for key in value if key in ("train", "test") for pair in value[key]]
     grids = [[grid.tolist() for grid in pair] for pair in read.pairs]
     assert grids == [[pair["input"], pair["output"]] for pair in listed]
     assert sorted(read.numbers("train") + read.numbers("test")) == list(range(len(listed)))
