@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +70,8 @@ def _result(batch: Batch, i: int, code: int) -> str:
     return rows.RESULTS[code] or "*"
 
 
-def _id_function(
-    batch: Batch, source: str, reference: bool
-) -> Callable[[int, bool, int, int], str]:
-    """The function from (game, wide, start of its id fields, end of its moves) to the id."""
+def _ids(batch: Batch, source: str, reference: bool) -> list[str]:
+    """The id of each game, were it taken."""
     from gristmill.chess.kernels import scan
 
     sha256, uci = hashlib.sha256, batch.uci
@@ -82,15 +79,15 @@ def _id_function(
     def moves(i: int) -> list[str]:
         return uci[batch.games[i, scan.UCI0] : batch.games[i, scan.UCI1]].decode().split(" ")
 
-    def content(i: int, wide: bool, start: int, end: int) -> str:
-        if wide:
-            return rows.content_id(_tags(batch, i), moves(i))
-        return sha256(uci[start:end]).hexdigest()[:40]
-
-    def by_path(i: int, wide: bool, start: int, end: int) -> str:
-        return rows.reference_id(source, _tags(batch, i), moves(i))
-
-    return by_path if reference else content
+    if reference:
+        return [
+            rows.reference_id(source, _tags(batch, i), moves(i)) for i in range(len(batch.games))
+        ]
+    spans = batch.games[:, [scan.ID0, scan.UCI1]].tolist()
+    ids = [sha256(uci[start:end]).hexdigest()[:40] for start, end in spans]
+    for i in np.flatnonzero(batch.games[:, scan.WIDE]).tolist():
+        ids[i] = rows.content_id(_tags(batch, i), moves(i))
+    return ids
 
 
 def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> list[str]:
@@ -164,14 +161,17 @@ def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_])
     known = (start >= 0) & ((digits >= 0) & (digits <= 9)).all(axis=1)
     known &= (letters[:, 0] >= ord("A")) & (letters[:, 0] <= ord("E"))
     numbers = (letters[:, 0] - ord("A")) * 100 + digits @ np.array([10, 1])
-    codes = np.where(known, numbers, _NO_CODE)
-    for code in np.unique(codes[valid]).tolist():
-        of_code = valid & (codes == code)
+    at = np.flatnonzero(valid)
+    codes, firsts, of = np.unique(
+        np.where(known, numbers, _NO_CODE)[at], return_index=True, return_inverse=True
+    )
+    winners = np.bincount(of * 4 + sides[at], minlength=4 * len(codes)).reshape(-1, 4)
+    for code, first, counts in zip(
+        codes.tolist(), at[firsts].tolist(), winners.tolist(), strict=True
+    ):
         name = "?" if code == _NO_CODE else f"{'ABCDE'[code // 100]}{code % 100:02d}"
-        title = ""
-        if code != _NO_CODE:
-            title = _text(batch, int(np.flatnonzero(of_code)[0]), _OPENING_TAG)
-        output.opening(name, title, np.bincount(sides[of_code], minlength=4).tolist())
+        title = "" if code == _NO_CODE else _text(batch, first, _OPENING_TAG)
+        output.opening(name, title, counts)
 
 
 def add_batch(output: RangeOutput, batch: Batch) -> None:
@@ -187,7 +187,7 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
     flags = _flags(batch, unclaimed, claimed, output.reference)
     valid = np.array([not reason for reason in reasons], dtype=np.bool_)
     output.counts["total"] += len(batch.games)
-    lines, digests = _add_games(output, batch, reasons, flags, board)
+    lines, digests = _add_games(output, batch, reasons, valid, flags, board)
     records = _records(batch, output.task.file, flags, valid)
     records["move_key"] = np.frombuffer(digests, ">u8")
     output.keep(lines, records)
@@ -203,6 +203,7 @@ def _add_games(
     output: RangeOutput,
     batch: Batch,
     reasons: list[str],
+    valid: NDArray[np.bool_],
     flags: NDArray[np.int64],
     board: NDArray[np.int64],
 ) -> tuple[list[bytes], bytes]:
@@ -210,41 +211,38 @@ def _add_games(
     from gristmill.chess.kernels import scan
 
     text, uci, sha256 = batch.text, batch.uci, hashlib.sha256
-    game_id_of = _id_function(batch, output.task.source, output.reference)
+    ids = _ids(batch, output.task.source, output.reference)
+    without_id = ("empty_game", *("result_mismatch",) * output.reference)
+    for i in np.flatnonzero(~valid | (flags != 0)).tolist():
+        if reason := reasons[i]:
+            game_id = "" if reason in without_id else ids[i]
+            _reject(output, batch, i, game_id, reason, rows.RESULTS[int(board[i])])
+        else:
+            _flag(output, batch, i, ids[i], int(flags[i]))
+    begin, moves_key, uci_key = b'{"game_id": "', b', "moves": ', b', "moves_uci": '
     source = b'", "source_file": ' + json.dumps(output.task.source).encode() + b', "headers": '
     middles = [_middle(rows.RESULTS[code] or "*", code) for code in range(_OTHER)]
-    without_id = ("empty_game", *("result_mismatch",) * output.reference)
+    numbers = np.flatnonzero(valid).tolist()
+    of_valid = batch.games[valid]
+    columns = (
+        of_valid[:, column].tolist()
+        for column in (scan.WIDE, scan.RESULT, scan.PLIES, scan.HEAD0, scan.HEAD1, scan.LIST1)
+    )
     lines: list[bytes] = []
-    digests: list[bytes] = []
-    columns = [
-        batch.games[:, column].tolist()
-        for column in (
-            scan.WIDE, scan.RESULT, scan.PLIES, scan.HEAD0, scan.HEAD1,
-            scan.LIST1, scan.ID0, scan.UCI0, scan.UCI1,
-        )
-    ]  # fmt: skip
-    for i, (reason, flag, wide, code, plies, head0, head1, list1, id0, uci0, uci1) in enumerate(
-        zip(reasons, flags.tolist(), *columns, strict=True)
-    ):
-        game_id = "" if reason in without_id else game_id_of(i, wide, id0, uci1)
-        if reason:
-            _reject(output, batch, i, game_id, reason, rows.RESULTS[int(board[i])])
-            continue
-        if flag:
-            _flag(output, batch, i, game_id, flag)
+    for i, wide, code, plies, head0, head1, list1 in zip(numbers, *columns, strict=True):
         middle = middles[code] if code != _OTHER else _middle(_result(batch, i, code), code)
         headers = json.dumps(_tags(batch, i)).encode() if wide else text[head0:head1]
         moves = text[head1:list1]
         lines.append(
             b"".join(
                 (
-                    b'{"game_id": "', game_id.encode(), source, headers, middle,
-                    b"%d" % plies, b', "moves": ', moves, b', "moves_uci": ', moves, b"}\n",
+                    begin, ids[i].encode(), source, headers, middle,
+                    b"%d" % plies, moves_key, moves, uci_key, moves, b"}\n",
                 )
             )
         )  # fmt: skip
-        digests.append(sha256(uci[uci0:uci1]).digest()[:8])
-    return lines, b"".join(digests)
+    spans = of_valid[:, [scan.UCI0, scan.UCI1]].tolist()
+    return lines, b"".join([sha256(uci[start:end]).digest()[:8] for start, end in spans])
 
 
 def _middle(result: str, code: int) -> bytes:
