@@ -1,9 +1,13 @@
 """Chess against python-chess, a plain loop, and itself on four times the games.
 
-Run from the checkout: python -m bench.chess [--rounds N] [--only NAME]. Four comparisons,
+Run from the checkout: python -m bench.chess [--rounds N] [--only NAME]. Five comparisons,
 each with its required ratio; status 1 where one is missed:
     chain   real PGN to validated games, game dataset and cache, in one process,
-            against `chess.pgn.read_game` alone: games per CPU second, at least 10 times
+            against `chess.pgn.read_game` alone: games per CPU second, at least 60 times
+    parser  validation of ten times the real PGN, against one thread of the fastest public
+            parser, rust-pgn-reader-python-binding 4.1.0, which gets its games as texts and
+            writes nothing: games per CPU second, at least 1.2 times; left out where it is
+            not installed
     splices legacy sample rows against a plain loop that gets the phases for
             nothing: rows per CPU second, at least 8 times
     memory  peak memory of the chain on four times the games, at most 1.25 times
@@ -26,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +117,7 @@ def report(name: str, ours: list[float], theirs: list[float], unit: str, least: 
     print(
         f"{name}: ours {statistics.median(ours):,.0f} {unit}, "
         f"theirs {statistics.median(theirs):,.0f} {unit}, "
-        f"ratio {ratio:.1f} (required {least:g}) {'ok' if good else 'MISSED'}"
+        f"ratio {ratio:.2f} (required {least:g}) {'ok' if good else 'MISSED'}"
     )
     return good
 
@@ -123,7 +128,36 @@ def bench_chain(pgns: list[Path], home: Path, rounds: int) -> bool:
     for _ in range(rounds):
         ours.append(per_second(lambda: chain(pgns, home)))
         theirs.append(per_second(lambda: read_all(pgns)))
-    return report("chain", ours, theirs, "games/CPU s", 10)
+    return report("chain", ours, theirs, "games/CPU s", 60)
+
+
+def parse_all(pgn: Path) -> int:
+    """What a person does with the public parser: one text a game, all of them at once."""
+    import pyarrow as pa
+    from rust_pgn_reader_python_binding import parse_games
+
+    first, *others = pgn.read_text("utf-8", errors="replace").split("\n\n[Event ")
+    texts = pa.array([first, *("[Event " + text for text in others)])
+    parsed: int = parse_games(pa.chunked_array([texts]), num_threads=1).num_games
+    return parsed
+
+
+def bench_parser(pgns: list[Path], home: Path, rounds: int) -> bool:
+    if find_spec("rust_pgn_reader_python_binding") is None:
+        print("parser: left out: pip install --no-deps rust-pgn-reader-python-binding==4.1.0")
+        return True
+    pgn = home.with_name("ten.pgn")
+    pgn.write_bytes(b"".join(pgn.read_bytes() + b"\n\n" for pgn in pgns) * 10)
+
+    def validated() -> int:
+        shutil.rmtree(home, ignore_errors=True)
+        return validate([pgn], home).total_games
+
+    ours, theirs = [], []
+    for _ in range(rounds + 1):
+        ours.append(per_second(validated))
+        theirs.append(per_second(lambda: parse_all(pgn)))
+    return report("parser", ours[1:], theirs[1:], "games/CPU s", 1.2)
 
 
 def bench_splices(pgns: list[Path], home: Path, rounds: int) -> bool:
@@ -227,6 +261,7 @@ def main() -> int:
         home = Path(scratch) / "home"
         benches = {
             "chain": lambda: bench_chain(pgns, home, asked.rounds),
+            "parser": lambda: bench_parser(pgns, home, asked.rounds),
             "splices": lambda: bench_splices(pgns, home, asked.rounds),
             "memory": lambda: bench_memory(pgns, home),
             "starts": lambda: bench_starts(home, asked.rounds),
