@@ -28,7 +28,7 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Opened(NamedTuple):
-    """A cell of the table: an artifact that a program opens.
+    """An artifact that a program opens.
 
     asset: key of the artifact. how: what the program is given. test: shows it, `path::name`.
     """
@@ -92,10 +92,14 @@ def on_the_page() -> str:
 
 
 def _table() -> Iterator[str]:
-    yield "| program | followed | artifact | what it is given | test |"
-    yield "|---|---|---|---|---|"
+    """The lines of the table: a test and what it gives a program have one, with all artifacts."""
+    assets: dict[tuple[Consumer, str, str], list[str]] = {}
     for consumer, asset, how, test in cells():
-        yield f"| {consumer.name} | {consumer.followed} | `{asset}` | {how} | `{test}` |"
+        assets.setdefault((consumer, how, test), []).append(f"`{asset}`")
+    yield "| program | followed | artifacts | what it is given | test |"
+    yield "|---|---|---|---|---|"
+    for (consumer, how, test), opened in assets.items():
+        yield f"| {consumer.name} | {consumer.followed} | {', '.join(opened)} | {how} | `{test}` |"
 
 
 if __name__ == "__main__":

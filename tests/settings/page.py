@@ -22,6 +22,7 @@ SHORTER = (
     ("whole number ", ""),
     ("number, ", ""),
     ("number ", ""),
+    ("of at most 64 bits", ""),
 )
 """What the head of the page says of all fields, or what a table need not repeat."""
 START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
@@ -49,7 +50,7 @@ def _section(tables: list[Table], known: dict[tuple[str, ...], tuple[str, str]])
     first = tables[0]
     yield f"### {', '.join(table.name.replace('/', '.') for table in tables)}\n"
     if files := _places(first):
-        yield f"Read from {', '.join(files)}, and the data root's file.\n"
+        yield f"Also in {', '.join(files)}.\n"
     shown: dict[str, list[str]] = {}
     above: dict[str, list[str]] = {}
     rules = first.rules()
@@ -91,14 +92,15 @@ def _rows(table: Table) -> dict[str, str]:
 
 
 def _allowed(rule: FieldRule) -> str:
-    """What a field allows, and its unit, as the page says it."""
+    """What a field allows, and its unit where the sentence of the field does not name it."""
     words = rule.words
     for long, short in SHORTER:
         words = words.replace(long, short)
     if words == "text" and rule.default is not None:
         words = ""
-    unit = "" if rule.unit in ("", "none, any number") else f", {rule.unit}"
-    return _line(words + unit)
+    known = rule.unit in ("", "none, any number") or rule.unit in rule.help.lower()
+    unit = "" if known else rule.unit
+    return _line(", ".join(filter(None, (words, unit))))
 
 
 def _default(rule: FieldRule) -> str:
