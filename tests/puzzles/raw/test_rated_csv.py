@@ -118,6 +118,10 @@ def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
         (HEADER.replace(b"\n", b"\r") + b"s,12,34,5\r" * 200, 1, "of one carriage return (CR)"),
         ((HEADER + b"s,12,34,5\n").decode().encode("utf-16"), None, "is UTF-16: save it as UTF-8"),
         (b"id,question,rating\ns,12,34\n", 1, "the first line is 'id,question"),
+        (b"id,question,rating\ns,12,34\n", 1, "rename it, or set answer_column to its name"),
+        (b"puzzle;solution\n12;34\n", 1, "part the columns by commas, not by ';'"),
+        (b"puzzle\tsolution\n12\t34\n", 1, r"not by '\t'"),
+        (b"1.,12\n.2,12\n", 1, "write it before the rows, or give a bank of puzzles the ending"),
         (
             b"quizzes,solutions\n12,34\n12,34,5\n",
             3,
