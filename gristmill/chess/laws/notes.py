@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from gristmill.chess.format.names import STATS, SUMMARY
+from gristmill.chess.format.names import STATS, SUMMARY, VALID
 from gristmill.chess.laws.files import law, read_json
 from gristmill.contract import Violation
 from gristmill.provenance import Record
@@ -26,6 +26,7 @@ _SETTING_OF: Final = {
     "other_event": "events",
 }
 """The setting by which a game is rejected, by the reason."""
+_REPLACED: Final = json.dumps("\N{REPLACEMENT CHARACTER}")[1:-1].encode()
 _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 
@@ -35,8 +36,8 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
     path: folder of the artifact `chess/valid_games`.
 
-    Yields `equal_games` where one is in the PGN more than once, and `other_month` for dates that
-    are not in the month.
+    Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
+    not in the month, and `not_utf8` for tags with U+FFFD.
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
@@ -53,6 +54,24 @@ def validated_notes(path: Path) -> Iterator[Violation]:
         rule = f"{outside['games']:,} games have a date outside of the month, such as "
         rule += f"{first['tag']} {first['value']} at byte {first['pgn_offset']}"
         yield Violation("other_month", where, rule)
+    yield from _replaced(path / VALID)
+
+
+def _replaced(file: Path) -> Iterator[Violation]:
+    """Find rows with U+FFFD, which stands for each byte that was not UTF-8."""
+    count = first = 0
+    with file.open("rb") as rows:
+        for number, row in enumerate(rows, 1):
+            if _REPLACED in row:
+                count, first = count + 1, first or number
+    if count:
+        rule = (
+            f"{count:,} games have U+FFFD in a tag, such as row {first}, where the PGN has a byte "
+        )
+        rule += (
+            'that is not UTF-8: in a collection set encoding = "latin-1" below [chess.collection]'
+        )
+        yield Violation("not_utf8", str(file), rule)
 
 
 def no_valid_game(record: Record) -> Iterator[Violation]:
