@@ -171,7 +171,7 @@ def _is_maze(file: Path, links: LinkRule) -> bool:
         question = next(read_rows(file, links=links)).questions[0]
     except BadInput:
         return False
-    return {*b"SG"} <= {*question.tobytes()} and bool(encoded(question).all())
+    return bool(encoded(question).all())
 
 
 def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:

@@ -36,10 +36,7 @@ CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_byte
 
 _ROWS: Final = 8192
 _SHOWN: Final = 40
-_AS_TEXT: Final = (
-    ": correct the row, or take it out; a program that takes a column for numbers drops zeros, so"
-    " write it as text"
-)
+_AS_TEXT: Final = "; a program that takes a column for numbers drops zeros, so write it as text"
 _OTHER_SIGN: Final = re.compile(rb"[;\t|]")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2}")
 _BLANK_LINES: Final = re.compile(rb"(?:[ \t\r]*+\n)++")
@@ -294,7 +291,8 @@ class _Reader:
         for name, field in zip(COLUMNS[1:3], wanted, strict=True):
             if len(field) != self._length:
                 rule = f"the {name} has {len(field)} characters, must have {self._length}"
-                raise self._wrong(f"{rule}{_AS_TEXT}")
+                hint = _AS_TEXT if 0 < len(field) < (self._length or 0) else ""
+                raise self._wrong(f"{rule}: correct the row, or take it out{hint}")
         question, answer = (field.encode("latin-1") for field in wanted)
         rating = fields[places[2]].encode("latin-1") if self._has_rating else b""
         yield RatedRows(

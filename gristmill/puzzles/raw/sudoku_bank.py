@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, os_reason
+from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
@@ -27,6 +29,7 @@ from gristmill.puzzles.raw.file_forms import (
     text_lines,
     unpack_hint,
 )
+from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.walk import list_files
@@ -95,8 +98,9 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
 
 def _other_ending(names: Sequence[str]) -> str:
     """What to add to a message about a source whose files have other endings."""
-    first = next((name for name in names if not name.startswith(".")), None)
-    return f": rename {first} if it has a puzzle a line, as in a bank" if first else ""
+    is_other = (not name.startswith(".") and not is_mark(name) and name != FILE for name in names)
+    first = next(compress(names, is_other), None)
+    return f": give {first} the ending .txt if it has a puzzle a line" if first else ""
 
 
 def is_sudoku_file(name: str) -> bool:

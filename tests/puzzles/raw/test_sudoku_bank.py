@@ -199,9 +199,9 @@ def test_comments_of_a_bank_are_passed_over_and_a_blank_sign_is_none(tmp_path: P
 
 
 def test_a_folder_of_other_endings_is_refused_with_a_file_to_rename(tmp_path: Path) -> None:
-    for name in (".hidden", "b.sdm", "c.sdm"):
+    for name in (".hidden", "SHA256SUMS", "b.sdm", "c.sdm"):
         (tmp_path / name).touch()
     with pytest.raises(
-        BadInput, match=r"nor a bank, `\*\.txt`: rename b\.sdm if it has a puzzle a"
+        BadInput, match=r"nor a bank, `\*\.txt`: give b\.sdm the ending \.txt if it"
     ):
         sudoku_files(tmp_path)
