@@ -160,7 +160,8 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
     file = path.name
     ending = shape.ending_of(file)
     if shape.endings and not (path.is_dir() or ending):
-        raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}")
+        hint = ": unpack it, or put it into a folder of its own" if shape.folders else ""
+        raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}{hint}")
     if path.is_dir():
         ending = ""
     if name is not None:
@@ -181,5 +182,8 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
         raise click.UsageError(f"{file}: is a folder of its own in drops/{inbox.folder}/")
     others = [entry.name for entry in list_inbox(folder, shape, links)[0].get(key, [])]
     if other := next((one for one in others if one != file), None):
-        raise click.UsageError(f"{folder / other} is the same partition {key}: move it away first")
+        hint = ", or bring all of its files in one folder" if shape.folders else ""
+        raise click.UsageError(
+            f"{folder / other} is the same partition {key}: move it away first{hint}"
+        )
     return folder / file

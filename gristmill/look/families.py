@@ -14,6 +14,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import inboxes
+from gristmill.keys import refusal
 from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
 from gristmill.look.reading import TOKENIZER, Reading
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
@@ -27,6 +28,8 @@ from gristmill.synth.raw.files import TEXTS
 from gristmill.untrusted.files import LinkRule, read_file
 
 _MOST: Final = 3
+_LONGEST: Final = 40
+"""Letters of a name that is made up."""
 _DIGITS: Final = {*"123456789"}
 _MOST_TASK: Final = 1 << 20
 """Bytes of a file that is looked at for a task."""
@@ -36,12 +39,14 @@ _MOST_TASK: Final = 1 << 20
 class Taker:
     """An inbox whose family reads the files as they are.
 
-    path: the drop. lines: its account. recipe: the file to write so that something is built of it;
-    empty where none is needed. beside: its name where it belongs into the drop itself.
+    path: the drop. name: what to call it; empty where its own name will do. lines: its account.
+    recipe: the file to write so that something is built of it; empty where none is needed.
+    beside: its name where it belongs into the drop itself.
     """
 
     inbox: str
     path: Path
+    name: str
     lines: Sequence[str]
     recipe: str = ""
     beside: str = ""
@@ -49,7 +54,8 @@ class Taker:
     @property
     def command(self) -> str:
         """What to type."""
-        return command(f"drop --family {self.inbox}", str(self.path))
+        named = f" --name {self.name}" if self.name else ""
+        return command(f"drop --family {self.inbox}{named}", str(self.path))
 
 
 def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]:
@@ -69,17 +75,27 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
             fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
             paths = [found.root / name for name in fitting[:_MOST]]
         for path in paths:
+            name = _key(path, "" if path.is_dir() else drop.shape.ending_of(path.name))
             try:
                 account = drop.account(path, links)
-                recipe = proposal(path, links) if inbox == PUZZLES and account.taken else ""
+                is_puzzle = inbox == PUZZLES and account.taken
+                recipe = proposal(path, links, name) if is_puzzle else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
                 if inbox == GAMES and (recipe := steps_proposal(path, links)):
-                    taken.append(Taker(inbox, path, ["steps of 2048"], recipe, STEPS))
+                    taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
-                taken.append(Taker(inbox, path, account.lines, recipe))
+                taken.append(Taker(inbox, path, name, account.lines, recipe))
     return taken, refused
+
+
+def _key(path: Path, ending: str) -> str:
+    """A name for a file or folder whose own name no drop may have; empty where it may."""
+    stem = path.name[: len(path.name) - len(ending)]
+    if refusal(stem) is None:
+        return ""
+    return re.sub(r"[^A-Za-z0-9-]+", "_", stem).strip("_")[:_LONGEST] or "drop"
 
 
 def fits(taker: Taker, columns: Columns, found: Reading) -> bool:

@@ -128,7 +128,14 @@ def test_two_files_of_one_month_are_refused(data, tmp_path):
         (tmp_path / name).write_bytes(b"PK")
     run(str(tmp_path / "lichess_elite_2021-01.zip"), "--family", "chess")
     result = run(str(tmp_path / "also_2021-01.zip"), "--family", "chess")
-    assert "is the same partition 2021-01" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "is the same partition 2021-01: move it away first, or bring all of its" in said
+    (tmp_path / "elite_2021-02.pgn.gz").write_bytes(b"")
+    result = run(str(tmp_path / "elite_2021-02.pgn.gz"), "--family", "chess")
+    assert ".pgn.zst: unpack it, or put it into a folder" in " ".join(result.output.split())
+    (tmp_path / "pool.txt").write_bytes(b"")
+    result = run(str(tmp_path / "pool.txt"), "--family", "pools")
+    assert "pool.txt must end in .toml" in result.output and "unpack" not in result.output
     (tmp_path / "none.zip").write_bytes(b"PK")
     result = run(str(tmp_path / "none.zip"), "--family", "chess")
     said = " ".join(result.output.split())

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
+from gristmill.keys import refusal
 from gristmill.look.families import asked, fits
 from gristmill.look.finding import look, write
 from gristmill.look.reading import listed
@@ -20,6 +21,7 @@ from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 
 BOARD = "53..7...." * 9
+MAZE = "#####" + "#S  #" + "# # #" + "#  G#" + "#####"
 SOLVED = "534678912" * 9
 TASK = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]]}]}
 SAMPLES = {place: write for each in catalogs() for place, write in each.samples.items()}
@@ -35,6 +37,29 @@ def test_a_sample_drop_is_read_by_its_family(place: str, tmp_path: Path) -> None
     taken, _ = asked(listed(path, REFUSE_LINKS), REFUSE_LINKS)
     assert [taker.inbox for taker in taken] == [place.split("/")[0]]
     assert taken[0].command == f"gristmill drop --family {taken[0].inbox} {path}"
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("puzzles/my grids (2)", "my_grids_2"),
+        ("puzzles/\N{GREEK SMALL LETTER ALPHA}", "drop"),
+        ("puzzles/a_b-1.5", ""),
+        ("chess/Elite 2024-01 (1).PGN", "Elite_2024-01_1"),
+    ],
+)
+def test_a_name_that_no_drop_may_have_gets_another_one(
+    place: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / place
+    path.parent.mkdir()
+    SAMPLES[next(each for each in DROPS if each.startswith(place.partition("/")[0]))](path)
+    taken, _ = asked(listed(path, REFUSE_LINKS), REFUSE_LINKS)
+    option = f" --name {name}" if name else ""
+    assert taken[0].command.startswith(f"gristmill drop --family {taken[0].inbox}{option} ")
+    assert refusal(name or path.name) is None
+    if taken[0].recipe:
+        assert f'sources = ["{name or path.name}"]' in taken[0].recipe
 
 
 def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path: Path) -> None:
@@ -148,6 +173,10 @@ READ = {
     "Sudoku": (
         {"sudoku.csv": f"quizzes,solutions\n{BOARD},{BOARD}\n"},
         'kind = "sudoku"\nsources = ["mine"]\n',
+    ),
+    "mazes": (
+        {f"{split}.csv": f"question,answer\n{MAZE},{MAZE}\n" for split in ("train", "test")},
+        'kind = "maze"\nsources = ["mine"]\n',
     ),
     "grids": (
         {"a.jsonl": json.dumps({"input": [[1, 2]], "output": [[2, 6]], "group": "g"})},

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final
 
-from gristmill.chess.format.names import STATS, SUMMARY
+import orjson
+
+from gristmill.chess.format.names import STATS, SUMMARY, VALID
 from gristmill.chess.laws.files import law, read_json
 from gristmill.contract import Violation
 from gristmill.provenance import Record
@@ -26,6 +29,7 @@ _SETTING_OF: Final = {
     "other_event": "events",
 }
 """The setting by which a game is rejected, by the reason."""
+_REPLACED: Final = json.dumps("\N{REPLACEMENT CHARACTER}")[1:-1].encode()
 _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 
@@ -35,8 +39,8 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
     path: folder of the artifact `chess/valid_games`.
 
-    Yields `equal_games` where one is in the PGN more than once, and `other_month` for dates that
-    are not in the month.
+    Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
+    not in the month, and `not_utf8` for tags with U+FFFD.
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
@@ -53,6 +57,26 @@ def validated_notes(path: Path) -> Iterator[Violation]:
         rule = f"{outside['games']:,} games have a date outside of the month, such as "
         rule += f"{first['tag']} {first['value']} at byte {first['pgn_offset']}"
         yield Violation("other_month", where, rule)
+    yield from _replaced(path / VALID)
+
+
+def _replaced(file: Path) -> Iterator[Violation]:
+    """Find rows with U+FFFD, which stands for each byte that was not UTF-8."""
+    if not file.stat().st_size:
+        return
+    count, first, at = 0, "", -1
+    with file.open("rb") as rows, mmap(rows.fileno(), 0, access=ACCESS_READ) as data:
+        while (at := data.find(_REPLACED, at + 1)) >= 0:
+            begin, at = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+            first = first or orjson.loads(data[begin:at])["game_id"]
+            count += 1
+    if count:
+        yield Violation(
+            "not_utf8",
+            str(file),
+            f"{count:,} games have U+FFFD in a tag, such as {first}, where the PGN has a byte that "
+            'is not UTF-8: in a collection set encoding = "latin-1" below [chess.collection]',
+        )
 
 
 def no_valid_game(record: Record) -> Iterator[Violation]:

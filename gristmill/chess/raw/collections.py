@@ -16,7 +16,7 @@ from gristmill.chess.format.names import SOURCE
 from gristmill.chess.raw.archive_config import CollectionConfig
 from gristmill.chess.raw.endings import ending_in, packed_otherwise
 from gristmill.chess.raw.months import is_month
-from gristmill.chess.raw.unpack import check_begin, unpack_pgn
+from gristmill.chess.raw.unpack import begin_notes, check_begin, unpack_pgn
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file, sha256_of
 from gristmill.inbox.account import Account
@@ -105,11 +105,12 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     Arguments and errors as `files_of`; BadInput also for a file that does not begin as a PGN.
     """
     found, left = files_of(drop, links)
-    notes = [
-        f"{name} {_NOT_UTF8}"
-        for name in found
-        if not _is_utf8(check_begin(drop / name, links, root=drop))
-    ]
+    notes: list[str] = []
+    for name in found:
+        head = check_begin(drop / name, links, root=drop)
+        notes += begin_notes(name, head)
+        if not _is_utf8(head):
+            notes.append(f"{name} {_NOT_UTF8}")
     return Account({"": found}, left, notes)
 
 

@@ -14,7 +14,7 @@ from gristmill.chess.raw import collections
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_in, ending_of
 from gristmill.chess.raw.months import has_ended, month_in
-from gristmill.chess.raw.unpack import check_begin, left_out_of, one_pgn, opened_zip
+from gristmill.chess.raw.unpack import begin_notes, check_begin, left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
@@ -50,8 +50,8 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
             size = os.fstat(file.fileno()).st_size
             members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
         left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
-    check_begin(drop, links, month=month)
-    return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))
+    notes = begin_notes(drop.name, check_begin(drop, links, month=month))
+    return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in), notes)
 
 
 def drop_of(root: DataRoot, month: str) -> Path | None:

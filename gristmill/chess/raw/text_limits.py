@@ -107,6 +107,13 @@ _GAME_TEXT = re.compile(
     rb"|(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8]|[O0]-[O0])[+#!?=QRBN]*(?:\s|\Z))",
     re.MULTILINE,
 )
+_USUAL = (b"Event", b"Site", b"Date", b"Round", b"White", b"Black", b"Result", b"FEN", b"Variant")
+_USUAL_TAG = re.compile(
+    rb"^[ \t]*\[[ \t]*(" + b"|".join(_USUAL) + rb")(?![\w+#=:-])[^\n]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+_TAG_LINE = re.compile(rb"\[\w+\s+\"[^\n]*\"\s*\]\s*")
+_TWO_TAGS = re.compile(rb"\"\s*\]\s*\[\s*\w+\s+\"")
 _KINDS = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bzip2"),
@@ -132,7 +139,7 @@ def other_kind(head: bytes) -> str:
         return f"likely HTML/error page: {snippet(head)!r}; download it again"
     if head.startswith(_LFS):
         return "it is a pointer of Git LFS; get the file itself with `git lfs pull`"
-    kind = next((name for magic, name in _KINDS if head.startswith(magic)), None)
+    kind = _packed_as(head)
     if kind in ("ZIP", "zstd"):
         return f"it is {kind}; give it the ending .{'zip' if kind == 'ZIP' else 'pgn.zst'}"
     if kind:
@@ -140,9 +147,26 @@ def other_kind(head: bytes) -> str:
     return f"it holds {snippet(head)!r}; give it the ending of its kind: .zip, .pgn or .pgn.zst"
 
 
+def _packed_as(head: bytes) -> str | None:
+    return next((name for magic, name in _KINDS if head.startswith(magic)), None)
+
+
 def has_game_text(head: bytes) -> bool:
     """Whether a line of a text begins with a tag or a move."""
     return _GAME_TEXT.search(head) is not None
+
+
+def unread_tag(head: bytes) -> str:
+    """The first line of a usual tag in a form that is not read; empty where there is none.
+
+    head: the first bytes of a PGN; a line that they may cut does not count.
+    """
+    lines = head.replace(b"\r", b"\n").rpartition(b"\n")[0]
+    for found in _USUAL_TAG.finditer(lines):
+        is_read = found[1] in _USUAL and _TAG_LINE.fullmatch(found[0])
+        if not is_read or _TWO_TAGS.search(found[0]):
+            return snippet(found[0])
+    return ""
 
 
 def check_head(head: bytes, path: Path, *, whole: bool) -> None:
@@ -156,7 +180,8 @@ def check_head(head: bytes, path: Path, *, whole: bool) -> None:
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")
-    if head.lstrip(_BLANKS).startswith(b"<") or head.startswith(_LFS):
+    is_packed = b"\0" in head[:_BINARY_BYTES] and _packed_as(head) is not None
+    if head.lstrip(_BLANKS).startswith(b"<") or head.startswith(_LFS) or is_packed:
         raise BadInput(path, f"does not hold PGN text: {other_kind(head)}")
     if b"\0" in head[:_BINARY_BYTES] or (whole and not has_game_text(head)):
         found = f"no tag and no move is in it, but {snippet(head)!r}"

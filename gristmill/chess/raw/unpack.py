@@ -26,6 +26,7 @@ from gristmill.chess.raw.text_limits import (
     check_head,
     has_game_text,
     other_kind,
+    unread_tag,
     with_short_lines,
 )
 from gristmill.contract import BadInput, is_of_machine
@@ -152,9 +153,14 @@ def one_pgn(
             raise BadInput(path, f"member {name!r} {rule}; the archive is not trusted")
     pgns = [info for info in members if not why_left_out(info.filename)]
     if len(pgns) != 1:
-        names = ", ".join(repr(info.filename[:_SHOWN]) for info in pgns[:_NAMED])
-        found = f"{len(pgns)} PGN files{f' ({names})' if names else ''}"
-        raise BadInput(path, f"has {found}, expected exactly one; pack one PGN")
+        # Without a PGN, what is there instead.
+        shown = pgns or [info for info in members if not info.is_dir()]
+        names = ", ".join(repr(info.filename[:_SHOWN]) for info in shown[:_NAMED])
+        found = (
+            f"{len(pgns)} PGN files{f' ({names})' if pgns else f' but {names}' if names else ''}"
+        )
+        cure = "pack one PGN, or unpack it into a folder, which is a collection"
+        raise BadInput(path, f"has {found}, expected exactly one; {cure}")
     info = pgns[0]
     if info.flag_bits & 1:
         name = info.filename[:_SHOWN]
@@ -309,6 +315,13 @@ def check_begin(
         raise BadInput(path, EMPTY)
     check_head(head, path, whole=True)
     return head
+
+
+def begin_notes(name: str, head: bytes) -> tuple[str, ...]:
+    """What an account notes of the beginning of a PGN. head: of `check_begin`."""
+    line = unread_tag(head)
+    cure = 'write each on a line of its own, as [White "Ann"]'
+    return (f"{name} has tags that are not read, such as {line!r}: {cure}",) if line else ()
 
 
 def unpack_pgn(

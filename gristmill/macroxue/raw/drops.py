@@ -244,7 +244,8 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     for name in found.others:
         if is_mark(name) or name == FILE:
             continue
-        left_out[name] = _CAPITALS if _has_capitals(name) else _OTHER
+        is_packed = name.lower().endswith(_PACKED)
+        left_out[name] = _CAPITALS if _has_capitals(name) else _REPACK if is_packed else _OTHER
         stem = name.removesuffix(os.fsdecode(_UNZIPPED))
         for meta in (f"{stem}{os.fsdecode(ending)}" for ending in (_PLAIN, _ZIPPED)):
             if name != stem and meta in left_out:
@@ -261,6 +262,8 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 _NOT_UTF8: Final = "a name that is not UTF-8"
 _OTHER: Final = "no file of a game"
 _CAPITALS: Final = "an ending in capitals: rename it"
+_PACKED: Final = (".7z", ".bz2", ".rar", ".tar", ".tar.gz", ".tgz", ".xz", ".zip", ".zst")
+_REPACK: Final = "packed in a form that is not read: unpack it, and `gzip` each log"
 _NEEDED: Final = "it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
 _BY_STEPS: Final = (
     f"no game in it, but steps of another program: write a file {STEPS} beside them, with the"

@@ -134,14 +134,16 @@ def _refuse_twice(same: Sequence[ArcTask], drops: bool) -> None:
     first_of_role: dict[bool, ArcTask] = {}
     for task in same:
         first = first_of_role.setdefault(task.is_evaluation, task)
-        if not drops and task is not same[0]:
-            raise BadInput(
-                task.path, f"has the id {task.base} of {same[0].path}: {_ADVICE} for one of them"
-            )
+        # First what no setting allows, so that its advice helps.
         if task is not first and _content(task) != _content(first):
             raise BadInput(
                 task.path,
-                f"has the id {task.base} of {first.path}, and other pairs: remove one of them",
+                f"has the id {task.base} of {first.path}, and other pairs: rename one of them, or"
+                " remove it",
+            )
+        if not drops and task is not same[0]:
+            raise BadInput(
+                task.path, f"has the id {task.base} of {same[0].path}: {_ADVICE} for one of them"
             )
 
 

@@ -174,17 +174,19 @@ class _Reader:
         questions, answers = (board.digits(text, self.config.blank) for text in read)
         found = _Rows(questions, answers, rows.lines)
         if self.config.min_difficulty is None:
+            self._check_digits(found, read)
             return found
         ratings: npt.NDArray[Any] = (
             rows.whole_ratings() if isinstance(rows, RatedRows) else rows.rating_numbers()
         )
         kept = ratings >= self.config.min_difficulty
         self.counts["below_difficulty"] += int(np.count_nonzero(~kept))
-        return found.where(kept)
+        found = found.where(kept)
+        self._check_digits(found, (rows.questions[kept], rows.answers[kept]))
+        return found
 
     def _solved(self, rows: _Rows) -> _Rows:
         """The rows with the solutions of those that have none."""
-        self._check_digits(rows)
         lacking = np.flatnonzero(rows.answers.max(axis=1) == 0)
         if is_table(self.file.path.name) or not len(lacking):
             return rows
@@ -199,10 +201,18 @@ class _Reader:
         rows.answers[lacking] = solutions
         return rows
 
-    def _check_digits(self, rows: _Rows) -> None:
-        for name, boards in (("question", rows.questions), ("answer", rows.answers)):
+    def _check_digits(self, rows: _Rows, texts: tuple[Boards, Boards]) -> None:
+        """Raise BadInput for a cell that is no digit. texts: questions and answers as bytes."""
+        for name, boards, text in zip(
+            ("question", "answer"), (rows.questions, rows.answers), texts, strict=True
+        ):
             if (place := board.first_without_digit(boards)) is not None:
-                rule = f"the {name} has no digit at character {place[1] + 1}, counted from 1"
+                sign = bytes([text[place]]).decode("latin-1")
+                rule = (
+                    f"the {name} has no digit at character {place[1] + 1}, counted from 1, but"
+                    f" {sign!r}: correct the row, or name the sign of blank cells by `blank` below"
+                    " [settings]"
+                )
                 raise BadInput(self.file.path, rule, int(rows.lines[place[0]]))
 
     def _checked(self, rows: _Rows) -> _Rows:

@@ -217,14 +217,15 @@ def _pairs(
     is_test: list[bool] = []
     for key in [key for key in task if key in _LISTS]:
         if not isinstance(task[key], list) or not task[key]:
-            raise BadInput(path, f"{of_task}{key} must be a list of at least one pair")
+            raise BadInput(path, f"{of_task}{key} must be a list of at least one pair{_MEND}")
         for number, pair in enumerate(task[key]):
             pairs.append(_pair(pair, path, f"{of_task}{key} pair {number}"))
             is_test.append(key == "test")
             if len(pairs) > MOST_PAIRS:
-                raise BadInput(path, f"{of_task}has more than {MOST_PAIRS} pairs")
+                raise BadInput(path, f"{of_task}has more than {MOST_PAIRS} pairs{_MEND}")
     if missing := [key for key in _LISTS if key not in task]:
-        raise BadInput(path, f"{of_task}lacks the key {missing[0]}: a task has train and test")
+        rule = f"{of_task}lacks the key {missing[0]}, and a task has train and test{_MEND}"
+        raise BadInput(path, rule)
     return tuple(pairs), tuple(is_test)
 
 
@@ -232,7 +233,7 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
     def members(found: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         read = dict(found)
         if len(read) != len(found):
-            raise BadInput(path, "has a key twice in one object")
+            raise BadInput(path, f"has a key twice in one object{_MEND}")
         return read
 
     def constant(name: str) -> None:
@@ -247,11 +248,11 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
     try:
         task = json.loads(text.decode("utf-8"), object_pairs_hook=members, parse_constant=constant)
     except (ValueError, RecursionError) as error:
-        raise BadInput(path, f"not JSON: {error}") from error
+        raise BadInput(path, f"not JSON: {error}{_MEND}") from error
     if form := task_form(task):
         raise BadInput(path, form)
     if not isinstance(task, dict):
-        raise BadInput(path, "must hold an object with train and test")
+        raise BadInput(path, f"must hold an object with train and test{_MEND}")
     return task
 
 
@@ -284,14 +285,15 @@ def _task_id(task: object, path: Path) -> str:
 
 def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
     if not isinstance(pair, dict):
-        raise BadInput(path, f"{where} must be an object with input and output only")
+        raise BadInput(path, f"{where} must be an object with input and output only{_MEND}")
     for key in ("input", "output"):
         if key not in pair:
             rule = f"{where} has no {key}: every pair needs one, those of test, too"
             hidden = ", which hidden tests of Kaggle do not have: leave such tasks out"
             raise BadInput(path, rule + (hidden if "test pair" in where else ""))
     if more := [key for key in pair if key not in ("input", "output")]:
-        raise BadInput(path, f"{where} has the key {_shown(more[0])}: it has input and output only")
+        rule = f"{where} has the key {_shown(more[0])}: it has input and output only"
+        raise BadInput(path, f"{rule}; remove the key")
     before, after = (_grid(pair[key], path, f"{where}, {key}") for key in ("input", "output"))
     return before, after
 
@@ -304,9 +306,8 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
             rule = f"a row is a list of 1 to {SIDE} colours{_size(row)}"
             raise BadInput(path, f"{where}, row {number}: {rule}")
         if len(row) != len(rows[0]):
-            raise BadInput(
-                path, f"{where}, row {number}: has {len(row)} cells, row 0 has {len(rows[0])}"
-            )
+            rule = f"has {len(row)} cells, row 0 has {len(rows[0])}{_MEND}"
+            raise BadInput(path, f"{where}, row {number}: {rule}")
     # The type too: True equals 1, and 1.0 does.
     if set(map(type, chain.from_iterable(rows))) != {int} or not _COLOURS.issuperset(
         chain.from_iterable(rows)
@@ -317,15 +318,14 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
             for cell in row
             if type(cell) is not int or cell not in _COLOURS
         )
-        raise BadInput(
-            path, f"{where}, row {number}: {_shown(wrong)} is no colour: expected 0 to 9"
-        )
+        rule = f"{_shown(wrong)} is no colour, which is an integer from 0 to 9{_MEND}"
+        raise BadInput(path, f"{where}, row {number}: {rule}")
     return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
 
 
 def _size(found: object) -> str:
     if not isinstance(found, list) or len(found) <= SIDE:
-        return ""
+        return _MEND
     return (
         f", and this one has {len(found)}: leave the task out, or its folder by [settings] subsets;"
         ' `kind = "grid"` takes larger grids, as JSON lines'
@@ -336,6 +336,7 @@ def _shown(value: object) -> str:
     return repr(value)[:_SHOWN]
 
 
+_MEND: Final = "; mend the task, or leave it out"
 _TASK: Final = "a file FOLDER/TASK.json such as training/00d62c1b.json"
 _COLLECTED: Final = (
     "holds several tasks: Kaggle's form of ARC is two files in the source itself, named"

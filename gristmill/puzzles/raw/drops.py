@@ -122,8 +122,10 @@ def account(
     return Account({"": sorted(taken)}, left_out, notes)
 
 
-def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
+def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
+
+    name: that the drop will have; default: that of its folder.
 
     Raises BadInput and OSError as `account`.
     """
@@ -134,13 +136,15 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
     names = [entry.name for entry in _visible(drop, links)]
     read = [(*each, _files_of(*each, drop, links)) for each in _guessed(names)]
     sources = [each for each in read if each[2]]
-    if _named(drop.name, BUILT_IN.values()) or not sources:
+    name = name or drop.name
+    if _named(name, BUILT_IN.values()) or not sources:
         return ""
     (recipe, *_), *_ = sources
     first = sources[0][1]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
-    listed = ", ".join(f'"{drop.name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
-    lines = [f'kind = "{recipe.kind}"', f"sources = [{listed}]"]
+    listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
+    is_maze = recipe.kind == "sudoku" and _is_maze(drop / first / sources[0][2][0], links)
+    lines = [f'kind = "{_MAZE if is_maze else recipe.kind}"', f"sources = [{listed}]"]
     if recipe.kind == _GRID:
         lines += ["[settings]", cells_of(grid_files(drop / first, links)[0].path, links)]
     elif subsets := [each.name for each in subsets_of(drop / first, own)]:
@@ -153,6 +157,21 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str:
             # No folder is for training alone, so that the test pairs of every task are tests.
             lines += ["[settings]", f"{EVALUATION} = {json.dumps(sorted(folders))}"]
     return "\n".join(lines) + "\n"
+
+
+def _is_maze(file: Path, links: LinkRule) -> bool:
+    """Whether the first question of a table is a maze."""
+    from gristmill.puzzles.domains.maze_grid import encoded
+    from gristmill.puzzles.raw.file_forms import is_table
+    from gristmill.puzzles.raw.rated_csv import read_rows
+
+    if not is_table(file.name):
+        return False
+    try:
+        question = next(read_rows(file, links=links)).questions[0]
+    except BadInput:
+        return False
+    return bool(encoded(question).all())
 
 
 def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:

@@ -36,6 +36,9 @@ CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_byte
 
 _ROWS: Final = 8192
 _SHOWN: Final = 40
+_AS_TEXT: Final = "; a program that takes a column for numbers drops zeros, so write it as text"
+_OTHER_SIGN: Final = re.compile(rb"[;\t|]")
+_LETTERS: Final = re.compile(r"[^\W\d_]{2}")
 _BLANK_LINES: Final = re.compile(rb"(?:[ \t\r]*+\n)++")
 
 Bytes = npt.NDArray[np.uint8]
@@ -255,8 +258,12 @@ class _Reader:
             return -1
         shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
         rule = f"the first line is {shown!r}, must be {','.join(COLUMNS)}, or name one column"
-        setting = f"or set {role}_column to its name"
-        raise self._wrong(f"{rule} of the {role}s ({', '.join(named)}): rename it, {setting}", 1)
+        cure = f"rename it, or set {role}_column to its name"
+        if len(self._header) == 1 and (sign := _OTHER_SIGN.search(text)):
+            cure = f"part the columns by commas, not by {sign[0].decode()!r}"
+        elif not any(_LETTERS.search(name) for name in self._header):
+            cure = "write it before the rows, or give a bank of puzzles the ending .txt"
+        raise self._wrong(f"{rule} of the {role}s ({', '.join(named)}): {cure}", 1)
 
     def _fields(self, text: bytes, begin: int, checked: bool = True) -> list[str] | None:
         """The fields of one line, by the rules of Python's csv; None for a blank line."""
@@ -284,7 +291,8 @@ class _Reader:
         for name, field in zip(COLUMNS[1:3], wanted, strict=True):
             if len(field) != self._length:
                 rule = f"the {name} has {len(field)} characters, must have {self._length}"
-                raise self._wrong(rule)
+                hint = _AS_TEXT if 0 < len(field) < (self._length or 0) else ""
+                raise self._wrong(f"{rule}: correct the row, or take it out{hint}")
         question, answer = (field.encode("latin-1") for field in wanted)
         rating = fields[places[2]].encode("latin-1") if self._has_rating else b""
         yield RatedRows(

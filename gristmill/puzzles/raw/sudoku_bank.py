@@ -1,13 +1,15 @@
 """Plain banks of Sudokus: text files with a puzzle a line, and which files of a drop hold Sudokus.
 
-A line is `puzzle`, `puzzle solution`, or `id puzzle rating` as the Sudoku Exchange bank has it.
+A line is `puzzle`, `puzzle solution`, or `id puzzle rating` as the Sudoku Exchange bank has it;
+what begins with `#` is a comment.
 Source: docs/formats/puzzles.md#sudoku-sources
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, os_reason
+from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
@@ -26,6 +29,7 @@ from gristmill.puzzles.raw.file_forms import (
     text_lines,
     unpack_hint,
 )
+from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.walk import list_files
@@ -81,7 +85,7 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
     }
     if not chosen:
         rule = "holds neither tables, `*.csv`, nor a bank, `*.txt`"
-        raise BadInput(folder, rule + unpack_hint(names))
+        raise BadInput(folder, rule + (unpack_hint(names) or _other_ending(names)))
     for entry in entries:
         if entry.name in chosen and entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
@@ -90,6 +94,13 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         for entry in entries
         if entry.name in chosen
     ]
+
+
+def _other_ending(names: Sequence[str]) -> str:
+    """What to add to a message about a source whose files have other endings."""
+    is_other = (not name.startswith(".") and not is_mark(name) and name != FILE for name in names)
+    first = next(compress(names, is_other), None)
+    return f": give {first} the ending .txt if it has a puzzle a line" if first else ""
 
 
 def is_sudoku_file(name: str) -> bool:
@@ -150,8 +161,8 @@ def read_bank(
     limits: `bytes`, `rows` and `line_bytes` count.
     see: called with all bytes of the file in order, as a hash takes them; default None.
 
-    Blank lines are passed over. Raises BadInput with the line for any other form of a line, and
-    for a file without a puzzle.
+    Blank lines and comments are passed over. Raises BadInput with the line for any other form of a
+    line, and for a file without a puzzle.
     Memory: some MiB.
     """
     held: list[tuple[int, bytes, bytes, bytes | None]] = []
@@ -159,8 +170,10 @@ def read_bank(
     for number, line in text_lines(path, limits, links, see):
         if b"\r" in line.rstrip(b"\r\n"):
             raise BadInput(path, CARRIAGE_RETURN, number)
+        if (row := _row(line.split(), path, number)) is None:
+            continue
         has_row = True
-        held.append((number, *_row(line.split(), path, number)))
+        held.append((number, *row))
         if len(held) == _ROWS:
             yield _together(held, path)
             held = []
@@ -170,7 +183,8 @@ def read_bank(
         yield _together(held, path)
 
 
-def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, bytes | None]:
+def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, bytes | None] | None:
+    """Question, answer and rating of a line; None for a comment."""
     sizes = [len(word) for word in words]
     if sizes == [CELLS]:
         return words[0], _UNSOLVED, None
@@ -178,9 +192,13 @@ def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, byt
         return words[0], words[1], None
     if len(sizes) == 3 and sizes[1] == CELLS and CELLS not in (sizes[0], sizes[2]):
         return words[1], _UNSOLVED, words[2]
+    # Behind the forms of a puzzle, since `#` may be the sign of a blank cell.
+    if words[0].startswith(b"#"):
+        return None
     rule = (
         f"has words of {', '.join(map(str, sizes[:6]))} characters: a line is `puzzle`, `puzzle"
-        f" solution` or `id puzzle rating`, with {CELLS} characters for a puzzle or solution"
+        f" solution` or `id puzzle rating`, with spaces between and {CELLS} characters for a puzzle"
+        " or solution, or a comment after `#`"
     )
     raise BadInput(path, rule, number)
 

@@ -17,6 +17,8 @@ from gristmill.contract import Summary, counts_of
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7"
 
+_SIXTH = [*enumerate(("d3", "c3", "h3", "a3"))]
+
 
 def _game(result: str, moves: str = MOVES) -> str:
     return f'[Event "E"]\n[Result "{result}"]\n\n{moves} {result}\n\n'
@@ -51,6 +53,21 @@ def test_a_month_of_rejected_games_is_noted_with_reasons_and_settings(tmp_path: 
         "[chess.month] in gristmill.toml"
     )
     assert "there is no valid game" in dataset
+
+
+def test_tags_that_were_not_utf8_are_noted_wherever_they_stand(tmp_path: Path) -> None:
+    games = [f'[White "W{k}"]\n' + _game("1-0", f"{MOVES} 6. {move}") for k, move in _SIXTH]
+    pgn = "".join(games).replace('"W2"', '"M\N{LATIN SMALL LETTER U WITH DIAERESIS}ller"')
+    (tmp_path / "x.pgn").write_text(pgn, encoding="latin-1")
+    validate([tmp_path / "x.pgn"], tmp_path / "valid", ValidateConfig())
+    (note,) = validated_notes(tmp_path / "valid")
+    assert note.law == "not_utf8"
+    row = (tmp_path / "valid/valid_games.jsonl").read_text().splitlines()[2]
+    assert f"1 games have U+FFFD in a tag, such as {json.loads(row)['game_id']}, where" in str(note)
+    assert 'encoding = "latin-1"' in str(note)
+    (tmp_path / "x.pgn").write_text(pgn, encoding="utf-8")
+    validate([tmp_path / "x.pgn"], tmp_path / "right", ValidateConfig())
+    assert list(validated_notes(tmp_path / "right")) == []
 
 
 def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:

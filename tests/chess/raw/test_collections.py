@@ -132,6 +132,16 @@ def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
     assert account(utf8).notes == []
 
 
+def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_path: Path) -> None:
+    game = b"[White Ann]\n\n1. e4 *\n"
+    said = "has tags that are not read, such as '[White Ann]': write each on a line of its own"
+    found = account(collection(tmp_path, {"a.pgn": GAME, "b.pgn": game}))
+    assert [note.startswith(f"b.pgn {said}") for note in found.notes] == [True]
+    month = tmp_path / "elite_2024-01.pgn"
+    month.write_bytes(game)
+    assert account(month).notes[0].startswith(f"{month.name} {said}")
+
+
 def test_names_of_folders_and_files() -> None:
     assert (folder_of("2024-01"), folder_of("twic")) == ("elite_2024-01", "twic")
     assert (pgn_of("a.PGN.zst"), pgn_of("a/b.zip")) == ("a.pgn", "a__b.pgn")

@@ -11,7 +11,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.raw import pgn as reader
 from gristmill.chess.raw import text_limits
-from gristmill.chess.raw.text_limits import with_short_lines
+from gristmill.chess.raw.text_limits import unread_tag, with_short_lines
 from gristmill.contract import BadInput
 from tests.chess.both_readers import both_ways
 from tests.paths import CHECKOUT
@@ -156,3 +156,28 @@ def test_a_hostile_pgn_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> 
     assert (done.returncode, done.stderr) == (0, "")
     assert rule in done.stdout
     assert bool(done.stdout) == bool(rule)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_read"),
+    [
+        ('[White "Ann"]', True),
+        ('[White "A"nn"]  ', True),
+        ('[Event "[White "Ann"]"]', True),
+        ('[White-Team "x"] [y', True),
+        ("{\n[%clk 0:01]\n[I think so.]\n}", True),
+        ("[White Ann]", False),
+        ("[White 'Ann']", False),
+        ('[White "Ann]', False),
+        ('[ FEN "x"]', False),
+        ('  [Result "1-0"]', False),
+        ('[white "Ann"]', False),
+        ('[Event "E"] [Site "S"]', False),
+        ('[Event "E"][Site "S"]', False),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_first_usual_tag_in_another_form_is_found(line: str, is_read: bool, end: str) -> None:
+    head = f'\ufeff[Event "E"]\n{line}\n[Site "cut'
+    found = unread_tag(head.replace("\n", end).encode())
+    assert found == ("" if is_read else line.strip())

@@ -89,9 +89,8 @@ def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
         "killed.jsonl.gz": "a log without its .meta.json",
         "lost.meta.json": "a meta without its .jsonl.gz",
         **dict.fromkeys(("b.META.json", "a.JSONL.gz"), "an ending in capitals: rename it"),
-        **dict.fromkeys(
-            ("README", "a", "a.jsonl", "below/steps.npy", "games.tar.gz"), "no file of a game"
-        ),
+        **dict.fromkeys(("README", "a", "a.jsonl", "below/steps.npy"), "no file of a game"),
+        "games.tar.gz": "packed in a form that is not read: unpack it, and `gzip` each log",
     }
 
 
@@ -106,6 +105,7 @@ def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
             "steps*.npy in the drop itself, and steps.toml",
         ),
         (["a.txt"], "a.txt: no file of a game"),
+        (["a.jsonl.zst"], "that is not read: unpack it, and `gzip` each log"),
     ],
 )
 def test_a_drop_without_a_game_is_refused_with_what_to_do(

@@ -192,11 +192,10 @@ def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path: Path
 
 
 def test_an_id_that_two_files_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"training/b\.json: has the id a of .*training/a\.json"):
-        built(
-            tmp_path,
-            {"training/a": arc_tasks.task(1), "training/b": {**arc_tasks.task(2), "name": "a"}},
-        )
+    for number, advice in ((2, "and other pairs: rename one of them"), (1, "or set leaks")):
+        second = {**arc_tasks.task(number), "name": "a"}
+        with pytest.raises(BadInput, match=rf"b\.json: has the id a of .*/a\.json.*{advice}"):
+            built(tmp_path, {"training/a": arc_tasks.task(1), "training/b": second})
 
 
 def _turned(pair: dict[str, Any]) -> dict[str, Any]:

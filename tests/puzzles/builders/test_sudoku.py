@@ -225,12 +225,20 @@ def test_a_subsample_of_unique_puzzles_has_its_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "answer", "rule"),
     [
-        ("x" + TRAIN[0][0][1:], TRAIN[0][1], "the question has no digit at character 1"),
-        (TRAIN[0][0], TRAIN[0][1][:80] + ":", "the answer has no digit at character 81"),
+        ("x" + TRAIN[0][0][1:], TRAIN[0][1], "character 1, counted from 1, but 'x': correct"),
+        (
+            TRAIN[0][0],
+            TRAIN[0][1][:80] + ":",
+            "the answer has no digit at character 81, counted from 1, but ':'",
+        ),
         (TRAIN[0][0], TRAIN[1][1], "clue_mismatch"),
         (TRAIN[0][0], "0" + TRAIN[0][1][1:], "label_digit_out_of_range"),
         ("0" * 81, "123456789" * 9, "col_dup_0"),
-        (TRAIN[0][0][1:], TRAIN[0][1], "the question has 80 characters, must have 81"),
+        (
+            TRAIN[0][0][1:],
+            TRAIN[0][1],
+            "80 characters, must have 81: correct the row, or take it out; a program that",
+        ),
         (TRAIN[0][0], TRAIN[0][1] + "1", "the answer has 82 characters, must have 81"),
     ],
 )

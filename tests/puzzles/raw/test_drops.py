@@ -147,7 +147,7 @@ def test_the_account_of_banks_takes_capitals_and_a_byte_order_mark(tmp_path: Pat
         ("train.csv", TABLE, "has train.csv, but no test.csv: add it"),
         ("a/x.json", "", "x.json: is empty: get the file again, or remove it"),
         ("a/x.json", "\ufeff \n", "x.json: is empty: get the file again, or remove it"),
-        ("bank.txt", "# a comment\n", "bank.txt:1: has words of 1, 1, 7 characters"),
+        ("bank.txt", "// a comment\n", "bank.txt:1: has words of 2, 1, 7 characters"),
         ("bank.txt", "\n\n", "bank.txt: holds no puzzle: get the file again, or remove it"),
         ("bank.txt", f"{BOARD}\r{BOARD}\r", "bank.txt:1: has line ends of one carriage return"),
     ],

@@ -184,3 +184,24 @@ def test_capitals_and_a_byte_order_mark_change_no_bank_and_other_ends_are_refuse
         path.write_bytes(text)
         with pytest.raises(BadInput, match=f"bank.TXT{rule}"):
             list(read_bank(path))
+
+
+def test_comments_of_a_bank_are_passed_over_and_a_blank_sign_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "bank.txt"
+    line = "#" * 80 + "1"
+    path.write_text(f"# 17 clues\n#\n{line}\n\t# {line}\n#a {line} 1.5\n")
+    (rows,) = read_bank(path)
+    assert rows.lines.tolist() == [3, 5]
+    assert rows.questions.tobytes().decode() == line * 2
+    path.write_text("# none\n")
+    with pytest.raises(BadInput, match="holds no puzzle"):
+        list(read_bank(path))
+
+
+def test_a_folder_of_other_endings_is_refused_with_a_file_to_rename(tmp_path: Path) -> None:
+    for name in (".hidden", "SHA256SUMS", "b.sdm", "c.sdm"):
+        (tmp_path / name).touch()
+    with pytest.raises(
+        BadInput, match=r"nor a bank, `\*\.txt`: give b\.sdm the ending \.txt if it"
+    ):
+        sudoku_files(tmp_path)
