@@ -16,15 +16,24 @@ _DATASET = (
 
 ARC = Code(
     entries=("gristmill.puzzles.builders.arc.build_arc", *_DATASET),
-    compatible_with=("3ed42fe03efd41c4a94408bc778f22166eb22a3890a62b8e1c5cc5d15c743e10",),
+    compatible_with=(
+        "3ed42fe03efd41c4a94408bc778f22166eb22a3890a62b8e1c5cc5d15c743e10",
+        "f49887cb14c8b1586b9abd4f5656c2f6753b75358eaf17ee83575dea85992200",
+    ),
 )
 SUDOKU = Code(
     entries=("gristmill.puzzles.builders.sudoku.build_sudoku", *_DATASET),
-    compatible_with=("5ef539b88e436066851ab4809fcfbbf0a50336fc4c88cc19d8e1516bd8844e13",),
+    compatible_with=(
+        "5ef539b88e436066851ab4809fcfbbf0a50336fc4c88cc19d8e1516bd8844e13",
+        "1ef49c52c9e7d5839fa5c944784d307be432aa5d5ecd7a677d59b8dd05175290",
+    ),
 )
 MAZE = Code(
     entries=("gristmill.puzzles.builders.maze.build_maze", *_DATASET),
-    compatible_with=("ac096b850d783819e2aad4fd0ccb5ec907c8bc3988211a07244b009f5bbccfba",),
+    compatible_with=(
+        "ac096b850d783819e2aad4fd0ccb5ec907c8bc3988211a07244b009f5bbccfba",
+        "c2b5455fd9a2af2298a26793318c5e44b106986705339b145a9dbc33c0d03335",
+    ),
 )
 DOMINO = Code(
     entries=("gristmill.puzzles.builders.domino.build_domino", *_DATASET),
