@@ -18,6 +18,9 @@ from rich.markup import escape
 
 from assets import choices
 from assets.history import small_databases
+from commands import dagster_private
+from commands.instance import files as instance_files
+from commands.instance.files import CONFIG, HISTORIES, STATE
 from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
@@ -35,11 +38,8 @@ SET = (
 )
 """Help of the option `--set`."""
 _MOST_REASON = 300
-_CONFIG = "dagster.yaml"
-_STATE = ".dagster"
 _LOCK = "opening.lock"
-_HISTORIES = ("storage", "run_storage", "event_log_storage", "schedule_storage")
-_PLACES = (*_HISTORIES, "local_artifact_storage", "compute_logs")
+_PLACES = (*HISTORIES, "local_artifact_storage", "compute_logs")
 _GIVEN = f"{__name__}.data_root"
 # By name, since the extra may not be installed.
 _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
@@ -178,8 +178,8 @@ def _line(error: BaseException) -> str:
 
 def _history_places() -> str:
     """The folders of the history, as far as this project's files and Dagster's defaults say."""
-    folder = _state_folder(dagster_home())
-    if folder.name == _STATE:
+    folder = instance_files.state_folder(CHECKOUT, instance_files.dagster_home())
+    if folder.name == STATE:
         return f"the folder {folder / 'storage'}"
     return f"the folders history and schedules in {folder}"
 
@@ -194,14 +194,18 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 
     Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
     """
-    home = dagster_home()
+    home = instance_files.dagster_home()
     small_databases.install()
+    dagster_private.keep_engines()
     try:
         with _alone(home):
             if home is not None:
                 _check_home(home, begin)
-                return dg.DagsterInstance.get()
-            return dg.DagsterInstance.from_config(str(CHECKOUT))
+                instance = dg.DagsterInstance.get()
+            else:
+                instance = dg.DagsterInstance.from_config(str(CHECKOUT))
+            instance_files.note_opened(CHECKOUT, home)
+            return instance
     except OSError as error:
         if home is not None:
             raise
@@ -214,7 +218,7 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 @contextmanager
 def _alone(home: Path | None) -> Iterator[None]:
     """Hold the lock of opening an instance; in a folder that is read-only none begins."""
-    path = _state_folder(home) / _LOCK
+    path = instance_files.state_folder(CHECKOUT, home) / _LOCK
     progress = Progress(lambda report: click.echo(str(report), err=True))
     with ExitStack() as held:
         with suppress(locks.NotWritable):
@@ -222,35 +226,14 @@ def _alone(home: Path | None) -> Iterator[None]:
         yield
 
 
-def _state_folder(home: Path | None) -> Path:
-    """Where the instance of a DAGSTER_HOME keeps its state, as far as this project knows."""
-    if home is None or home.resolve() == CHECKOUT.resolve():
-        return CHECKOUT / _STATE
-    return home
-
-
-def dagster_home() -> Path | None:
-    """Returns the folder that DAGSTER_HOME names; None where it is not set.
-
-    Raises GristmillError for one that is no folder: it is not made, since the name may be wrong.
-    """
-    if not (named := os.environ.get("DAGSTER_HOME")):
-        return None
-    home = Path(os.path.expanduser(named))  # noqa: PTH111  as Dagster; Path raises without a home
-    if not home.is_absolute() or not home.is_dir():
-        what = "is no folder: make it" if home.is_absolute() else "must be an absolute path"
-        raise GristmillError(f"DAGSTER_HOME={named}: {what}")
-    return home
-
-
 def _check_home(home: Path, begin: bool) -> None:
     """Refuse a DAGSTER_HOME whose history would be in another folder."""
-    file = home / _CONFIG
+    file = home / CONFIG
     if not file.exists():
-        if begin and (CHECKOUT / _CONFIG).is_file():
+        if begin and (CHECKOUT / CONFIG).is_file():
             _begin_home(file)
         return
-    if file.resolve() == (CHECKOUT / _CONFIG).resolve():
+    if file.resolve() == (CHECKOUT / CONFIG).resolve():
         return
     try:
         settings = yaml.safe_load(file.read_text())
@@ -267,7 +250,7 @@ def _check_home(home: Path, begin: bool) -> None:
 
 def _history_folders(settings: Any) -> Iterator[tuple[str, str]]:
     """The entries of a dagster.yaml that say in which folder SQLite files are."""
-    for name in _HISTORIES if isinstance(settings, dict) else ():
+    for name in HISTORIES if isinstance(settings, dict) else ():
         entry = settings.get(name)
         for place in ("sqlite", "config"):
             config = entry.get(place) if isinstance(entry, dict) else None
@@ -278,14 +261,14 @@ def _history_folders(settings: Any) -> Iterator[tuple[str, str]]:
 
 def _begin_home(file: Path) -> None:
     """Write the dagster.yaml of the checkout, but for its places: without these it is all here."""
-    settings = yaml.safe_load((CHECKOUT / _CONFIG).read_text()) or {}
+    settings = yaml.safe_load((CHECKOUT / CONFIG).read_text()) or {}
     kept = {name: value for name, value in settings.items() if name not in _PLACES}
     try:
-        handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=f".{_CONFIG}.")
+        handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=f".{CONFIG}.")
     except OSError as error:
         raise GristmillError(f"DAGSTER_HOME={file.parent}: {error.strerror}") from error
     with os.fdopen(handle, "w") as written:
-        written.write(f"# As {CHECKOUT / _CONFIG}; the history is in this folder.\n")
+        written.write(f"# As {CHECKOUT / CONFIG}; the history is in this folder.\n")
         yaml.safe_dump(kept, written, sort_keys=False)
     Path(scratch).chmod(0o644)
     Path(scratch).rename(file)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
@@ -36,12 +37,52 @@ try:
 except ImportError:
     HAS_ORIGIN = False
 
+_MADE_BY: Final = "create_engine"
+try:
+    from dagster._core.storage.event_log.sqlite import sqlite_event_log
+    from dagster._core.storage.runs.sqlite import sqlite_run_storage
+    from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
+
+    _ON_SQLITE = (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage)
+    HAS_ENGINES = all(hasattr(module, _MADE_BY) for module in _ON_SQLITE)
+    """Whether the storages on SQLite make their engines by a name that can be replaced."""
+except ImportError:
+    HAS_ENGINES = False
+
 Result = Any
 """The result of a run in this process: events, and whether it succeeded."""
 
+_MOST_ENGINES: Final = 8  # three databases of the instance, and those of the latest runs
 _REPOSITORY: Final = "__repository__"  # Dagster's name for the definitions of a code location
 # The table at the end has the failures and their reasons, and the UI has the log.
 _QUIET: Final = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@cache
+def keep_engines() -> None:
+    """Let Dagster's storages on SQLite make one engine for each database, not for each statement.
+
+    An engine keeps the statements that it has compiled. It keeps no connection: the storages ask
+    for none to be kept.
+    """
+    if HAS_ENGINES:
+        for module in _ON_SQLITE:
+            made = _keeping(getattr(module, _MADE_BY))
+            setattr(module, _MADE_BY, made)
+
+
+def _keeping(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function like `make` that returns the engine of before for the same arguments."""
+    kept: dict[str, Any] = {}
+
+    def engine(address: str, **options: Any) -> Any:
+        key = repr((address, sorted(options.items())))
+        found = kept[key] = kept.pop(key, None) or make(address, **options)
+        if len(kept) > _MOST_ENGINES:
+            kept.pop(next(iter(kept)), None)
+        return found
+
+    return engine
 
 
 def run_here(

@@ -12,12 +12,11 @@ import click
 import dagster as dg
 
 import definitions
-from assets import choices, ranges, tokenizers, worker
+from assets import choices, ranges, worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
-from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import explained
@@ -62,7 +61,7 @@ class Graph:
         self._instance = instance
         self._lake = lake
         self._seen: dict[Callable[[Lake], Collection[str]], frozenset[str]] = {}
-        self._known: dict[dg.AssetKey, Sequence[str]] = {}
+        self._known: dict[dg.PartitionsDefinition[str], Sequence[str]] = {}
         self._defs = definitions.build_defs()
         self._graph = self._defs.resolve_asset_graph()
 
@@ -174,8 +173,7 @@ class Graph:
 
     def is_asked(self, asset: dg.AssetKey, partition: str = "") -> bool:
         """Returns whether a command without names builds a partition, or an asset without any."""
-        pinned = {each.asset: each for each in tokenizers.DECLARED}
-        made = (pinned | dict(declared())).get(asset.to_user_string())
+        made = definitions.declared().get(asset.to_user_string())
         return made is None or made.is_asked(self._lake, partition)
 
     def look_again(self) -> None:
@@ -255,10 +253,10 @@ class Graph:
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             return []
-        if asset not in self._known:
+        if definition not in self._known:
             found = definition.get_partition_keys(dynamic_partitions_store=self._instance)
-            self._known[asset] = found
-        return self._known[asset]
+            self._known[definition] = found
+        return self._known[definition]
 
     def in_order(self, asset: dg.AssetKey, keys: Collection[str | None]) -> Iterator[str | None]:
         """Yields partition keys in the order of the asset, as `materialize` does."""

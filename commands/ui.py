@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from commands.checkout import CheckoutCommand, dagster_home, open_instance
+from commands.checkout import CheckoutCommand, open_instance
+from commands.instance.files import dagster_home
 
 ADDRESS = "127.0.0.1"
 PORT = 3000

@@ -16,15 +16,9 @@ from pathlib import Path
 
 import click
 
-from gristmill.browse.commands import browse
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
-from gristmill.exports.commands import card, project
-from gristmill.loading.commands import batch, consumed, mix, replay, seen
-from gristmill.look.command import look
-from gristmill.mirror.commands import pull, push
 from gristmill.printable import command, is_utf8, printable
-from gristmill.sample_commands import show, trace
 
 data_root_option = click.option(
     "--data-root",
@@ -353,18 +347,6 @@ def doctor(root: Path) -> None:
         missing = missing or finding.verdict is looks.Verdict.MISSING
     if missing:
         raise SystemExit(1)
-
-
-for each in (batch, consumed, mix, replay, seen):
-    main.add_command(each)
-main.add_command(browse)
-main.add_command(look)
-main.add_command(pull)
-main.add_command(push)
-main.add_command(card)
-main.add_command(project)
-main.add_command(show)
-main.add_command(trace)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,18 @@
 
 Commands that need Dagster are entry points of the group `gristmill.commands`, so that this
 package imports nothing above it and `gristmill --help` does not import Dagster. A family's own
-commands are those that its catalog names; their module is imported when one is called.
+commands are those that its catalog names. The module of each of these, and of what `OWN` names, is
+imported when one is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module, metadata
-from typing import Any, Final
+import gc
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -19,6 +23,9 @@ from gristmill.contract import GristmillError, in_words, is_of_machine
 from gristmill.printable import plain
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 ENTRY_POINTS: Final = "gristmill.commands"
 
@@ -76,6 +83,16 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 The families' own commands join these groups: `families.commands`.
 """
 
+OWN: Final[Mapping[str, str]] = {
+    "look": "gristmill.look.command",
+    **dict.fromkeys(("show", "trace"), "gristmill.sample_commands"),
+    "browse": "gristmill.browse.commands",
+    **dict.fromkeys(("mix", "batch", "replay", "seen", "consumed"), "gristmill.loading.commands"),
+    **dict.fromkeys(("push", "pull"), "gristmill.mirror.commands"),
+    **dict.fromkeys(("card", "project"), "gristmill.exports.commands"),
+}
+"""The modules of commands of this package that stand beside what they are about."""
+
 
 class CommandGroup(click.Group):
     """A group that adds commands that are imported late, and prints errors as one line.
@@ -122,10 +139,12 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
         command = super().get_command(ctx, cmd_name)
-        line = next((lines[cmd_name] for lines in grouped().values() if cmd_name in lines), None)
-        if command is not None or line is None:
+        if command is not None:
             return command
-        return click.Command(cmd_name, short_help=line)
+        # `grouped` imports all catalogs and reads all entry points.
+        line = _line(GROUPS, cmd_name)
+        line = _line(grouped(), cmd_name) if line is None else line
+        return None if line is None else click.Command(cmd_name, short_help=line)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,8 +155,10 @@ class CommandGroup(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
-        if name in families.commands():
-            return name, _load_own(name), rest
+        if name in OWN:
+            return name, _load_own(name, OWN[name]), rest
+        if (own := families.commands().get(name)) is not None:
+            return name, _load_own(name, own.module), rest
         try:
             return name, load_late(name), rest
         except click.ClickException:
@@ -164,7 +185,14 @@ def grouped() -> dict[str, dict[str, str]]:
     return found
 
 
+def _line(groups: Mapping[str, Mapping[str, str]], name: str) -> str | None:
+    """The line of help of a command, None where no group has it."""
+    return next((lines[name] for lines in groups.values() if name in lines), None)
+
+
 def _entry_points() -> dict[str, metadata.EntryPoint]:
+    from importlib import metadata
+
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
 
 
@@ -176,10 +204,24 @@ def _is_default_root(error: click.BadParameter) -> bool:
     return ctx.get_parameter_source(param.name) is ParameterSource.DEFAULT
 
 
-def _load_own(name: str) -> click.Command:
-    """Import a command of a family."""
-    module = families.commands()[name].module
-    command = getattr(import_module(module), name.replace("-", "_"), None)
+@contextmanager
+def _kept(module: str) -> Iterator[None]:
+    """Collect no garbage while a module is imported for the first time: it stays until the end."""
+    if module in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _load_own(name: str, module: str) -> click.Command:
+    """Import a command that `OWN` or the catalog of a family names."""
+    with _kept(module):
+        command = getattr(import_module(module), name.replace("-", "_"), None)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}: {name}, which the catalog names, must be a click.Command")
     return command
@@ -194,7 +236,8 @@ def load_late(name: str) -> click.Command:
     try:
         if point is None:
             raise ModuleNotFoundError(f"no entry point {name!r} in {ENTRY_POINTS!r}")
-        command = point.load()
+        with _kept(point.module):
+            command = point.load()
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"`gristmill {name}` needs a checkout of Gristmill with the extra `pipeline`: "

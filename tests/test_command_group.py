@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 from gristmill import command_group, families
 from gristmill.cli import main
-from gristmill.command_group import ENTRY_POINTS, GROUPS
+from gristmill.command_group import ENTRY_POINTS, GROUPS, OWN
 from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
@@ -40,7 +41,7 @@ class Point:
     """An entry point, without an installed package."""
 
     def __init__(self, load: Callable[[], object]) -> None:
-        self.load, self.value = load, "somewhere:command"
+        self.load, self.value, self.module = load, "somewhere:command", "somewhere"
 
 
 def missing(module: str) -> Callable[[], object]:
@@ -71,12 +72,73 @@ def test_help_lists_every_command_without_importing_dagster() -> None:
     assert found == COMMANDS
 
 
+_OF_RUNS = {"dagster", "sqlalchemy", "alembic", "torch", "rich"}
+_OF_BUILDS = _OF_RUNS | {"numpy", "numba", "pyarrow", "polars"}
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (["--help"], _OF_BUILDS | {"pydantic"}),
+        (["show", "--help"], _OF_BUILDS),
+        (["trace", "--help"], _OF_BUILDS),
+        (["browse", "--help"], _OF_BUILDS),
+        (["look", "--help"], _OF_BUILDS | {"pydantic"}),
+        (["mix", "--help"], _OF_BUILDS | {"pydantic"}),
+        (["push", "--help"], _OF_BUILDS | {"pydantic"}),
+        (["card", "--help"], _OF_BUILDS | {"pydantic"}),
+        (["ls", "."], _OF_BUILDS),
+        (["verify", "."], _OF_RUNS),
+        (["doctor", "."], _OF_BUILDS),
+    ],
+)
+def test_a_command_imports_what_it_needs_alone(
+    words: list[str], unused: set[str], tmp_path: Path
+) -> None:
+    code = (
+        "import sys\nfrom gristmill.cli import main\n"
+        f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert "gristmill" in imported
+    assert imported & unused == set()
+
+
+def test_garbage_is_collected_again_after_a_command_was_imported_or_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collected: list[bool] = []
+
+    def load() -> object:
+        collected.append(gc.isenabled())
+        raise ImportError("no")
+
+    monkeypatch.setattr(command_group, "_entry_points", lambda: {"ui": Point(load)})
+    assert isinstance(CliRunner().invoke(main, ["ui"]).exception, ImportError)
+    assert collected == [False]
+    assert gc.isenabled()
+    assert CliRunner().invoke(main, ["show", "--help"]).exit_code == 0
+    assert gc.isenabled()
+
+
 def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_point() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     points = project["entry-points"][ENTRY_POINTS]
     listed = [name for lines in GROUPS.values() for name in lines]
     assert len(set(listed)) == len(listed)
-    assert set(listed) == {*main.commands, *points}
+    assert set(listed) == {*main.commands, *OWN, *points}
+    for name, module in OWN.items():
+        assert command_group._load_own(name, module).name == name
     for name, value in points.items():
         command = metadata.EntryPoint(name, value, ENTRY_POINTS).load()
         assert isinstance(command, click.Command)

@@ -143,13 +143,15 @@ class Standing:
 
         A run finds them unchanged, and reports that.
         """
+        if not keys:
+            return set()
         partitions = self._graph.partitions(asset)
         if partitions is not None:
             named = [key for key in keys if key is not None]
             found = self._instance.get_status_by_partition(asset, named, partitions)
             return {key for key, one in (found or {}).items() if one and one.value == FAILED}
         entries = [one.asset_entry for one in self._instance.get_asset_records([asset])]
-        if not keys or not entries or entries[0].last_run_id is None:
+        if not entries or entries[0].last_run_id is None:
             return set()
         built, run = entries[0].last_materialization, entries[0].last_run_id
         if built is not None and built.run_id == run:

@@ -13,11 +13,10 @@ from gristmill.macroxue.builders import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
 from gristmill.macroxue.raw.annotations import annotation_files
 from gristmill.macroxue.raw.drops import raw_files
-from gristmill.macroxue.raw.pool_file import read_pool_file
+from gristmill.macroxue.raw.pool_file import VIEW_TABLE, read_pool_file
 from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
 from gristmill.macroxue.raw.view_file import (
     ANNOTATIONS_INBOX,
-    VIEW_TABLE,
     read_view_file,
     source_of,
     values_of,

@@ -11,8 +11,7 @@ from gristmill.lazy_exports import call
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig
 from gristmill.macroxue.format.view_files import SIDES
-from gristmill.macroxue.raw.pool_file import POOL_TABLE
-from gristmill.macroxue.raw.view_file import VIEW_TABLE
+from gristmill.macroxue.raw.pool_file import POOL_TABLE, VIEW_TABLE
 from gristmill.settings.tables import Table
 
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"

@@ -1,7 +1,7 @@
 """What `gristmill doctor` finds: the file system of a data root, Python, libraries, the instance.
 
 Each finding says what is there and what Gristmill does with it. Only publishing needs are
-needed; all else is to be known. The instance is looked at by `commands.instance_state`; `engines`
+needed; all else is to be known. The instance is looked at by `commands.instance.state`; `engines`
 says what makes parts.
 """
 
@@ -249,7 +249,7 @@ def of_instance() -> Finding:
             "instance", "none", "runs and the UI need a checkout with Dagster", Verdict.NOTE
         )
     # -P: not the folder in which the user typed the command, which may have a `commands`, too.
-    command = [sys.executable, "-P", "-m", "commands.instance_state"]
+    command = [sys.executable, "-P", "-m", "commands.instance.state"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_INSTANCE_SECONDS, check=False

@@ -22,10 +22,12 @@ from gristmill.reasoning.config import (
 )
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.format.published import EXPORTS, RECIPE, SPANS, TOKENS
 from gristmill.settings.tables import Table
 from gristmill.vocabularies.pinned import PLACED, VOCABULARIES
 
+# As `format/published.py` has them, which reads records: with it, `--help` would import pydantic.
+_RECIPE_KEY, _DATASET_KEY = "reasoning/recipe", "reasoning/tokens"
+_SPANS_KEY, _EXPORTS_KEY = "reasoning/spans", "reasoning/exports"
 _TEXTS, _TOKENS, _QUALITY = "reasoning/texts", "reasoning/tokens", "reasoning/quality"
 _CHATS: Final = "chat"
 _SPLITS: Final = "reasoning_splits"
@@ -75,7 +77,7 @@ _CHAT = Source(
 )
 
 _RECIPE = Source(
-    asset=RECIPE,
+    asset=_RECIPE_KEY,
     inbox=names.RECIPES,
     drop=DropKind(call(f"{_RECIPES}:account"), TOML, call(f"{_RECIPES}:needs")),
     text="A file `drops/reasoning/recipes/<dataset>.toml` with `corpora`, `tokenizer` and "
@@ -84,7 +86,7 @@ _RECIPE = Source(
     group=_TOKENS,
     labels=["toml"],
     partitions="reasoning_datasets",
-    targets=[TOKENS],
+    targets=[_DATASET_KEY],
 )
 
 _NORMALIZED = Asset(
@@ -190,7 +192,7 @@ _SHARDS = Asset(
 )
 
 _DATASET = Asset(
-    TOKENS,
+    _DATASET_KEY,
     laws=[
         Law("shards", call(f"{_LAWS}:tokens")),
         Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
@@ -202,7 +204,7 @@ _DATASET = Asset(
     rows=("examples",),
     code=code.TOKENS,
     file=PartitionFile(names.RECIPES, call(f"{_RECIPES}:recipe_change")),
-    table=Table(TOKENS, TokensConfig, not_set=_OF_RECIPE),
+    table=Table(_DATASET_KEY, TokensConfig, not_set=_OF_RECIPE),
     filled_in=_OF_RECIPE,
     text="Splits as the tokens of any tokenizer, for programs that read ids alone: `.bin` or "
     "`.safetensors` with uint16 where all ids fit, else int32; its meta files, `index.jsonl` and "
@@ -211,7 +213,7 @@ _DATASET = Asset(
     labels=["tiktoken"],
     place=names.TOKENS,
     partitions="reasoning_datasets",
-    inputs=[RECIPE],
+    inputs=[_RECIPE_KEY],
     # A recipe names its corpora and its tokenizer: no mapping of partitions can express that.
     all_of=["reasoning/normalized", *_TOKENIZERS],
     build=call(f"{_BUILDS}:tokens_build"),
@@ -273,7 +275,7 @@ _ALIGNMENT = Asset(
 )
 
 _SPANS = Asset(
-    SPANS,
+    _SPANS_KEY,
     laws=[
         Law("spans", call("gristmill.reasoning.laws.spans:span_laws")),
         Law("records", call("gristmill.reasoning.laws.spans:made_again"), needs_inputs=True),
@@ -282,7 +284,7 @@ _SPANS = Asset(
     trace=call(f"{_TRACE}:traced_spans"),
     rows=("annotations",),
     code=code.SPANS,
-    table=Table(SPANS, SpansConfig),
+    table=Table(_SPANS_KEY, SpansConfig),
     text="The annotations of arithmetic of a split, `<<48/2=24>>`: operands, operators and result "
     "as characters, bytes and tokens of a named tokenizer, split by trace for RL-Decoder. Without "
     "a name it is built only if `[reasoning.spans]` has a key.",
@@ -300,7 +302,7 @@ _SPANS = Asset(
 )
 
 _EXPORTED = Asset(
-    EXPORTS,
+    _EXPORTS_KEY,
     laws=[
         Law("files", call("gristmill.reasoning.laws.exports:file_laws")),
         Law("documents", call("gristmill.reasoning.laws.exports:content_laws"), needs_inputs=True),
@@ -308,7 +310,7 @@ _EXPORTED = Asset(
     show=call(f"{_SHOW}.terminal:show_files"),
     trace=call(f"{_TRACE}:traced_export"),
     code=code.EXPORTS,
-    table=Table(EXPORTS, ExportsConfig),
+    table=Table(_EXPORTS_KEY, ExportsConfig),
     text="A token dataset as other programs read it: files of llm.c and modded-nanogpt, chunks of "
     "litdata for litgpt, texts for nanochat. It is built only if `[reasoning.exports]` names "
     "formats.",
@@ -316,7 +318,7 @@ _EXPORTED = Asset(
     labels=["parquet"],
     place=names.EXPORTS,
     partitions="reasoning_datasets",
-    inputs=[TOKENS],
+    inputs=[_DATASET_KEY],
     all_of=["reasoning/normalized"],
     build=call(f"{_EXPORTS}:exports_build"),
     is_asked=call(f"{_EXPORTS}:wants_exports"),
@@ -338,7 +340,7 @@ _REPORT = Asset(
     place=names.REPORTS,
     partitions="reasoning_days",
     inputs=["reasoning/raw_manifest", "reasoning/manifest", "tokenizers/gpt2"],
-    all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", TOKENS],
+    all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", _DATASET_KEY],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
     preview=call(f"{_SHOW}.preview:report_figures"),

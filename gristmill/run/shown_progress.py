@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import Event, RLock, Thread
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from gristmill.printable import cut, printable
 from gristmill.run import amounts, kernels
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _LONGEST_LINE = 300
+_TAKEN_FOR_ONE: Final = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables by which rich takes a file for a terminal."""
 
 
 class LogLines:
@@ -201,15 +203,20 @@ def shown_on_stderr() -> Iterator[Progress]:
 
     Gives a progress without a name. Work that takes its progress from `reporter` is shown, too.
     """
-    from rich.console import Console
+    with _stderr() as stream, _shown_on(stream) as shown, reporting_to(shown):
+        yield reporter()
 
-    with _stderr() as stream:
+
+def _shown_on(stream: TextIO) -> TerminalBar | PlainLines:
+    """Bars on a terminal, or where rich takes the stream for one; else lines."""
+    if stream.isatty() or os.environ.keys() & _TAKEN_FOR_ONE:
+        from rich.console import Console
+
         console = Console(file=stream)
         # A dumb terminal cannot move its cursor up to a bar.
-        has_bars = console.is_terminal and not console.is_dumb_terminal
-        shown = TerminalBar(console) if has_bars else PlainLines(partial(_write, stream))
-        with shown, reporting_to(shown):
-            yield reporter()
+        if console.is_terminal and not console.is_dumb_terminal:
+            return TerminalBar(console)
+    return PlainLines(partial(_write, stream))
 
 
 @contextmanager

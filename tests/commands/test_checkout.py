@@ -21,6 +21,7 @@ from rich.text import Text
 
 from commands import checkout
 from commands.checkout import CheckoutCommand
+from commands.instance import files as instance_files
 from gristmill.contract import GristmillError
 from gristmill.publish import locks
 from resources import lake
@@ -362,7 +363,7 @@ def test_a_home_may_begin_with_a_tilde_as_for_dagster(home, monkeypatch):
     with checkout.open_instance() as instance:
         instance.add_dynamic_partitions("mine", ["one"])
     assert (home / "history").is_dir()
-    assert checkout.dagster_home() == home
+    assert instance_files.dagster_home() == home
 
 
 def test_a_checkout_that_cannot_be_written_is_named_with_the_cure(folders, monkeypatch):

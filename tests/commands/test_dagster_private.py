@@ -6,14 +6,17 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from sqlalchemy.pool import NullPool
 
 import definitions
 from commands import dagster_private
 from gristmill.run import interrupts
 from resources.lake import LOCATION
+from tests import dagster_caches
 from tests.paths import CHECKOUT
 
 
@@ -140,3 +143,43 @@ def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run() -> None:
         _ran(instance)
         assert compute_logs.execute_posix_tail is tail
         assert of_dagster._replace_interrupt_signal is replace
+
+
+def test_this_release_of_dagster_makes_engines_by_a_name_that_can_be_replaced() -> None:
+    """If this fails: find what makes the engines of the storages on SQLite, and name it."""
+    assert dagster_private.HAS_ENGINES
+
+
+def test_an_engine_of_a_database_is_made_once_and_few_are_kept() -> None:
+    made: list[str] = []
+
+    def make(address: str, **options: object) -> object:
+        made.append(address)
+        return object()
+
+    engine = dagster_private._keeping(make)
+    first = engine("a", poolclass=int, connect_args={"timeout": 1})
+    assert engine("a", connect_args={"timeout": 1}, poolclass=int) is first
+    assert engine("a", poolclass=int) is not first
+    assert made == ["a", "a"]
+    for number in range(7):
+        engine(f"b{number}")
+        assert engine("a", poolclass=int, connect_args={"timeout": 1}) is first
+    engine("a", poolclass=int)  # the one that was used least recently is gone
+    assert made == ["a", "a", *(f"b{number}" for number in range(7)), "a"]
+
+
+def test_the_storages_of_an_instance_use_one_engine_a_database_and_keep_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dagster_caches, "keeps_connections", False)
+    dagster_private.keep_engines()
+    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
+        storage = instance.event_log_storage
+        with storage.index_connection() as one:
+            first = one.engine
+        with storage.index_connection() as other:
+            assert other.engine is first
+        assert isinstance(first.pool, NullPool)
+        instance.add_dynamic_partitions("mine", ["a"])
+        assert instance.get_dynamic_partitions("mine") == ["a"]

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from gristmill import keys
 from gristmill.contract import BadInput
-from gristmill.macroxue.config import MergeConfig
+from gristmill.macroxue.config import MergeConfig, ViewConfig
 from gristmill.printable import command
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import Table
@@ -29,6 +29,8 @@ POOL_TABLE: Final = Table(
     "macroxue/pool", MergeConfig, not_set={"names": "the names are those in `members`"}
 )
 """The table of a pool's settings, in its file and in `gristmill.toml` of the data root."""
+VIEW_TABLE: Final = Table("macroxue/training_view", ViewConfig)
+"""The same for a training view: this module, unlike `view_file.py`, loads nothing heavy."""
 _KNOWN = ("members", "delete_members", "macroxue")
 
 

@@ -23,13 +23,10 @@ from gristmill.data_root import DataRoot, NotBuilt, NotRebuilt
 from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.macroxue.config import ViewConfig
-from gristmill.macroxue.raw.pool_file import opened, settings_in
+from gristmill.macroxue.raw.pool_file import VIEW_TABLE, opened, settings_in
 from gristmill.provenance import Input
-from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
-VIEW_TABLE: Final = Table("macroxue/training_view", ViewConfig)
-"""The table of a view's settings, in its file and in `gristmill.toml` of the data root."""
 PACK, VALUES, POOL = "macroxue/pack", "macroxue/values", "macroxue/pool"
 ANNOTATIONS_INBOX: Final = "annotations"
 _KNOWN: Final = ("pack", "pool", "annotations", "macroxue")

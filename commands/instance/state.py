@@ -1,6 +1,7 @@
 """One line of JSON about the Dagster instance, for `gristmill doctor`.
 
-A process of its own runs this (`python -m commands.instance_state`): a database may hang.
+A process of its own runs this (`python -m commands.instance.state`): a database may hang. Dagster
+is imported where an instance in SQLite has changed since it was opened, or does not answer.
 """
 
 from __future__ import annotations
@@ -8,11 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 
-from commands.checkout import open_instance
-from resources.lake import CHECKOUT
+from commands.instance import files as instance_files
+from gristmill.contract import GristmillError
 
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _MOST = 300
+_SQLITE = "SqliteRunStorage"
 
 
 def instance_state() -> dict[str, str | None]:
@@ -20,6 +25,11 @@ def instance_state() -> dict[str, str | None]:
 
     The instance is that of DAGSTER_HOME, else that of the current folder.
     """
+    with suppress(GristmillError):
+        if instance_files.answers(_CHECKOUT, instance_files.dagster_home()):
+            return {"storage": _SQLITE, "refusal": None}
+    from commands.checkout import open_instance
+
     storage = "unknown"
     try:
         with open_instance(begin=False) as instance:
@@ -33,7 +43,7 @@ def instance_state() -> dict[str, str | None]:
 
 def main() -> None:
     """Print the state of the instance."""
-    os.chdir(CHECKOUT)
+    os.chdir(_CHECKOUT)
     sys.stdout.write(json.dumps(instance_state()) + "\n")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.instance_state import instance_state
+from commands.instance.state import instance_state
 from gristmill.publish import doctor
 from gristmill.publish.doctor import Verdict
 

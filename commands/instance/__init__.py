@@ -1,0 +1,1 @@
+"""The Dagster instance: where it keeps its state, and whether it opens."""
