@@ -317,3 +317,10 @@ def test_of_several_generations_the_first_that_is_right_is_read() -> None:
     assert values(proposed(row))["cot"] == {"think": "generations.0"}
     tagged = {**row, "generations": None, "reasoning": "<thought>" + "I see. " * 9 + "</thought>"}
     assert values(proposed(tagged))["cot"]["between"] == ["<thought>", "</thought>"]
+
+
+def test_a_letter_at_the_end_of_a_name_is_no_answer() -> None:
+    row = {"ctx_a": "A man sits on a roof.", "ctx": "A man sits on a roof. He"}
+    table = values(proposed({**row, "endings": ["falls.", "sings."], "label": "1"}))
+    assert table["question"] == {"template": "{ctx}\n\n{endings}"}
+    assert table["answer"]["choice"] == "label"
