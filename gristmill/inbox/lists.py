@@ -75,10 +75,12 @@ def verdict(drop: Path, marks: Marks, files: Mapping[str, int], hash_of: HashOf)
     for name, expected in sorted(listed.items()):
         found = hash_of(name)
         if found is not None and found != expected:
-            path = drop / name if is_folder else drop
+            path, sums = drop / name if is_folder else drop, marks.names[SUMS]
+            # A person writes recipes and settings, and changes them in the drop, too.
+            changed = f", or take its line out of {sums} if you changed it here"
             return Verdict(
-                f"{path}: its sha256 is {found[:12]}…, but {marks.names[SUMS]} has "
-                f"{expected[:12]}…: copy the file again"
+                f"{path}: its sha256 is {found[:12]}…, but {sums} has {expected[:12]}…: copy the "
+                f"file again{changed if name.endswith('.toml') else ''}"
             )
     others = sorted(name for name in files if name not in listed)
     if not others:

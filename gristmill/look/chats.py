@@ -6,18 +6,20 @@ Source: `docs/formats/reasoning.md#a-look`, `docs/formats/chat.md#recipes`.
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys
+from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys, talk_of
 from gristmill.look.proposal import Part, Proposal, toml, value_at
-from gristmill.look.roles import CHAT, TREE
-from gristmill.look.splits import literal, says_split
+from gristmill.look.roles import CHAT, PREFERENCE, TREE
+from gristmill.look.splits import globs_of, literal, says_split, splits_of
+from gristmill.look.tags import THINK, tags_of
 from gristmill.reasoning.raw.chat.built_in import SYNTH
-from gristmill.reasoning.raw.chat.messages import Messages, Trees
+from gristmill.reasoning.raw.chat.messages import CHAT_CURES, Messages
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.chat.trees import Trees
+from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
+from gristmill.reasoning.raw.flatten import Unfit, is_left_out
 from gristmill.synth.raw.files import SHARDS, TEXTS
 
 INBOX: Final = "chat"
@@ -25,20 +27,26 @@ _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
 _MOST_LEFT: Final = 100
+_LEFT: Final = "leave"
+_WHOLE: Final = ("all", "default", "main")
+"""Folders of a configuration that has the rows of the others."""
+_FEW: Final = 0.05
+_ENDS: Final = 0.8
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
-_SYSTEMS: Final = ("system", "system_prompt", "system_message")
+SYSTEMS: Final = ("system", "system_prompt", "system_message")
 
 
 def chat_proposal(
     name: str,
     parts: Sequence[Part],
-    files: Mapping[str, Sequence[str]],
+    names: Sequence[str],
     licence: tuple[str, str],
     left: Sequence[str] = (),
 ) -> Proposal | None:
     """The recipe for the parts of a folder, None where not all of them are conversations.
 
-    Arguments as of `proposal.proposal`. It may read no row, and says why.
+    names: of the data files. Other arguments as of `proposal.proposal`. It may read no row, and
+    says why.
     """
     values = [_values(part) for part in parts]
     if not values or any(each is None or each != values[0] for each in values):
@@ -49,10 +57,8 @@ def chat_proposal(
     if licence[0]:
         head["licence"] = {"id": licence[0]}
         notes.append(f"# The licence is what {licence[1]} says: read its terms.")
-    known = {split: list(globs) for split, globs in files.items() if split in SPLITS}
-    others = [glob for split, globs in files.items() if split not in SPLITS for glob in globs]
-    if not known and not any(says_split(name) for part in parts for name in part.files):
-        others = []  # all are `train`
+    known = _files(names, notes)
+    others = known.pop(_LEFT, [])
     if others:
         notes.append("# `leave` has files of other splits: name in `files` what is to be read.")
     count = sum(len(part.files) for part in parts)
@@ -77,6 +83,56 @@ def chat_proposal(
         if made.good == made.rows:
             break
     return made
+
+
+def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
+    """The globs of the splits that a recipe of conversations has, and of files that it leaves.
+
+    names: of data files. notes: gets what was chosen for a person to see.
+    """
+    found = splits_of(names)
+    if not any(map(says_split, names)):
+        return {split: globs for split, globs in globs_of(found).items() if split in SPLITS}
+    unnamed = {split for split, files in found.items() if not any(map(says_split, files))}
+    chosen: dict[str, list[str]] = {each: list(found[each]) for each in SPLITS if each in found}
+    if not chosen.get("train"):
+        chosen["train"] = _trained(found, notes)
+    more = [name for split in unnamed - {"train"} for name in found[split]]
+    if more:
+        chosen["train"] = [*chosen["train"], *more]
+        notes.append("# Files whose names say no split are `train`: else name them in `leave`.")
+    taken = {name for files in chosen.values() for name in files}
+    chosen[_LEFT] = sorted(set(names) - taken)
+    in_order = (*SPLITS, _LEFT)
+    return globs_of({split: sorted(chosen[split]) for split in in_order if chosen.get(split)})
+
+
+def _trained(found: Mapping[str, Sequence[str]], notes: list[str]) -> list[str]:
+    """The files for training where several splits have the word for it; none where none has.
+
+    Of configurations the one of all rows is taken, and of kinds of training the supervised one.
+    """
+    named = {
+        split: files
+        for split, files in found.items()
+        if split not in SPLITS and all(map(_says_train, files))
+    }
+    whole = {
+        split: files
+        for split, files in named.items()
+        if any(name.partition("/")[0] in _WHOLE for name in files)
+    }
+    supervised = {split: files for split, files in named.items() if "sft" in split}
+    taken = whole or supervised or named
+    if taken:
+        notes.append(f"# `train` is a guess, of the splits {', '.join(found)}.")
+    return [name for files in taken.values() for name in files]
+
+
+def _says_train(name: str) -> bool:
+    said = words(name)
+    splits = {SPLIT_WORDS[word] for word in said if word in SPLIT_WORDS}
+    return splits == {"train"} and not any(word.startswith("eval") for word in said)
 
 
 def _fewer(stated: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -105,10 +161,15 @@ def _values(part: Part) -> dict[str, Any] | None:
     if {*TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
-        answers = columns.get("completion")
-        if guess.messages == "prompt" and answers is not None and answers.kind in (MESSAGES, TEXT):
-            return {"prompt": "prompt", "completion": "completion"}
+        replies = [n for n in ("completion", guess.answer) if n in columns and n != guess.messages]
+        if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
+            return {"prompt": guess.messages, "completion": replies[0]}
         return {"messages": guess.messages}
+    chosen = next((name for name in ("chosen", "preferred") if name in columns), None)
+    if guess.form == PREFERENCE and chosen and columns[chosen].kind == MESSAGES:
+        talks = [talk_of(row.get(chosen)) for row in part.sample]
+        is_whole = any(isinstance(talk, list) and len(talk) > 1 for talk in talks)
+        return {"messages": chosen} if is_whole else _pair(guess.question, chosen)
     if guess.form != TREE:
         return None
     found = {
@@ -120,11 +181,24 @@ def _values(part: Part) -> dict[str, Any] | None:
     return {"tree": tree} if {"id", "parent"} <= {*tree} else None
 
 
+def _pair(question: str | None, chosen: str) -> dict[str, Any] | None:
+    return None if question is None else {"prompt": question, "completion": chosen}
+
+
+def _asks(part: Part) -> bool:
+    """Whether most lists of messages end with a user's, so that the answer is elsewhere."""
+    talks = [value_at(row, part.guess.messages or "") for row in part.sample]
+    ends = [talk[-1][keys[0]].lower() for talk in talks if (keys := message_keys(talk))]
+    users = sum(SPEAKERS.get(end) == "user" for end in ends)
+    return bool(ends) and users >= _ENDS * len(ends)
+
+
 def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     """What messages say besides role and text: thoughts, weights, other roles; and the system."""
     rows = [row for part in parts for row in part.sample]
     names = [where[key] for key in ("messages", "prompt", "completion") if key in where]
-    talks = [talk for row in rows for name in names if message_keys(talk := value_at(row, name))]
+    found = (talk_of(value_at(row, name)) for row in rows for name in names)
+    talks = [talk for talk in found if message_keys(talk)]
     messages = [message for talk in talks for message in talk]
     keys = {}
     if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
@@ -135,10 +209,33 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     speakers = {
         str(message[key[0]]) for talk in talks if (key := message_keys(talk)) for message in talk
     }
-    roles = {each: SPEAKERS[each.lower()] for each in sorted(speakers - {*ALIASES})}
-    system = next((name for name in _SYSTEMS if _has_text(rows, name)), None)
-    stated = {"keys": keys, "roles": roles, "system": system if names else None}
+    others = sorted(each for each in speakers - {*ALIASES} if each.lower() in SPEAKERS)
+    roles = {each: SPEAKERS[each.lower()] for each in others}
+    tags = tags_of(_answers(where, rows, talks))
+    is_said = tags is not None and tags.share >= _FEW and tags.tags != THINK
+    system = next((name for name in SYSTEMS if _has_text(rows, name)), None)
+    thinking = list(tags.tags) if tags and is_said else None
+    stated: dict[str, Any] = {"keys": keys, "roles": roles, "thinking": thinking}
+    if names:
+        stated["system"] = system
     return {key: value for key, value in stated.items() if value}
+
+
+def _answers(
+    where: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    talks: Sequence[Sequence[Mapping[str, Any]]],
+) -> list[str]:
+    """The texts of assistants."""
+    found = [
+        message[keys[1]]
+        for talk in talks
+        if (keys := message_keys(talk))
+        for message in talk
+        if SPEAKERS.get(message[keys[0]].lower()) == "assistant"
+    ]
+    found += [row.get(where["completion"]) for row in rows if "completion" in where]
+    return [each for each in found if isinstance(each, str)]
 
 
 def _has_text(items: Sequence[Mapping[str, Any]], key: str) -> bool:
@@ -155,14 +252,16 @@ def _tried(table: Mapping[str, Any], notes: Sequence[str], parts: Sequence[Part]
     try:
         made.text.encode()  # a column's name may hold what no file can
         chat = chat_of_table(tomllib.loads(made.text))
-        made.rows, made.good, made.refused = _read(chat, rows)
+        _read(made, chat, rows)
     except ValueError as error:
         made.refused[str(error)] += 1
     return made
 
 
-def _read(chat: Chat, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, Counter[str]]:
-    reader, refused, good = Messages(chat), Counter[str](), 0
+def _read(made: Proposal, chat: Chat, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Count what becomes of rows: conversations, and why others are refused or left out."""
+    reader = Messages(chat)
+    made.rows = len(rows)
     trees = None if chat.tree is None else Trees(chat)
     for place, row in enumerate(rows, 1):
         try:
@@ -170,7 +269,8 @@ def _read(chat: Chat, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, Coun
                 _ = reader.read(row).json
             else:
                 trees.add(row, (0, place))
-            good += 1
+            made.good += 1
         except Unfit as unfit:
-            refused[unfit.rule] += 1
-    return len(rows), good, refused
+            cure = CHAT_CURES.get(unfit.reason, "")
+            rule = f"{unfit.rule}: {cure}" if cure else unfit.rule
+            (made.left_out if is_left_out(unfit.reason) else made.refused)[rule] += 1

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gristmill.contract import GristmillError
+from gristmill.reasoning.raw.chat.messages import message_list
+
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
@@ -20,6 +23,7 @@ TEXT_KEYS: Final = ("content", "value", "text", "message")
 SPEAKERS: Final = {
     **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
     **dict.fromkeys(("assistant", "gpt", "bot", "model", "chatgpt", "ai"), "assistant"),
+    **dict.fromkeys(("bing", "bard"), "assistant"),
     **dict.fromkeys(("tool", "function", "observation"), "tool"),
     **{"system": "system", "developer": "developer"},
 }
@@ -119,12 +123,11 @@ def kind_of(value: Any) -> str:
         return EMPTY
     if isinstance(value, bool):
         return TRUTH
-    if isinstance(value, str):
-        return TEXT
     if isinstance(value, int | float):
         return NUMBER
-    if isinstance(value, dict):
-        return OBJECT
+    if isinstance(value, str | dict):
+        other = TEXT if isinstance(value, str) else OBJECT
+        return other if message_keys(talk_of(value)) is None else MESSAGES
     return _kind_of_list(value) if isinstance(value, list) else LIST
 
 
@@ -139,18 +142,33 @@ def _kind_of_list(value: Sequence[Any]) -> str:
     return OBJECTS if keys is None else MESSAGES
 
 
+def talk_of(value: Any) -> Any:
+    """The list of messages that a text in JSON or an object holds, as a recipe reads it.
+
+    Returns any other value as it is.
+    """
+    is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
+    if not is_text and not isinstance(value, dict):
+        return value
+    try:
+        return message_list(value)
+    except GristmillError:
+        return value
+
+
 def message_keys(value: object) -> tuple[str, str] | None:
-    """The keys of the speaker and of the text in a list of messages; None: it is no such list."""
+    """The keys of the speaker and of the text in a list of messages; None: it is no such list.
+
+    One of the speakers is known; what the others are, a recipe says.
+    """
     if not isinstance(value, list) or not value:
         return None
     for role in ROLE_KEYS:
         for text in TEXT_KEYS:
             if all(
-                isinstance(each, dict)
-                and text in each
-                and str(each.get(role, "")).lower() in SPEAKERS
+                isinstance(each, dict) and text in each and isinstance(each.get(role), str)
                 for each in value
-            ):
+            ) and any(each[role].lower() in SPEAKERS for each in value):
                 return role, text
     return None
 

@@ -258,6 +258,10 @@ def _is_log(found: Reading, columns: Columns) -> bool:
     return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
 
 
+def _is_nested_tree(found: Reading, columns: Columns) -> bool:
+    return any(name.rpartition(".")[2] == "replies" for name in columns.by_name)
+
+
 Fits = Callable[[Reading, Columns], bool]
 _FLAT: Final = (
     "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
@@ -295,6 +299,11 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         _is_tokenizer,
         "a tokenizer: `gristmill tokenizers FILE --name NAME --eod TEXT`, with the text that ends "
         "a document",
+    ),
+    (
+        _is_nested_tree,
+        "trees of messages in one object: bring the file with a row a message, which has "
+        "message_id and parent_id, or write a row for each with these",
     ),
     (_is_packed, "archives: unpack them, and look again"),
     (

@@ -7,14 +7,15 @@ Source: `docs/formats/reasoning.md#a-look`.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.look.chats import chat_proposal
+from gristmill.look.chats import SYSTEMS, chat_proposal
 from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
@@ -43,8 +44,9 @@ from gristmill.look.roles import (
 )
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, SPLIT_WORDS, corpus_of, kind
+from gristmill.reasoning.raw.drops import CORPUS, LEFT, SPLIT_WORDS, corpus_of, kind
 from gristmill.reasoning.raw.forms.absent import absent
+from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
@@ -117,17 +119,44 @@ def look(
         said,
     )
     found.notes += [*unread, *misnamed, *game_notes(reading, links), *_notes(found)]
+    lost: Mapping[str, str] = {}
     left = [name for part in parts if not is_readable(part) for name in part.files]
     if any(map(is_readable, parts)):
+        lost, kept = _without_unanswered(found)
+        left += lost
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
-        found.proposal = proposal(found.name, parts, files, found.licence, left)
-    names = [file.name for file in reading.files]
-    split = globs_of(splits_of(names), [])
-    talks = chat_proposal(found.name, parts, split, found.licence)
+        found.proposal = proposal(found.name, kept, files, found.licence, left)
+    talks = chat_proposal(found.name, parts, [file.name for file in reading.files], found.licence)
     if talks is not None and (talks.good or not found.proposal.good):
         found.proposal = talks
+    elif lost:
+        because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
+        found.notes += shortened([*because])
     return found
+
+
+def _without_unanswered(found: Look) -> tuple[Mapping[str, str], Sequence[Part]]:
+    """The files of which no row gives a record, as those of a public test; parts of the others.
+
+    Why comes with each file. Where no file has a good row, there is none.
+    """
+    lost: dict[str, str] = {}
+    for file in found.reading.files:
+        part = next((each for each in found.parts if file.name in each.files), None)
+        if part is None or not is_readable(part) or part.guess.answer is None or not file.sample:
+            continue
+        own = replace(part, files=[file.name], columns=file.columns, sample=file.sample)
+        made = proposal(found.name, [replace(part, files=[file.name])], {}, ("", ""))
+        if not made.text:
+            continue
+        rows, good, refused = tried(checked(tomllib.loads(made.text), found.name), [own])
+        if rows and not good:
+            lost[file.name] = refused.most_common(1)[0][0]
+    kept = [file for file in found.reading.files if file.name not in lost]
+    if not lost or not any(file.columns.rows for file in kept):
+        return {}, found.parts
+    return lost, _parts(kept)
 
 
 def _is_table(reading: Reading) -> bool:
@@ -238,7 +267,8 @@ def _part_notes(part: Part) -> list[str]:
     for column in part.columns.by_name.values():
         if column.is_written > column.filled / 2:
             notes.append(
-                f"{column.name}: lists or objects written as text, which stay texts: convert them"
+                f"{column.name}: lists or objects written as text, which stay texts: write them "
+                "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
             )
         notes += _split_notes(column)
         is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
@@ -252,7 +282,18 @@ def _part_notes(part: Part) -> list[str]:
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return [*notes, *_unread_texts(part)]
+    return [*notes, *_unread_system(part), *_unread_texts(part)]
+
+
+def _unread_system(part: Part) -> list[str]:
+    """A note on a column of system prompts, which records of a corpus do not have."""
+    guess, columns = part.guess, part.columns.by_name
+    name = next((n for n in SYSTEMS if n in columns and columns[n].kind == TEXT), None)
+    if name is None or guess.form not in (QA, INSTRUCT) or name in guess.columns:
+        return []
+    turns = {"system": name, "user": guess.question, "assistant": guess.answer}
+    cure = f'kind = "chat" and turns = {toml(turns)}'
+    return [f"{name}: system prompts, which nothing reads: conversations have them, by {cure}"]
 
 
 def _unread_texts(part: Part) -> list[str]:

@@ -19,12 +19,14 @@ from gristmill.look.columns import (
     TEXT,
     TEXTS,
     TRUTH,
+    TRUTHS,
     Columns,
     message_keys,
 )
 from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
+from gristmill.look.tags import THINK, tags_of
 from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.corpus_file import checked
@@ -33,7 +35,7 @@ from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_OPEN, _CLOSE = "<think>", "</think>"
+_OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
 _NAMED: Final = 3
@@ -62,7 +64,7 @@ class Proposal:
 
     text: of `corpus.toml`; empty where no recipe reads the rows.
     rows, good: that were tried, and that gave a record.
-    refused: of the others, how many broke which rule.
+    refused: of the others, how many broke which rule; left_out: those that the recipe leaves out.
     inbox: whose drops have such a recipe.
     """
 
@@ -70,6 +72,7 @@ class Proposal:
     rows: int = 0
     good: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     inbox: str = "reasoning"
 
 
@@ -142,7 +145,12 @@ def _form(part: Part, notes: list[str]) -> Table:
         return {}
     if guess.form == CHAT:
         notes.append(f"The conversations of {guess.messages} are not read.")
-    return {"question": _asked(guess), **_answered(part, notes)}
+    made = {"question": _asked(guess), **_answered(part, notes)}
+    template = made["question"].get("template") if isinstance(made["question"], dict) else None
+    if template and guess.choices and "join" in made["answer"]:  # its letters name choices
+        made["question"] = {"template": template.replace(f"{{{guess.choices}}}", "{lettered}")}
+        made["parts"] = {"lettered": {"join": guess.choices, "item": "{letter}) {text}"}}
+    return made
 
 
 def _asked(guess: Guess) -> Any:
@@ -166,13 +174,14 @@ def _answered(part: Part, notes: list[str]) -> Table:
     assert answer is not None
     made: Table = {"answer": answer}
     column = columns[answer]
-    if guess.choices and column.kind in (TEXT, NUMBER):
-        made["answer"] = {"choice": answer, "of": guess.choices, "as": _as(part, answer, cot)}
-        label = f"{guess.choices.rpartition('.')[0]}.label"
+    listed = guess.choices if guess.choices and columns[guess.choices].kind == TEXTS else None
+    if listed and column.kind in (TEXT, NUMBER):
+        made["answer"] = {"choice": answer, "of": listed, "as": _as(part, answer, cot)}
+        label = f"{listed.rpartition('.')[0]}.label"
         if label in columns and columns[label].kind == TEXTS:
             made["answer"]["labels"] = label
         else:
-            made["answer"] |= _numbered(part, answer, [guess.choices], notes)
+            made["answer"] |= _numbered(part, answer, [listed], notes)
     elif guess.letters and column.kind in (TEXT, NUMBER):
         of = list(guess.letters)
         made["answer"] = {"choice": answer, "of": of, "as": _as(part, answer, cot)}
@@ -180,14 +189,47 @@ def _answered(part: Part, notes: list[str]) -> Table:
     elif column.kind == TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
     elif column.kind == TEXTS:
-        made["answer"] = f"{answer}.0"
-        notes.append(f"The first one of {answer} is read.")
+        made["answer"] = _first_of(part, answer, notes)
     if guess.firsts:
         return made | {"cot": {"first": list(guess.firsts)}}
     if cot is not None:
-        is_cut = columns[cot].kind == TEXT and _share(part, cot, _CLOSE) >= _MOST
-        return made | {"cot": {"think": cot} if is_cut else cot}
+        return made | {"cot": _thought(part, cot)}
     return made | _cut(part, answer) if made["answer"] == answer else made
+
+
+def _first_of(part: Part, answer: str, notes: list[str]) -> Any:
+    """The first of a list of answers; all of them where they name choices."""
+    lists = [found for row in part.sample if isinstance(found := value_at(row, answer), list)]
+    several = sum(len({*map(str, found)}) > 1 for found in lists)
+    every = {"join": answer, "by": ", "}
+    if part.guess.choices or part.guess.letters:
+        return every
+    said = f", though {several:,} rows have several: answer = {toml(every)} reads all"
+    notes.append(f"The first one of {answer} is read{said if several else ''}.")
+    return f"{answer}.0"
+
+
+def _thought(part: Part, cot: str) -> Any:
+    """The thought of a column, without what marks it; of several, the first that is right."""
+    column = part.columns.by_name[cot]
+    if column.kind == TEXT:
+        if _share(part, cot, _CLOSE) >= _MOST:
+            return {"think": cot}
+        found = tags_of(_texts(part, cot))
+        is_cut = found is not None and found.share >= _MOST
+        return {"column": cot, "between": list(found.tags[:2])} if found and is_cut else cot
+    items = [found for row in part.sample if isinstance(found := value_at(row, cot), list)]
+    texts = [str(each) for found in items for each in found]
+    if column.kind != TEXTS or sum(_CLOSE in text for text in texts) < _MOST * len(texts):
+        return cot
+    verdicts = [
+        name
+        for name, other in part.columns.by_name.items()
+        if other.kind == TRUTHS and other.filled == column.filled
+    ]
+    if not verdicts:
+        return {"think": f"{cot}.0"}
+    return {"pick": cot, "where": [verdicts], "think": True}
 
 
 def _numbered(part: Part, answer: str, of: Sequence[str], notes: list[str]) -> Table:
@@ -226,6 +268,12 @@ def _as(part: Part, answer: str, cot: str | None) -> str:
 
 def _cut(part: Part, answer: str) -> Table:
     """The answer divided at a mark that most rows have."""
+    found = tags_of(_texts(part, answer))
+    if found is not None and found.share >= _MOST and found.tags != THINK:
+        cut = {"column": answer, "between": list(found.tags[2:]), "which": "last"}
+        if len(found.tags) == len(THINK):
+            cut = {"column": answer, "after": found.tags[1], "which": "last"}
+        return {"answer": cut, "cot": {"column": answer, "between": list(found.tags[:2])}}
     if _share(part, answer, _CLOSE) >= _MOST:
         cut = {"column": answer, "after": _CLOSE, "which": "last"}
         if _share(part, answer, _OPEN) < _MOST:
@@ -243,8 +291,12 @@ def _cut(part: Part, answer: str) -> Table:
 
 def _share(part: Part, name: str, mark: str) -> float:
     """The share of rows whose text in a column has a mark."""
-    texts = [text for row in part.sample if isinstance(text := value_at(row, name), str)]
+    texts = _texts(part, name)
     return sum(mark in text for text in texts) / max(len(texts), 1)
+
+
+def _texts(part: Part, name: str) -> list[str]:
+    return [text for row in part.sample if isinstance(text := value_at(row, name), str)]
 
 
 def value_at(row: Any, path: str) -> Any:

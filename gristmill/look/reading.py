@@ -25,7 +25,7 @@ from gristmill.look.columns import Columns, message_keys
 from gristmill.look.footers import Footer, footer_of, footers_of
 from gristmill.reasoning.format.corpora import Corpus, corpus_of_table
 from gristmill.reasoning.raw.drops import kind
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.flatten import CURES, Unfit
 from gristmill.reasoning.raw.json_files import held_under
 from gristmill.reasoning.raw.rows import rows, unpacked
 from gristmill.reasoning.raw.tables import delimiter_of
@@ -51,6 +51,7 @@ _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
 _LINES: Final = 100
 """Lines that the first row of a table may have."""
+_CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
@@ -201,7 +202,7 @@ class _Seen:
 
 
 def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen: _Seen) -> None:
-    path, left, count = root / file.name, _SAMPLE_BYTES, seen.count
+    path, left, count, size = root / file.name, _SAMPLE_BYTES, seen.count, 0
     file.is_read = True
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
@@ -216,24 +217,25 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     for number, row in found if is_whole else islice(found, count):
         if isinstance(row, Unfit):
             if len(file.damage) < _MOST_NOTES:
-                cure = ": save the file as UTF-8" if row.reason == "utf8" else ""
-                file.damage.append(f"row {number}: {row.rule}{cure}")
+                cure = _CURES.get(row.reason, "")
+                file.damage.append(f"row {number}: {row.rule}{cure and f': {cure}'}")
             continue
         octets = _octets(row)
+        size += len(octets)
         file.rows += 1
         if seen.is_all or file.columns.rows < count:
             file.columns.add(row)
         if any(value is not None for value in row.values()):
             seen.add(octets)
-        left -= len(octets)
-        if len(file.sample) < count and left > 0 and seen.kept_bytes > 0:
+        left -= min(len(octets), _SAMPLE_BYTES // _LEAST_ROWS)
+        if len(file.sample) < count and left >= 0 and seen.kept_bytes > 0:
             file.sample.append(row)
             seen.kept_bytes -= len(octets)
         if left < 0 and not is_whole:
             break
     else:
         file.is_exact = is_whole or file.rows < count
-    _count(path, links, file, rows_said, _SAMPLE_BYTES - left)
+    _count(path, links, file, rows_said, size)
 
 
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:

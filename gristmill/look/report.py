@@ -45,7 +45,9 @@ def _lines(found: Look, is_written: bool) -> Iterator[str]:
     wrong = [*(f"{name}: {rule}" for name, rule in reading.refused.items())]
     wrong += [f"{file.name}: {rule}" for file in reading.files for rule in file.damage]
     wrong += [
-        f"{f.name}: {', '.join(f.binary)}: bytes, not read" for f in reading.files if f.binary
+        f"{f.name}: {', '.join(f.binary)}: bytes, not read: write texts as strings"
+        for f in reading.files
+        if f.binary
     ]
     if is_of_others:
         wrong = []
@@ -117,6 +119,8 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
     yield f"recipe {CORPUS}, a guess: it reads {made.good:,} of {made.rows:,} rows tried"
     for rule, count in made.refused.most_common(_NAMED):
         yield f"  {count:,} refused: {rule}"
+    for rule, count in made.left_out.most_common(_NAMED):
+        yield f"  {count:,} left out, and counted: {rule}"
     yield ""
     yield from made.text.splitlines()
     yield ""

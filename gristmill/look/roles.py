@@ -38,6 +38,7 @@ _QUESTION: Final = {
     **dict.fromkeys(("request", "user", "human", "ask", "asked", "task", "statement"), 6.0),
     **{"source": 3.0, "premise": 3.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
     **dict.fromkeys(("article", "document", "passage", "story", "dialogue", "en"), 2.5),
+    "ctx": 2.5,
 }
 _ANSWER: Final = {
     **dict.fromkeys(("answer", "a"), 10.0),
@@ -94,8 +95,12 @@ _LESS: Final = {
     *("extracted", "alternative", "seed", "raw", "other", "rejected", "distractor", "backup"),
     *("student", "model", "predicted", "prediction", "pred"),
 }
-_CONTEXT: Final = ("context", "passage", "hint", "background", "input", "paragraph", "premise")
+_CONTEXT: Final = (
+    *("context", "passage", "hint", "background", "input", "paragraph", "premise", "body"),
+)
 _CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
+_NUMBERED: Final = {"option", "choice", "sol", "ending", "alternative", "candidate", "answer"}
+"""Names of choices that have a column each, with a number at the end."""
 _PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "code", "passage"}
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 LONG: Final = 40
@@ -165,7 +170,7 @@ def guess(columns: Columns) -> Guess:
     }
     if found := _odd_form(known):
         return found
-    letters = _lettered(known)
+    letters = _lettered(known) or _numbered_choices(known)
     known = {name: column for name, column in known.items() if name not in letters}
     question, talk = _question(known), _talk(known)
     answer, cot = _answer_and_thought(known, question)
@@ -175,7 +180,9 @@ def guess(columns: Columns) -> Guess:
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        context = next((name for name in _CONTEXT if _is_context(known, name)), None)
+        lower = {name.lower(): name for name in known}
+        names = (lower[each] for each in _CONTEXT if each in lower)
+        context = next((name for name in names if known[name].kind == TEXT), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         choices = _choices(known, answer)
@@ -219,6 +226,8 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
+    if len(said) > 1 and said[-1] in ("a", "q"):  # a letter, and no answer or question
+        return 0.0
     begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
     if not said or (len(said) > 1 and _META & {said[-1], *begins}):
         return 0.0
@@ -328,7 +337,7 @@ def _talk(known: Mapping[str, Column]) -> str | None:
 
 
 def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
-    """The list of texts of which the answer is one, by number, letter or text."""
+    """The list of texts of which the answer is one, by number, letter or text; else their text."""
     if answer is None or (known[answer].kind != NUMBER and known[answer].mean > _CHOICE):
         return None
     found = [
@@ -336,7 +345,9 @@ def _choices(known: Mapping[str, Column], answer: str | None) -> str | None:
         for name, column in known.items()
         if column.kind == TEXTS and _CHOICES & {*words(name)} and words(name)[-1:] != ["label"]
     ]
-    return next(iter(found), None)
+    has_letters = known[answer].kind == TEXT and known[answer].mean < 2
+    whole = [n for n in known if words(n) in (["option"], ["choice"]) and known[n].kind == TEXT]
+    return next(iter([*found, *(whole if has_letters else ())]), None)
 
 
 def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
@@ -346,6 +357,26 @@ def _lettered(known: Mapping[str, Column]) -> tuple[str, ...]:
             names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
             found = tuple(takewhile(known.__contains__, names))
             if len(found) > 2 and all(known[each].kind in (TEXT, NUMBER) for each in found):
+                return found
+    return ()
+
+
+def _numbered_choices(known: Mapping[str, Column]) -> tuple[str, ...]:
+    """Columns of choices with numbers from 0 or 1 on, of which another column has the number."""
+    for name, column in known.items():
+        stem = name[:-1]
+        if name[-1:] not in ("0", "1") or not _NUMBERED.intersection(words(stem)[-1:]):
+            continue
+        names = (f"{stem}{place}" for place in range(int(name[-1]), 10))
+        found = tuple(takewhile(known.__contains__, names))
+        if len(found) > 1 and all(known[each].kind == column.kind == TEXT for each in found):
+            # Those of a public test have no answer, as -1.
+            places = {"-1", *(str(place) for place in range(len(found) + 1))}
+            if any(
+                _score(other, _ANSWER) > 0 and {*known[other].values} <= places
+                for other in known
+                if other not in found
+            ):
                 return found
     return ()
 

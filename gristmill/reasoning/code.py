@@ -11,6 +11,7 @@ NORMALIZED = Code(
     entries=("gristmill.reasoning.builders.normalize.normalize",),
     libraries=("pyarrow",),
     compatible_with=(
+        "c4cb2995a1a40aa5ec4ad370babb40482c747afb2c9dffc76bbd3bb9a0d2783d",
         "e1ec4a914d50c9ecc7bfa5896cd935dbbe8573da5a4f7aa0d8a02957c83991bc",
         "573a799bb41dea16f6d6d3b03a8bc658c28b2aaa6bd180ca4c80dcf22c5aa360",
         "3290bd93ed9a93ca3f02327a89364536205e092c16b1b932813e84ca94663166",
@@ -20,7 +21,10 @@ NORMALIZED = Code(
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
-    compatible_with=("a9fba074a9430c7ce901f712029f8c41c6812bed921ff2d189da0b054b4004b6",),
+    compatible_with=(
+        "ea63be57d7b2b253ef1db56520dea95165154fee2b9c5b2487ecb890e61abbd4",
+        "a9fba074a9430c7ce901f712029f8c41c6812bed921ff2d189da0b054b4004b6",
+    ),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),

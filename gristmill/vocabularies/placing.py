@@ -73,7 +73,8 @@ def place_tokenizer(
     links: what happens to links in the drop. progress: gets the stages of reading and comparing.
 
     Raises BadInput where the file is not the declared one, where its library refuses it, where
-    its `eod` is no control token, and where it makes control tokens of ordinary text.
+    its `eod` is no control token, where it makes control tokens of ordinary text, and where it
+    gives a text other ids each time.
     """
     data = declared_file(folder, declared, links)
     (inside := out / declared.name).mkdir(parents=True)
@@ -84,11 +85,11 @@ def place_tokenizer(
     with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
         found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
         stage.advance(1)
+    special = dict(found.specials)
+    _check(folder, declared, special, data)
     with progress.stage("compare gigatoken beside each character (minutes)", "files", 1) as stage:
         proof = _proof(declared, path)
         stage.advance(1)
-    special = dict(found.specials)
-    _check_control(folder / FILE, declared, special)
     tokenizer = Tokenizer(
         name=declared.name,
         form=declared.form,
@@ -121,14 +122,20 @@ def place_tokenizer(
     )
 
 
-def _check_control(file: Path, declared: Declared, special: Mapping[str, int]) -> None:
+def _check(folder: Path, declared: Declared, special: Mapping[str, int], data: bytes) -> None:
+    """Raise BadInput for an end that is no control token, and for merges that are drawn."""
     for key in ("eod", "bos"):
         text = getattr(declared, key)
         if text and text not in special:
             known = ", ".join(map(printable, list(special)[:20])) or "none"
             raise BadInput(
-                file, f'{key} = "{printable(text)}": is no control token: it has {known}'
+                folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
             )
+
+    model = orjson.loads(data).get("model", {}) if declared.form == "tokenizer.json" else {}
+    if dropout := model.get("dropout"):
+        rule = "each encoding of a text would have other ids: write null"
+        raise BadInput(folder / declared.file, f"model.dropout = {dropout}: {rule}")
 
 
 def _proof(declared: Declared, path: Path) -> Proof:

@@ -64,6 +64,15 @@ def test_a_file_with_another_sum_is_refused_with_its_name(drop):
     )
 
 
+def test_a_recipe_with_another_sum_may_be_one_that_was_changed_here(drop):
+    (drop / "own.toml").write_text("a = 1\n")
+    (drop / "SHA256SUMS").write_text(f"{SUMS}{digest('a = 0')}  own.toml\n")
+    cure = "copy the file again, or take its line out of SHA256SUMS if you changed it here"
+    assert refused(drop).endswith(cure)
+    (drop / "SHA256SUMS").write_text(SUMS)
+    assert present(drop).arrivals
+
+
 def test_a_listed_file_that_is_not_there_is_refused_with_its_name(drop):
     (drop / "SHA256SUMS").write_text(SUMS + f"{digest('x')}  z\n{digest('y')}  y\n")
     assert refused(drop) == (

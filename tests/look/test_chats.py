@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.raw.chat.drops import account, chat_of
@@ -79,8 +80,11 @@ def test_the_columns_of_synth_get_the_built_in_recipe(
     write_drop(drop, files=files, done=False)
     found = look(drop)
     assert (found.takers, found.proposal.rows) == ([], 60 * files)
-    assert sum(found.proposal.refused.values()) == 60 * files - found.proposal.good > 0
-    assert set(found.proposal.refused) <= {f"its {name} is null or empty" for name in TEXTS}
+    # The build leaves them out, too, and sets none aside.
+    assert sum(found.proposal.left_out.values()) == 60 * files - found.proposal.good > 0
+    assert set(found.proposal.left_out) <= {f"its {name} is null or empty" for name in TEXTS}
+    assert not found.proposal.refused
+    assert any("left out, and counted: its " in line for line in lines(found))
     write(found)
     table = tomllib.loads((drop / "corpus.toml").read_text())
     own = {"recipe": "synth"} | ({"shards": files} if files < 4 else {})
@@ -149,6 +153,15 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
         ({"messages": [ASKED, {**SAID, "weight": None}]}, {}),
         ({"messages": HI, "system": "Be kind."}, {"system": "system"}),
         ({"messages": HI, "system": ""}, {}),
+        ({"messages": [ASKED, {**SAID, "content": "<think>I see.</think>Yes."}]}, {}),
+        (
+            {"messages": [ASKED, {**SAID, "content": "<reasoning>I see.</reasoning>Yes."}]},
+            {"thinking": ["<reasoning>", "</reasoning>"]},
+        ),
+        (
+            {"prompt": [ASKED], "completion": "[THINK]a[/THINK]b"},
+            {"thinking": ["[THINK]", "[/THINK]"]},
+        ),
         ({"messages": [ASKED, {**SAID, "role": "model"}]}, {"roles": {"model": "assistant"}}),
         (
             {"conversations": [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]},
@@ -160,7 +173,9 @@ def test_what_messages_say_besides_their_texts_is_proposed(
     tmp_path: Path, row: dict[str, Any], stated: dict[str, Any]
 ) -> None:
     table = proposed(tmp_path / "mine", [row])
-    assert {key: table[key] for key in ("keys", "roles", "system") if key in table} == stated
+    assert {
+        key: table[key] for key in ("keys", "roles", "system", "thinking") if key in table
+    } == stated
 
 
 def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path: Path) -> None:
@@ -217,3 +232,93 @@ def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> No
     assert "train" not in table.get("files", {})
     assert table["leave"]
     assert "name in `files` what is to be read" in look(tmp_path / "mine").proposal.text
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        json.dumps(HI),
+        {"messages": HI},
+        {"role": ["user", "assistant"], "content": ["Hi there", "Hello to you."]},
+    ],
+)
+def test_messages_in_a_text_or_an_object_get_a_recipe_that_reads_them(
+    tmp_path: Path, talk: object
+) -> None:
+    put(tmp_path / "mine", [{"id": str(n), "messages": talk} for n in range(5)])
+    found = look(tmp_path / "mine")
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 5)
+    assert not any("written as text" in note for note in found.notes)
+
+
+def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path: Path) -> None:
+    odd = [{"from": "human", "value": "Hi there"}, {"from": "oracle", "value": "Hello."}]
+    put(tmp_path / "mine", [{"conversations": SHARE if n else odd} for n in range(5)])
+    found = look(tmp_path / "mine")
+    assert found.proposal.good == 4
+    (rule,) = found.proposal.refused
+    assert "the role 'oracle': write roles = {" in rule
+
+
+def test_broken_turns_are_refused_with_the_cure(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
+    found = look(tmp_path / "mine")
+    assert found.proposal.good == 4
+    (rule,) = found.proposal.refused
+    assert rule.endswith('broken = "drop" in corpus.toml leaves such conversations out')
+
+
+def test_an_answer_beside_messages_that_end_in_a_question_completes_them(tmp_path: Path) -> None:
+    row = {"input": [ASKED, SAID, ASKED], "output": "The end.", "system_prompt": "Be kind."}
+    table = proposed(tmp_path / "mine", [row])
+    assert [table[key] for key in ("prompt", "completion", "system")] == [
+        "input",
+        "output",
+        "system_prompt",
+    ]
+    whole = proposed(tmp_path / "whole", [{"input": HI, "output": "The end."}])
+    assert whole["messages"] == "input"
+
+
+def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path) -> None:
+    whole = {"prompt": "Hi there", "chosen": HI, "rejected": [ASKED, {**SAID, "content": "No."}]}
+    assert proposed(tmp_path / "mine", [whole])["messages"] == "chosen"
+    answers = {"prompt": "Hi there", "chosen": [SAID], "rejected": [{**SAID, "content": "No."}]}
+    table = proposed(tmp_path / "answers", [answers])
+    assert (table["prompt"], table["completion"]) == ("prompt", "chosen")
+
+
+@pytest.mark.parametrize(
+    ("names", "train", "left"),
+    [
+        (["train_sft-0.jsonl", "test_sft-0.jsonl", "train_gen-0.jsonl"], [0], [1, 2]),
+        (["all/train-0.jsonl", "all/test-0.jsonl", "some/train-0.jsonl"], [0], [1, 2]),
+        (["train.jsonl", "code.jsonl", "eval.jsonl"], [0, 1], [2]),
+        (["a_train.jsonl", "b_train.jsonl", "test.jsonl"], [0, 1], [2]),
+        (["code.jsonl", "train_eval.jsonl"], [0], [1]),
+    ],
+)
+def test_a_file_is_left_only_where_it_names_another_split(
+    tmp_path: Path, names: list[str], train: list[int], left: list[int]
+) -> None:
+    drop = tmp_path / "mine"
+    for name in names:
+        (drop / name).parent.mkdir(parents=True, exist_ok=True)
+        put(
+            (drop / name).parent,
+            [{"messages": HI, "n": f"{name}{n}"} for n in range(3)],
+            (drop / name).name,
+        )
+    found = look(drop)
+    write(found)
+    taken = account(drop)
+    assert taken.taken == {"train": sorted(names[at] for at in train)}
+    assert set(taken.left_out) == {names[at] for at in left}
+    assert "# " in found.proposal.text
+
+
+def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl")
+    write(look(tmp_path / "mine"))
+    with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
+        account(tmp_path / "mine")

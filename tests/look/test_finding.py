@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -310,18 +311,18 @@ LONG = "A long story about the number {n} and the people of a small town."
     ("row", "note"),
     [
         (
-            {"Body": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
-            "long texts that nothing reads: Body; if a question needs one, write question = "
-            '{ template = "{Body}\\n\\n.." }',
+            {"Document": LONG, "Question": "How many are there, {n}?", "Answer": "1"},
+            "long texts that nothing reads: Document; if a question needs one, write question = "
+            '{ template = "{Document}\\n\\n.." }',
         ),
         (
             {
                 "goal": "How do I open jar number {n}?",
-                "sol1": "twist {n}",
-                "sol2": "hit",
+                "one": "twist {n}",
+                "two": "hit",
                 "label": 0,
             },
-            'if they name a choice, write { choice = "label", of = ["sol1", "sol2"] }',
+            'if they name a choice, write { choice = "label", of = ["one", "two"] }',
         ),
         (
             {"question": "Which one is it, {n}?", "choices": [3, 1, 0], "answer": 0},
@@ -360,3 +361,31 @@ def test_a_column_of_splits_is_noted_whatever_is_before_its_name(tmp_path: Path,
     ]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert f"rows name their split in {name}: train, test" in "\n".join(look(tmp_path).notes)
+
+
+def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"Which one is {n}?", "options": ["x", "y"], "answer": n % 2} for n in range(4)
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    (tmp_path / "train.jsonl").write_text(lines)
+    (tmp_path / "test.jsonl").write_text(
+        lines.replace('"answer": 0', '"answer": -1').replace('"answer": 1', '"answer": -1')
+    )
+    found = look(tmp_path, name="own")
+    table = tomllib.loads(found.proposal.text)
+    assert (table["leave"], table["files"]) == (["test.jsonl"], {"train": "train.jsonl"})
+    assert found.proposal.good == found.proposal.rows == 4
+    said = "test.jsonl: no row gives a record (answer is '-1', none of 2 choices): `leave` names it"
+    assert said in found.notes
+    (tmp_path / "train.jsonl").unlink()
+    assert "leave" not in tomllib.loads(look(tmp_path, name="own").proposal.text)
+
+
+def test_system_prompts_that_a_corpus_does_not_read_are_noted(tmp_path: Path) -> None:
+    row = {"system_prompt": "Be kind.", "question": "What is it?", "response": "It is this."}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row))
+    (note,) = look(tmp_path).notes
+    assert note.endswith(
+        'turns = { system = "system_prompt", user = "question", assistant = "response" }'
+    )

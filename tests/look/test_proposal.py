@@ -216,3 +216,111 @@ def test_choices_that_are_numbers_get_no_labels(answer: str) -> None:
     assert "labels" not in values(made)["answer"]
     assert "no row has a 0" not in made.text
     assert made.good == 2
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("stem", ["sol", "option", "ending"])
+def test_choices_with_numbered_columns_are_read_by_their_number(start: int, stem: str) -> None:
+    rows = [
+        {"goal": f"How is jar {n} opened?", f"{stem}1": f"twist {n}", f"{stem}2": "hit it"}
+        | {"label": n % 2 + start}
+        for n in range(4)
+    ]
+    made = proposed(*rows)
+    labels = {"labels": ["1", "2"]} if start else {}
+    assert values(made)["answer"] == {
+        "choice": "label",
+        "of": [f"{stem}1", f"{stem}2"],
+        "as": "text",
+        **labels,
+    }
+    assert made.good == 4
+
+
+def test_numbered_texts_that_are_compared_are_no_choices() -> None:
+    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
+    assert "of" not in str(values(proposed(pair)))
+    stated = {
+        "question": "Is it so?",
+        "option1": "yes it is",
+        "option2": "no",
+        "answer": "It is so.",
+    }
+    assert values(proposed(stated))["answer"] == "answer"
+
+
+def test_choices_in_one_text_stand_behind_the_question() -> None:
+    row = {"Problem": "What is half of ten?", "options": "a ) 4 , b ) 5", "correct": "b"}
+    made = values(proposed(row))
+    assert made["question"] == {"template": "{Problem}\n\n{options}"}
+    assert made["answer"] == "correct"
+
+
+def test_several_answers_are_all_read_where_they_name_choices() -> None:
+    row = {
+        "question": "Which ones are even?",
+        "choices": ["two", "three", "four"],
+        "answer": ["A", "C"],
+    }
+    table = values(made := proposed(row))
+    record = Reader(checked(table, "own")).read(row, (0, 1))
+    assert made.good == 1
+    assert record is not None
+    assert (record.answer, record.question) == (
+        "A, C",
+        "Which ones are even?\n\nA) two\nB) three\nC) four",
+    )
+    other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
+    assert values(other)["answer"] == "answers.0"
+    assert "though 1 rows have several: answer = { join" in other.text
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "cot"),
+    [
+        (
+            "<reasoning>I see.</reasoning>\n<answer>4</answer>",
+            {"column": "response", "between": ["<answer>", "</answer>"], "which": "last"},
+            {"column": "response", "between": ["<reasoning>", "</reasoning>"]},
+        ),
+        (
+            "<thinking>I see.</thinking>4",
+            {"column": "response", "after": "</thinking>", "which": "last"},
+            {"column": "response", "between": ["<thinking>", "</thinking>"]},
+        ),
+    ],
+)
+def test_other_tags_divide_thought_and_answer(text: str, answer: Any, cot: Any) -> None:
+    row = {"prompt": "What is 2 and 2?", "response": text}
+    table = values(proposed(row))
+    assert (table["answer"], table["cot"]) == (answer, cot)
+    record = Reader(checked(table, "own")).read(row, (0, 1))
+    assert record is not None
+    assert (record.answer, record.cot) == ("4", "I see.")
+
+
+def test_of_several_generations_the_first_that_is_right_is_read() -> None:
+    row = {
+        "problem": "What is 2 and 2?",
+        "answer": "4",
+        "generations": [
+            "<think>No, it is something else, I am sure of it.</think>5",
+            "<think>It is four, as anybody can see at once.</think>4",
+        ],
+    }
+    checks = {"correctness": [False, True]}
+    assert values(proposed({**row, **checks}))["cot"] == {
+        "pick": "generations",
+        "where": [["correctness"]],
+        "think": True,
+    }
+    assert values(proposed(row))["cot"] == {"think": "generations.0"}
+    tagged = {**row, "generations": None, "reasoning": "<thought>" + "I see. " * 9 + "</thought>"}
+    assert values(proposed(tagged))["cot"]["between"] == ["<thought>", "</thought>"]
+
+
+def test_a_letter_at_the_end_of_a_name_is_no_answer() -> None:
+    row = {"ctx_a": "A man sits on a roof.", "ctx": "A man sits on a roof. He"}
+    table = values(proposed({**row, "endings": ["falls.", "sings."], "label": "1"}))
+    assert table["question"] == {"template": "{ctx}\n\n{endings}"}
+    assert table["answer"]["choice"] == "label"

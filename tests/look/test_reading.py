@@ -172,3 +172,43 @@ def test_a_folder_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     with pytest.raises(BadInput, match="nested deeper"):
         listed(tmp_path, REFUSE_LINKS)
+
+
+def test_a_first_row_that_is_larger_than_the_sample_hides_no_other(tmp_path: Path) -> None:
+    large = json.dumps({"question": "Why?", "answer": "x" * (3 << 20)}) + "\n"
+    (tmp_path / "a.jsonl").write_text(large + "".join(map(line, range(5))))
+    (file,) = looked(tmp_path).files
+    assert (len(file.sample), file.rows) == (6, 6)
+
+
+@pytest.mark.usefixtures("few")
+def test_rows_of_files_with_large_rows_are_estimated_by_their_bytes(tmp_path: Path) -> None:
+    large = json.dumps({"question": "Why?", "answer": "x" * (3 << 20)}) + "\n"
+    (tmp_path / "a.jsonl").write_text(large * 4)
+    (file,) = looked(tmp_path).files
+    assert (len(file.sample), file.rows, file.is_exact) == (2, 4, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            '["Why?", "So."]\n["Who?", "I."]\n',
+            "text after the JSON value: write an object a line, as",
+        ),
+        ('[["Why?", "So."]]', 'row 1: is no JSON object: write an object a line, as {"messages"'),
+        (
+            '{"q": "Why?"},\n{"q": "Who?"},\n',
+            "column 14 (char 13): write an object a line with no comma",
+        ),
+        (
+            '[{"q": "Why?"},]',
+            "row 2: not JSON: Expecting value: line 1 column 1 (char 0): write an",
+        ),
+    ],
+)
+def test_what_is_no_row_is_said_with_the_form_to_write(
+    tmp_path: Path, text: str, rule: str
+) -> None:
+    (tmp_path / "a.json").write_text(text)
+    assert rule in "\n".join(looked(tmp_path).files[0].damage)

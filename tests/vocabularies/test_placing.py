@@ -182,6 +182,19 @@ def test_an_end_that_is_no_control_token_is_refused_with_those_there_are(
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
 
 
+def test_a_model_that_draws_its_merges_is_refused_before_it_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    monkeypatch.setattr("gristmill.vocabularies.placing._proof", None)
+    content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
+    content["model"]["dropout"] = 0.1
+    (tmp_path / "t.json").write_bytes(orjson.dumps(content))
+    drop = put(tmp_path / "t.json", tmp_path, name="mine", eod=EOD).parent
+    with pytest.raises(BadInput, match=r"t\.json: model\.dropout = 0\.1: .*: write null"):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
 def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

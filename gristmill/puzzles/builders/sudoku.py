@@ -18,7 +18,13 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
-from gristmill.puzzles.builders.sudoku_table import Boards, Table, read_boards, read_sources
+from gristmill.puzzles.builders.sudoku_table import (
+    FIRST_AMBIGUOUS,
+    Boards,
+    Table,
+    read_boards,
+    read_sources,
+)
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING, KIND, text_of
@@ -36,8 +42,7 @@ from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 RowNumbers = npt.NDArray[np.int64]
 
 FIRST_REPEAT: Final = "first repeat in "
-FIRST_AMBIGUOUS: Final = "first ambiguous in "
-"""Begin the names of counts that are lines: of each file that of the first row left out."""
+"""Begins the name of a count that is a line: of a file that of its first row left out."""
 _TOGETHER: Final = 8192
 _SHOWN: Final = 10
 

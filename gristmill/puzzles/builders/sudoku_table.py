@@ -31,6 +31,8 @@ from gristmill.run.progress import Progress, Stage
 from gristmill.untrusted.files import LinkRule
 
 Boards = npt.NDArray[np.uint8]
+FIRST_AMBIGUOUS: Final = "first ambiguous in "
+"""Begins the name of a count that is a line: of a file that of its first puzzle left out."""
 _SHOWN: Final = 5
 
 
@@ -91,7 +93,7 @@ def read_sources(
     with boards.open("xb") as out, progress.stage("read", "rows") as stage:
         for number, (name, file) in enumerate(files):
             digest = hashlib.sha256()
-            for rows in _Reader(file, config, counts).rows(links, digest.update, stage):
+            for rows in _Reader(name, file, config, counts).rows(links, digest.update, stage):
                 out.write(np.stack([rows.questions, rows.answers], axis=1).data)
                 marks = invariants(rows.questions)
                 numbers = np.full(len(marks), number, np.int32)
@@ -147,8 +149,9 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads one file."""
+    """Reads one file. name: as the sources have it."""
 
+    name: str
     file: SudokuFile
     config: SudokuConfig
     counts: Counter[str]
@@ -166,8 +169,9 @@ class _Reader:
             self.counts["sources_read"] += len(rows)
             stage.advance(len(rows))
             kept = self._filtered(rows)
-            if len(kept.lines):
-                yield self._checked(self._solved(kept))
+            solved = self._solved(kept)
+            if len(solved.lines):
+                yield self._checked(solved)
 
     def _filtered(self, rows: RatedRows | BankRows) -> _Rows:
         read = (rows.questions, rows.answers)
@@ -186,7 +190,7 @@ class _Reader:
         return found
 
     def _solved(self, rows: _Rows) -> _Rows:
-        """The rows with the solutions of those that have none."""
+        """The rows with the solutions of those that have no answer; `unique` says of which."""
         lacking = np.flatnonzero(rows.answers.max(axis=1) == 0)
         if is_table(self.file.path.name) or not len(lacking):
             return rows
@@ -195,11 +199,17 @@ class _Reader:
             (counts == 0, "has no solution"),
             (counts == GAVE_UP, f"takes more than {MOST_GUESSES:,} guesses to solve"),
         ):
-            if place.any():
-                line = int(rows.lines[lacking[np.argmax(place)]])
-                raise BadInput(self.file.path, f"{rule}: take the puzzle out", line)
+            if not place.any():
+                continue
+            line = int(rows.lines[lacking[np.argmax(place)]])
+            if self.config.unique != "drop":
+                cure = 'take the puzzle out, or leave such puzzles out by `unique = "drop"`'
+                raise BadInput(self.file.path, f"{rule}: {cure}", line)
+            self.counts["ambiguous_dropped"] += int(np.count_nonzero(place))
+            first = f"{FIRST_AMBIGUOUS}{self.name}"
+            self.counts[first] = min(line, self.counts[first] or line)
         rows.answers[lacking] = solutions
-        return rows
+        return rows.where(~np.isin(np.arange(len(rows.lines)), lacking[counts <= 0]))
 
     def _check_digits(self, rows: _Rows, texts: tuple[Boards, Boards]) -> None:
         """Raise BadInput for a cell that is no digit. texts: questions and answers as bytes."""

@@ -15,7 +15,7 @@ from typing import Final, Self, TextIO
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.reasoning.raw.flatten import Unfit, is_left_out
+from gristmill.reasoning.raw.flatten import CURES, Unfit, is_left_out
 from gristmill.settings.tables import FILE
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
 
@@ -30,16 +30,20 @@ class _Damage:
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
+        self._cures: dict[str, None] = {}
         self._first: list[tuple[Path, str, int, str]] = []
 
-    def add(self, raw: Path, name: str, row: int, reason: str, rule: str) -> None:
+    def add(self, raw: Path, name: str, row: int, reason: str, rule: str, cure: str) -> None:
         self.reasons[reason] += 1
+        if cure and cure not in rule:
+            self._cures[cure] = None
         if len(self._first) < _MOST_NAMED:
             self._first.append((raw, name, row, rule))
 
     def error(self, advice: str) -> BadInput:
         """Names the first records. There is one at least."""
         raw, _, row, rule = self._first[0]
+        advice = "; ".join([advice, *self._cures])
         count = self.reasons.total()
         if count == 1:
             return BadInput(raw, f"{rule} ({advice})", row)
@@ -57,6 +61,7 @@ class Refused:
 
     path: of the file that lists them.
     most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
+    cures: what helps against a reason; an error names those of its records.
 
     drop: the folder of the raw files.
     left_out: number of records that a rule of the corpus leaves out, by reason.
@@ -66,12 +71,17 @@ class Refused:
     """
 
     def __init__(
-        self, path: Path, most: int, drop: Path, table: str = "[reasoning.normalized]"
+        self,
+        path: Path,
+        most: int,
+        drop: Path,
+        table: str = "[reasoning.normalized]",
+        cures: Mapping[str, str] = CURES,
     ) -> None:
         self.left_out: Counter[str] = Counter()
         self.listed = 0
         self.path = path
-        self._most, self._table = most, table
+        self._most, self._table, self._cures = most, table, cures
         self.drop = drop
         self._file: TextIO | None = None
         self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
@@ -105,7 +115,7 @@ class Refused:
         if is_rule:
             return
         for damage in (self._split, self._by_file[raw]):
-            damage.add(raw, name, row, unfit.reason, rule)
+            damage.add(raw, name, row, unfit.reason, rule, self._cures.get(unfit.reason, ""))
 
     def check_file(self, raw: Path, empty: int) -> None:
         """Raise BadInput for a file without a good row, however many may be set aside.

@@ -78,6 +78,8 @@ _UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
 _OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
 """Files of known tools that hold no records."""
 _NO_DATA: Final = "no data file"
+LEFT: Final = "`leave` names it"
+"""Why the account of a drop leaves a file out that its recipe names."""
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ENDINGS: Final = re.compile(
     rf"\.(?:{'|'.join(FORMATS)})(?:\.(?:{'|'.join(PACKED)}))?$", re.IGNORECASE
@@ -174,6 +176,9 @@ def account_of(
     cure: what else helps a drop without a data file, for its error.
     """
     found = _account(drop, corpus, links, endings)
+    if not found.taken and LEFT in found.left_out.values():
+        rule = f"{CORPUS} leaves out every data file: name in `files` what is to be read"
+        raise BadInput(drop, rule)
     if not found.taken:
         formats = ", ".join(f".{ending}" for ending in FORMATS)
         rule = (
@@ -194,7 +199,7 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule, endings: Sequence[str]
         else:
             sizes[name] = size
         if matches(name, corpus.leave):
-            left_out[name] = "`leave` names it"
+            left_out[name] = LEFT
     left_out |= not_samples(drop, sizes)
     taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from gristmill.reasoning.format.records import Scalar
@@ -25,6 +26,13 @@ REASONS: Final = (
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
 _LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop", "tree")
 """Those of records that are whole, and that a rule of their corpus leaves out."""
+
+CURES: Final[Mapping[str, str]] = {
+    "json": "write an object a line with no comma behind it, or one array of objects",
+    "object": 'write an object a line, as {"messages": [..]} of a list of messages',
+    "number": "write null where there is no number",
+}
+"""What helps against a reason, where its rule does not say it."""
 
 
 def is_left_out(reason: str) -> bool:

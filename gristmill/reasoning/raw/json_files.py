@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.raw.drops import SPLIT_WORDS
+from gristmill.reasoning.raw.flatten import CURES
 from gristmill.untrusted.json_text import members
 from gristmill.untrusted.limits import Limits
 
-FORMS: Final = "write an object a line, or one array of objects"
+FORMS: Final = CURES["json"]
 BLANK: Final = b" \t\r\n"
 _NUMBERED: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:\s*\{')
 """Begins one object with an object for each number, as CoT-Collection has it."""

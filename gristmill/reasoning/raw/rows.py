@@ -22,7 +22,7 @@ import orjson
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import kind
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.flatten import CURES, Unfit
 from gristmill.reasoning.raw.forms.reader import columns_of
 from gristmill.reasoning.raw.json_files import BLANK, FORMS, held_under, holds_columns, one_or_lines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -108,7 +108,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
 def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:
     """The bytes of a byte order mark at the beginning of a text, and the text without it.
 
-    Its first part has 64 bytes. Raises BadInput for a mark of UTF-16.
+    Its first part has 64 bytes. Raises BadInput for UTF-16.
     """
     parts = iter(texts)
     head = b""
@@ -116,7 +116,8 @@ def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[byt
         head += part
         if len(head) >= 64:
             break
-    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+    # Without a mark every other byte of it is zero, which no text of ours has.
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or head.count(0) > len(head) // 4:
         raise BadInput(path, "is UTF-16: save it as UTF-8")
     unmarked = head.removeprefix(BOM_UTF8)
     return len(head) - len(unmarked), chain([unmarked], parts)
@@ -143,8 +144,15 @@ def _json_rows(
 ) -> Iterator[Row]:
     is_whole, whole = one_or_lines(texts, path, limits)
     if is_whole:
-        for number, (_, value) in enumerate(members(whole, path, limits, _object), 1):
-            yield number, _unrepeated(value, columns)
+        try:
+            for number, (_, value) in enumerate(members(whole, path, limits, _object), 1):
+                yield number, _unrepeated(value, columns)
+        except BadInput as error:
+            is_after = error.rule.startswith("text after")  # an array a line
+            if not (is_after or error.rule.startswith("not JSON")):
+                raise
+            cure = CURES["object"] if is_after else FORMS
+            raise BadInput(path, f"{error.rule}: {cure}", error.row) from error
         return
     found = _json_lines(_lined(whole, "jsonl"), path, columns, limits)
     begun = list(islice(found, 2))

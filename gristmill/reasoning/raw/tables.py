@@ -139,7 +139,8 @@ def _table_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            raise BadInput(path, f"is no table: {error}", number or None) from error
+            rule = f'is no table: {error}: in quotes a quote is written twice, as ""'
+            raise BadInput(path, rule, number or None) from error
         if not cells:
             continue
         if header is None:

@@ -301,6 +301,11 @@ def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(
     with pytest.raises(BadInput, match=rule) as caught:
         build_sudoku(tmp_path / "bank", tmp_path / "no", SudokuConfig(test_share=0.5))
     assert caught.value.row == 5
+    summary = _build(tmp_path / "bank", tmp_path / "out", test_share=0.5, unique="drop")
+    assert summary.ambiguous_dropped == 1
+    assert summary.first_ambiguous == {"bank/all.txt": 5}
+    kept = [*_questions(tmp_path / "out", "train"), *_questions(tmp_path / "out", "test")]
+    assert sorted(kept) == sorted(lines)
 
 
 def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from gristmill.reasoning.builders.refused import Refused, check_runs
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import conversations as form
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.chat.messages import Messages, Talk, Trees
+from gristmill.reasoning.raw.chat.messages import CHAT_CURES, Messages, Talk
 from gristmill.reasoning.raw.chat.recipe import Chat, chat_of_table
+from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.flatten import Unfit, flattened
 from gristmill.reasoning.raw.forms.groups import Place
 from gristmill.reasoning.raw.forms.rules import Drawn, Rules
@@ -103,7 +104,9 @@ def normalize_conversations(
         target, rejected = folder / form.shard_name(number), folder / form.REJECTED
         with (
             HashedFile(target) as file,
-            Refused(rejected, config.bad_rows, source, "[chat.conversations]") as refused,
+            Refused(
+                rejected, config.bad_rows, source, "[chat.conversations]", CHAT_CURES
+            ) as refused,
             ExitStack() as stack,
         ):
             sink = form.opened_writer(file, chat.kept)

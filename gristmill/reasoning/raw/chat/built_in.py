@@ -19,7 +19,7 @@ SYNTH: Final = "synth"
 _FILES: Final = {SYNTH: Path(__file__).parents[2] / "chats/synth.toml"}
 _OWN: Final = (
     *("messages", "prompt", "completion", "tree", "keys", "roles", "system", "thinking"),
-    *("tools", "unknown_keys", "dedup", "sample"),
+    *("tools", "broken", "unknown_keys", "dedup", "sample"),
 )
 """Keys that a recipe does not have beside the name of a built-in one."""
 

@@ -1,8 +1,7 @@
 """A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation.
 
-Rows may be messages of trees, as those of OASST. See also `recipe.py`: what a person says of the
-rows. Source: `docs/formats/chat.md#messages`, `docs/formats/chat.md#refusals`,
-`docs/formats/chat.md#trees`.
+See also `recipe.py`: what a person says of the rows; `trees.py`: rows that are messages of trees.
+Source: `docs/formats/chat.md#messages`, `docs/formats/chat.md#refusals`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.reasoning.raw.chat.recipe import ALIASES, TURNS, Chat
-from gristmill.reasoning.raw.flatten import Unfit, canonical, flattened, text
-from gristmill.reasoning.raw.forms.groups import MOST_BYTES, Place
+from gristmill.reasoning.raw.flatten import CURES, Unfit, canonical, flattened, text
 from gristmill.reasoning.raw.forms.rules import Rules
 from gristmill.reasoning.raw.forms.templates import Get, Row
 from gristmill.reasoning.raw.forms.values import Names, column, read_of
@@ -24,10 +22,14 @@ from gristmill.untrusted.json_text import load_json
 
 PROMPT, REASONING, FINAL = "0", "1", "2"
 """Span codes: not trained on, thought, answer."""
-_OPEN, _CLOSE = "<think>", "</think>"
+_TAGS: Final = ("<think>", "</think>")
 _GUESSED: Final = (("role", "content"), ("from", "value"))
 _TOOLS: Final = ("tool_calls", "function_call", "tools", "functions")
 """Keys of a message, or columns of a row, by which tools are used."""
+_BROKEN: Final = ("turns", "question", "answer")
+_CURE: Final = 'broken = "drop" in corpus.toml leaves such conversations out'
+CHAT_CURES: Final[Mapping[str, str]] = {**CURES, **dict.fromkeys(_BROKEN, _CURE)}
+"""What helps against a reason of a refused conversation, where its rule does not say it."""
 _SHOWN: Final = 40
 _NOWHERE: Final = Path("messages")
 _CHANNELS: Final[Mapping[str, str]] = {"analysis": REASONING, "final": FINAL}
@@ -79,6 +81,8 @@ class Messages:
     def __init__(self, chat: Chat) -> None:
         self._chat, self._names = chat, Names()
         self._roles = {**ALIASES, **chat.roles}
+        tags: Mapping[str, Sequence[str]] = {"tags": _TAGS, "none": ()}
+        self._tags = tags.get(str(chat.thinking), chat.thinking)
         # SYNTH takes a text of white space alone for a text.
         self._bare = _as_it_is if chat.is_synth else str.strip
         self._items = self._source()
@@ -91,12 +95,20 @@ class Messages:
 
     def read(self, row: Row) -> Talk:
         """The conversation of a row. Raises Unfit for one that is refused or left out."""
-        if row.get(self._tool_column):
+        if _is_filled(row.get(self._tool_column)):
             raise self._tools("tools")
         return self.talk(self._items(row), None if self._system is None else self._system(row))
 
     def talk(self, items: Iterable[Any], system: str | None = None) -> Talk:
         """The conversation of messages as a row has them. system: of the row; default none."""
+        try:
+            return self._talk(items, system)
+        except Unfit as unfit:
+            if self._chat.broken == "drop" and unfit.reason in _BROKEN:
+                raise Unfit(f"drop:{unfit.reason}", unfit.rule) from unfit
+            raise
+
+    def _talk(self, items: Iterable[Any], system: str | None) -> Talk:
         messages: list[Message] = []
         ignored: list[str] = []
         if system is not None and system.strip():
@@ -124,7 +136,7 @@ class Messages:
             return lambda row: ()
         if chat.messages is not None:
             get = column(chat.messages, self._names)
-            return lambda row: _list(get(row), chat.messages or "")
+            return lambda row: self._listed(get(row))
         if chat.turns:
             texts = {
                 name: self._value(f"turns.{name}", chat.turns[name])
@@ -155,6 +167,12 @@ class Messages:
 
         return both
 
+    def _listed(self, value: Any) -> list[Any]:
+        """The list of messages of the column of a row."""
+        if value in (None, "", []) and self._chat.broken == "drop":
+            raise Unfit("drop:messages", f"its {self._chat.messages} is empty")
+        return _list(value, self._chat.messages or "")
+
     def _either(self, key: str, value: Any) -> Get:
         """What reads a text or a list of messages."""
         if isinstance(value, str) and "{" not in value:
@@ -181,7 +199,9 @@ class Messages:
         for key, value in item.items():
             if key not in used and value not in (None, "", [], {}, False):
                 if key in _TOOLS:
-                    raise self._tools(key)
+                    if _is_filled(value):
+                        raise self._tools(key)
+                    continue
                 if self._chat.unknown_keys == "refuse":
                     raise Unfit(
                         "messages",
@@ -209,16 +229,7 @@ class Messages:
         if role != "assistant":
             yield Message(role, content, PROMPT)
             return
-        begins = content.lstrip().startswith(_OPEN)
-        # A template that writes the first tag itself leaves answers with the second alone.
-        is_lone = content.count(_CLOSE) == 1 and _OPEN not in content and not thought
-        if self._chat.thinking == "tags" and (begins or is_lone):
-            if thought:
-                raise Unfit("thinking", f"has a thought in a key, and a second one in {_OPEN}")
-            before, closed, after = content.lstrip().removeprefix(_OPEN).partition(_CLOSE)
-            if not closed:
-                raise Unfit("thinking", f"an answer has {_OPEN} without {_CLOSE}")
-            thought, content = before.strip(), after.strip()
+        thought, content = _divided(content, thought, self._tags)
         if not self._bare(content):
             raise Unfit("answer", "an answer is empty")
         if self._bare(thought):
@@ -267,6 +278,27 @@ def _needed(chat: Chat) -> Mapping[str, str]:
     }
 
 
+def _divided(content: str, thought: str, tags: Sequence[str]) -> tuple[str, str]:
+    """The thought and the rest of an answer. thought: of a key; tags: of `thinking`, or none."""
+    if not tags:
+        return thought, content
+    (opens, closes), around = tags[:2], tags[2:]
+    begins = content.lstrip().startswith(opens)
+    # A template that writes the first tag itself leaves answers with the second alone.
+    is_lone = content.count(closes) == 1 and opens not in content and not thought
+    if not (begins or is_lone):
+        return thought, content
+    if thought:
+        raise Unfit("thinking", f"has a thought in a key, and a second one in {opens}")
+    before, closed, after = content.lstrip().removeprefix(opens).partition(closes)
+    if not closed:
+        raise Unfit("thinking", f"an answer has {opens} without {closes}")
+    after = after.strip()
+    if around and after.startswith(around[0]):
+        after = after.removeprefix(around[0]).removesuffix(around[1]).strip()
+    return before.strip(), after
+
+
 def _as_it_is(text: str) -> str:
     return text
 
@@ -276,19 +308,40 @@ def _exact(value: Any) -> str:
     return value if isinstance(value, str) else text(value)
 
 
+def _is_filled(value: Any) -> bool:
+    """Whether a value says something: an empty list or object may be written as a text."""
+    return bool(value.strip(" []{}") not in ("", "null") if isinstance(value, str) else value)
+
+
 def _list(value: Any, name: str) -> list[Any]:
-    """The list of messages of a column: a list, its JSON, or an object with `messages`."""
-    if isinstance(value, str):
-        try:
-            value = load_json(value.encode("utf-8", "surrogatepass"), _NOWHERE)
-        except BadInput as error:
-            raise Unfit("messages", f"its {name} is a text that is no JSON list") from error
-    if isinstance(value, Mapping):
-        value = value.get("messages")
+    """The list of messages of a column. Raises Unfit for a value that holds none."""
+    try:
+        value = message_list(value)
+    except BadInput as error:
+        raise Unfit("messages", f"its {name} is a text that is no JSON list") from error
     if not isinstance(value, list) or not value:
         what = "an empty list" if value == [] else _kind(value)
-        raise Unfit("messages", f"its {name} is {what}, not a list of messages")
+        rule = f"its {name} is {what}, not a list of messages"
+        raise Unfit("messages", rule if value else f"{rule}: {_CURE}")
     return value
+
+
+def message_list(value: Any) -> Any:
+    """The list that a value is, in JSON or below `messages`, or of an object with a list a key.
+
+    value: of a column. Returns any other value as it is, None for another object. Raises BadInput
+    for a text that is no JSON.
+    """
+    if isinstance(value, str):
+        value = load_json(value.encode("utf-8", "surrogatepass"), _NOWHERE)
+    if not isinstance(value, Mapping):
+        return value
+    held = [*value.values()]
+    if "messages" in value or not all(isinstance(each, list) for each in held):
+        return value.get("messages")
+    if len({len(each) for each in held}) != 1:
+        return None
+    return [dict(zip(value, each, strict=True)) for each in zip(*held, strict=True)]
 
 
 def _content(value: Any) -> str:
@@ -340,108 +393,3 @@ def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> Non
 def _kind(value: Any) -> str:
     names = {type(None): "null", str: "a text", list: "a list", dict: "an object", bool: "a bool"}
     return names.get(type(value), "a number")
-
-
-_ROW_BYTES: Final = 500
-_MOST_DEPTH: Final = 1000
-
-
-class Trees:
-    """The messages of the trees of a drop.
-
-    chat: a recipe with `tree`. most_bytes: of their texts, at most.
-
-    rows: that it holds. Memory: their texts.
-    """
-
-    def __init__(self, chat: Chat, most_bytes: int = MOST_BYTES) -> None:
-        tree = chat.tree or {}
-        self._id, self._parent, self._best = tree["id"], tree["parent"], tree.get("best")
-        self._role, self._text = chat.keys.get("role", "role"), tree.get("text", "text")
-        self._kept = (self._role, self._text, *chat.keys.values())
-        self._roles = {**ALIASES, **chat.roles}
-        self._left = most_bytes
-        self._rows: dict[str, tuple[Place, Mapping[str, Any], float]] = {}
-        self._children: dict[str | None, list[str]] = {}
-        self.rows = 0
-
-    def add(self, row: Row, place: Place) -> None:
-        """Take a message.
-
-        Raises Unfit for one without an id or with that of another, GristmillError where the
-        messages of the drop are too large together.
-        """
-        key, parent = flattened(row.get(self._id)), flattened(row.get(self._parent))
-        if not key:
-            raise Unfit("messages", f"its {self._id} is empty")
-        if key in self._rows:
-            raise Unfit("messages", f"its {self._id} {key[:40]!r} is that of a row before it")
-        # As `content`, so that a message of a tree is read as any other.
-        item = {name: row.get(name) for name in self._kept}
-        item["content"] = item.pop(self._text)
-        self._left -= _ROW_BYTES + sum(len(str(value)) for value in item.values())
-        if self._left < 0:
-            raise GristmillError(
-                f"the messages of the trees have more than {MOST_BYTES:,} bytes of text: divide "
-                "the drop by trees"
-            )
-        self._rows[key] = place, item, self._rank(row)
-        self._children.setdefault(parent or None, []).append(key)
-        self.rows += 1
-
-    def _rank(self, row: Row) -> float:
-        value = None if self._best is None else row.get(self._best)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        return float("inf")
-
-    def conversations(self) -> Iterator[tuple[Place, Sequence[Mapping[str, Any]]]]:
-        """Yield the messages of each conversation, with the place of the last one, in file order.
-
-        With `best`: of each tree the path that takes the best answer each time, the first of
-        equal ones. Without it: every path from a root to a leaf. A path ends with the last
-        assistant on it; paths that are equal then are one.
-        """
-        found: dict[Place, Sequence[Mapping[str, Any]]] = {}
-        for whole in self._paths():
-            path = [*whole]
-            while path and not self._is_answer(path[-1]):
-                path.pop()
-            if path:
-                place = self._rows[path[-1]][0]
-                found.setdefault(place, [self._rows[key][1] for key in path])
-        yield from sorted(found.items(), key=lambda each: each[0])
-
-    def lost(self) -> list[Place]:
-        """The places of messages that no root leads to: their parent is not there."""
-        reached = {key for path in self._all_paths() for key in path}
-        return sorted(place for key, (place, _, _) in self._rows.items() if key not in reached)
-
-    def _is_answer(self, key: str) -> bool:
-        return self._roles.get(str(self._rows[key][1].get(self._role))) == "assistant"
-
-    def _paths(self) -> Iterator[list[str]]:
-        if self._best is None:
-            yield from self._all_paths()
-            return
-        for root in self._children.get(None, ()):
-            path = [root]
-            while children := self._children.get(path[-1]):
-                path.append(min(children, key=lambda key: self._rows[key][2]))
-                _check_depth(path)
-            yield path
-
-    def _all_paths(self) -> Iterator[list[str]]:
-        waiting = [[root] for root in reversed(self._children.get(None, []))]
-        while waiting:
-            path = waiting.pop()
-            _check_depth(path)
-            children = self._children.get(path[-1], [])
-            waiting += [[*path, child] for child in reversed(children)]
-            if not children:
-                yield path
-
-
-def _check_depth(path: Sequence[str]) -> None:
-    if len(path) > _MOST_DEPTH:
-        raise GristmillError(f"a tree has more than {_MOST_DEPTH:,} messages below one another")

@@ -50,19 +50,19 @@ _KEYS: Final[dict[str, str]] = {
     "turns": _TABLE,
     "keys": _TABLE,
     "roles": _TABLE,
-    "thinking": _TEXT,
     "tools": _TEXT,
+    "broken": _TEXT,
     "train": _TEXT,
     "unknown_keys": _TEXT,
     "tree": _TABLE,
     "shards": _COUNT,
     "render": _TABLE,
 }
-_VALUES: Final = ("prompt", "completion", "system")
-"""Keys that hold a value: the name of a column, or a table."""
+_VALUES: Final = ("prompt", "completion", "system", "thinking")
+"""Keys that hold a value: the name of a column, or a table; or words or a list of texts."""
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "thinking": ("tags", "none"),
     "tools": ("refuse", "drop"),
+    "broken": ("refuse", "drop"),
     "train": ("assistant", "last", "all"),
     "unknown_keys": ("count", "refuse"),
 }
@@ -91,7 +91,8 @@ class Chat:
         them.
     roles: what else a role means, one of `ROLES`.
     system: value of the system message.
-    thinking, tools, train, unknown_keys: one of the words of the page.
+    thinking: "tags", "none", or the tags around a thought, and around the answer behind it.
+    tools, broken, train, unknown_keys: one of the words of the page.
     shards: how many artifacts the conversations are divided into, 1 to `MOST_SHARDS`.
     table: the recipe as JSON, without what rows do not depend on.
     """
@@ -105,8 +106,9 @@ class Chat:
     keys: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
     system: Value | None = None
-    thinking: str = "tags"
+    thinking: str | Sequence[str] = "tags"
     tools: str = "refuse"
+    broken: str = "refuse"
     train: str = "assistant"
     unknown_keys: str = "count"
     tree: Mapping[str, str] | None = None
@@ -182,9 +184,22 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
     for key, choices in _CHOICES.items():
         if raw.get(key, choices[0]) not in choices:
             raise ValueError(f"{key} = {shown(raw[key])}: must be {' or '.join(choices)}")
+    _check_thinking(raw.get("thinking", "tags"))
     if raw.get("shards", 1) > MOST_SHARDS:
         raise ValueError(f"shards = {raw['shards']}: must be at most {MOST_SHARDS}")
     _check_tables(raw)
+
+
+def _check_thinking(value: object) -> None:
+    """Raise ValueError unless a value says how answers mark their thoughts."""
+    if value in ("tags", "none"):
+        return
+    tags = value if isinstance(value, list) else []
+    if len(tags) not in (2, 4) or not all(isinstance(each, str) and each for each in tags):
+        raise ValueError(
+            f'thinking = {shown(value)}: must be "tags", "none", or two tags as '
+            '["<reasoning>", "</reasoning>"], and two more where the answer has some, too'
+        )
 
 
 def _shares(raw: Mapping[str, Any]) -> list[str]:

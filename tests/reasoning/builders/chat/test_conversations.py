@@ -57,14 +57,14 @@ def build(
 
 def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> None:
     recipes = RECIPE.findall(PAGE)
-    assert len(recipes) == 7
+    assert len(recipes) == 8
     for name, recipe, rows in recipes:
         drop = tmp_path / name
         drop.mkdir()
         (drop / "corpus.toml").write_text(recipe + "shards = 1\n" * (name == "synth_like"))
         (drop / "train_sft.jsonl").write_text(rows)
         made, found = build(drop, tmp_path / f"{name}_out")
-        assert made.rejected == (name == "synth_like")
+        assert made.rejected == (name in ("synth_like", "thoughts_like"))
         assert not made.rejected_by
         texts = [each["content"] for each in json.loads(found[0]["messages_json"])["messages"]]
         assert texts[-1] in ("Hello.", "house"), name
@@ -138,6 +138,30 @@ def test_damaged_rows_are_named_listed_and_bounded(tmp_path: Path) -> None:
         ("thinking", "a.jsonl", 3),
     ]
     assert [row["row"] for row in found] == [1]
+
+
+def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
+    rows = [talk("one"), talk(""), {"m": [{"role": "user", "content": "x"}]}, {"m": []}]
+    drop = write(tmp_path, HEAD, rows[:-1])
+    cure = r'it is 0; broken = "drop" in corpus\.toml leaves such conversations out:'
+    with pytest.raises(BadInput, match=cure) as refused:
+        build(drop, tmp_path / "no")
+    assert refused.value.row == 2
+    assert refused.value.rule.count("broken =") == 1
+    made, found = build(write(tmp_path, HEAD + 'broken = "drop"\n', rows), tmp_path / "out")
+    assert [row["row"] for row in found] == [1]
+    left = {"drop:question": 1, "drop:turns": 1, "drop:messages": 1}
+    assert (dict(made.rejected_by), dict(made.left_out_by)) == ({}, left)
+    listed = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").open()]
+    assert [each["row"] for each in listed] == [2, 3, 4]
+
+
+def test_a_row_that_is_no_object_is_refused_with_the_form_to_write(tmp_path: Path) -> None:
+    drop = write(tmp_path, HEAD, [talk("one"), 3])
+    with pytest.raises(BadInput, match=r"is no JSON object .*it is 0; write an object a line, as "):
+        build(drop, tmp_path / "no")
 
 
 def test_trees_are_counted_by_their_messages(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.raw.chat.messages import Messages, Talk, Trees
+from gristmill.reasoning.raw.chat.messages import Messages, Talk
 from gristmill.reasoning.raw.chat.recipe import chat_of_table
+from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.flatten import Unfit
 
 HEAD = {"schema": 1, "kind": "chat", "name": "mine"}
@@ -88,6 +89,85 @@ def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought() -> None:
     assert said(read(keyed, keys={"thinking": "t"}))[1][1:] == ("a", "1")
     asks = {"m": [{"role": "user", "content": "a</think>b"}, HI[1]]}
     assert said(read(asks))[0][1] == "a</think>b"
+
+
+@pytest.mark.parametrize(
+    ("tags", "text", "expected"),
+    [
+        (["<r>", "</r>"], "<r> a </r> b ", [("analysis", "a", "1"), ("final", "b", "2")]),
+        (["<r>", "</r>"], "a</r>b", [("analysis", "a", "1"), ("final", "b", "2")]),
+        (["<r>", "</r>"], "<think>a</think>b", [("final", "<think>a</think>b", "2")]),
+        (
+            ["<|t|>", "<|/t|>", "<|s|>", "<|/s|>"],
+            "<|t|>\n\na\n\n<|/t|>\n\n<|s|>\n\nb\n\n<|/s|>",
+            [("analysis", "a", "1"), ("final", "b", "2")],
+        ),
+        (
+            ["<r>", "</r>", "<s>", "</s>"],
+            "<r>a</r>b</s>",
+            [("analysis", "a", "1"), ("final", "b</s>", "2")],
+        ),
+    ],
+)
+def test_a_recipe_names_the_tags_around_thought_and_answer(
+    tags: list[str], text: str, expected: list[tuple[str, str, str]]
+) -> None:
+    row = {"m": [HI[0], {"role": "assistant", "content": text}]}
+    assert said(read(row, thinking=tags))[1:] == expected
+
+
+def test_an_answer_whose_named_tag_does_not_close_is_refused() -> None:
+    row = {"m": [HI[0], {"role": "assistant", "content": "<r>a"}]}
+    with pytest.raises(Unfit, match="an answer has <r> without </r>"):
+        read(row, thinking=["<r>", "</r>"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([HI[0], *HI], "turns"),
+        ([HI[1], *HI], "turns"),
+        ([*HI, HI[0]], "turns"),
+        ([{**HI[0], "content": " "}, HI[1]], "question"),
+        ([HI[0], {**HI[1], "content": None}], "answer"),
+        ([], "messages"),
+        (None, "messages"),
+    ],
+)
+def test_broken_conversations_are_refused_or_left_out(messages: Any, reason: str) -> None:
+    with pytest.raises(Unfit) as refused:
+        read({"m": messages})
+    assert refused.value.reason == reason
+    with pytest.raises(Unfit) as left:
+        read({"m": messages}, broken="drop")
+    assert left.value.reason == f"drop:{reason}"
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [([3], "messages"), (4, "messages"), ([{"role": "x", "content": "a"}], "role")],
+)
+def test_what_is_no_conversation_stays_refused_where_broken_ones_are_left_out(
+    messages: Any, reason: str
+) -> None:
+    with pytest.raises(Unfit) as refused:
+        read({"m": messages}, broken="drop")
+    assert refused.value.reason == reason
+
+
+def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key() -> None:
+    row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
+    assert said(read(row)) == PAIR
+    for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
+        with pytest.raises(Unfit, match="its m is null, not a list of messages"):
+            read({"m": held})
+
+
+@pytest.mark.parametrize("empty", ["[]", " {} ", "", "null", [], None])
+def test_tools_that_are_empty_are_none(empty: Any) -> None:
+    assert said(read({"m": [HI[0], {**HI[1], "tool_calls": empty}], "tools": empty})) == PAIR
+    strict = read({"m": [HI[0], {**HI[1], "tool_calls": empty}]}, unknown_keys="refuse")
+    assert not strict.ignored
 
 
 def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message() -> None:

@@ -59,6 +59,11 @@ def recipe(folder: Path, text: str) -> Chat:
         (SYNTH + "turns = 1", "turns = 1: must be a table"),
         (SYNTH + 'turns = { usr = "u" }', "turns: unknown key .usr."),
         (SYNTH + 'question = "q"', "unknown key .question."),
+        (PLAIN + 'thinking = ["<a>"]', r'thinking = .*: must be "tags", "none", or two tags as'),
+        (PLAIN + 'thinking = ["<a>", ""]', "thinking = .*must be"),
+        (PLAIN + 'thinking = "tag"', 'thinking = "tag": must be'),
+        (PLAIN + 'broken = "keep"', 'broken = "keep": must be refuse or drop'),
+        (SYNTH + 'broken = "drop"', "broken: recipe = .synth. says how rows are read"),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_the_key_and_the_rule(

@@ -1,0 +1,67 @@
+"""Tags around thoughts in answers, as `<reasoning>..</reasoning>`, found by their words.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+THINK: Final = ("<think>", "</think>")
+"""The tags that recipes know without a key."""
+_OPENS: Final = re.compile(
+    r"\s*(?:<\|(?P<begin>begin_of_|start_of_|)(?P<bar>\w{1,40})\|>"
+    r"|<(?P<angle>\w{1,40})>|\[(?P<square>\w{1,40})\])"
+)
+_WORDS: Final = {
+    *("think", "thinking", "thought", "thoughts", "reasoning", "reason", "rationale"),
+    *("scratchpad", "cot", "reflection", "analysis"),
+}
+
+
+class Tags(NamedTuple):
+    """What marks a thought. tags: two around it, and two more around the answer behind it.
+
+    share: of the texts that begin so, 0 to 1.
+    """
+
+    tags: tuple[str, ...]
+    share: float
+
+
+def tags_of(texts: Sequence[str]) -> Tags | None:
+    """The tags that most texts with a thought have, None where none begins with one."""
+    found = Counter(tags for text in texts if (tags := _tags(text)))
+    if not found:
+        return None
+    tags, count = found.most_common(1)[0]
+    return Tags(tags, count / len(texts))
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    """The tags of a text that begins with a thought; none for another."""
+    if (first := _pair(text)) is None:
+        return ()
+    opens, closes, word = first
+    _, closed, rest = text.partition(closes)
+    if not closed or not _WORDS.intersection(word.lower().split("_")):
+        return ()
+    second = _pair(rest)
+    is_around = second is not None and rest.rstrip().endswith(second[1])
+    return (opens, closes, *second[:2]) if second and is_around else (opens, closes)
+
+
+def _pair(text: str) -> tuple[str, str, str] | None:
+    """The tag that a text begins with, the one that closes it, and its word; None for none."""
+    if (match := _OPENS.match(text)) is None:
+        return None
+    opens = match[0].lstrip()
+    if word := match["angle"]:
+        return opens, f"</{word}>", word
+    if word := match["square"]:
+        return opens, f"[/{word}]", word
+    word = match["bar"]
+    return opens, f"<|end_of_{word}|>" if match["begin"] else f"<|/{word}|>", word
