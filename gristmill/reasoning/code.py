@@ -21,10 +21,6 @@ NORMALIZED = Code(
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
-    compatible_with=(
-        "ea63be57d7b2b253ef1db56520dea95165154fee2b9c5b2487ecb890e61abbd4",
-        "a9fba074a9430c7ce901f712029f8c41c6812bed921ff2d189da0b054b4004b6",
-    ),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),
