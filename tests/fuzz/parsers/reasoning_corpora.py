@@ -152,7 +152,7 @@ PARSERS = (
     Parser(
         "chat_recipe",
         chat_recipe,
-        tuple(f"{_CHAT}.{name}" for name in ("built_in", "drops", "messages", "recipe")),
+        tuple(f"{_CHAT}.{name}" for name in ("built_in", "drops", "messages", "recipe", "trees")),
         covers=("gristmill.synth.raw.render",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS, *_MESSAGES),
