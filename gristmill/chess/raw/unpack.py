@@ -12,7 +12,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -105,13 +105,18 @@ def why_left_out(name: str) -> str:
     return "" if name.lower().endswith(".pgn") else "no PGN"
 
 
+def _files(members: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    """Members that are no folders; `ZipInfo.is_dir` fails on one without a name."""
+    return [info for info in members if not info.filename.endswith("/")]
+
+
 def left_out_of(archive: zipfile.ZipFile, taken: zipfile.ZipInfo) -> dict[str, str]:
     """Why each member of a ZIP but one is not read, by name; folders are none.
 
     archive: the ZIP.
     taken: its PGN.
     """
-    others = [info for info in archive.infolist() if info is not taken and not info.is_dir()]
+    others = [info for info in _files(archive.infolist()) if info is not taken]
     return {info.filename: why_left_out(info.filename) for info in others}
 
 
@@ -154,7 +159,7 @@ def one_pgn(
     pgns = [info for info in members if not why_left_out(info.filename)]
     if len(pgns) != 1:
         # Without a PGN, what is there instead.
-        shown = pgns or [info for info in members if not info.is_dir()]
+        shown = pgns or _files(members)
         names = ", ".join(repr(info.filename[:_SHOWN]) for info in shown[:_NAMED])
         found = (
             f"{len(pgns)} PGN files{f' ({names})' if pgns else f' but {names}' if names else ''}"

@@ -60,6 +60,7 @@ def test_only_http_is_fetched(tmp_path: Path) -> None:
         (zipped(("a.pgn", b"/etc/passwd"), mode=stat.S_IFLNK | 0o777), "symbolic link"),
         (zipped(("a.pgn", GAME), ("b/c.PGN", GAME)), "2 PGN files"),
         (zipped(("a.txt", GAME)), "0 PGN files"),
+        (zipped(("", GAME)), "0 PGN files but ''"),
         (zipped(*((f"{i}.txt", b"") for i in range(1001))), "members"),
         (zipped(("a.pgn", b"1. e4 e5 " * 4_000_000)), "bomb"),
         (zipped(("a.pgn", b"<html>no</html>")), "does not hold PGN"),
