@@ -13,9 +13,9 @@ from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys, talk_
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
-from gristmill.look.tags import THINK, tags_of
+from gristmill.look.tags import tags_of
 from gristmill.reasoning.raw.chat.built_in import SYNTH
-from gristmill.reasoning.raw.chat.messages import CHAT_CURES, Messages
+from gristmill.reasoning.raw.chat.messages import CHAT_CURES, THINK, Messages
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
 from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, words

@@ -26,8 +26,9 @@ from gristmill.look.columns import (
 from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
-from gristmill.look.tags import THINK, tags_of
+from gristmill.look.tags import tags_of
 from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
+from gristmill.reasoning.raw.chat.messages import THINK
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader, with_columns

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-THINK: Final = ("<think>", "</think>")
-"""The tags that recipes know without a key."""
 _OPENS: Final = re.compile(
     r"\s*(?:<\|(?P<begin>begin_of_|start_of_|)(?P<bar>\w{1,40})\|>"
     r"|<(?P<angle>\w{1,40})>|\[(?P<square>\w{1,40})\])"

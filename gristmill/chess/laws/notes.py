@@ -12,8 +12,6 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from gristmill.chess.format.names import STATS, SUMMARY, VALID
 from gristmill.chess.laws.files import law, read_json
 from gristmill.contract import Violation
@@ -62,21 +60,20 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
 def _replaced(file: Path) -> Iterator[Violation]:
     """Find rows with U+FFFD, which stands for each byte that was not UTF-8."""
-    if not file.stat().st_size:
+    if not file.is_file() or not file.stat().st_size:
         return
-    count, first, at = 0, "", -1
+    count = first = 0
     with file.open("rb") as rows, mmap(rows.fileno(), 0, access=ACCESS_READ) as data:
-        while (at := data.find(_REPLACED, at + 1)) >= 0:
-            begin, at = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-            first = first or orjson.loads(data[begin:at])["game_id"]
+        at = data.find(_REPLACED)
+        while at >= 0:
+            first = first if count else data.rfind(b"\n", 0, at) + 1
             count += 1
+            end = data.find(b"\n", at)
+            at = data.find(_REPLACED, end) if end >= 0 else -1
     if count:
-        yield Violation(
-            "not_utf8",
-            str(file),
-            f"{count:,} games have U+FFFD in a tag, such as {first}, where the PGN has a byte that "
-            'is not UTF-8: in a collection set encoding = "latin-1" below [chess.collection]',
-        )
+        rule = f"{count:,} games have U+FFFD in a tag, such as the row at byte {first}, where the "
+        rule += 'PGN has a byte that is not UTF-8: in a collection set encoding = "latin-1" below '
+        yield Violation("not_utf8", str(file), f"{rule}[chess.collection]")
 
 
 def no_valid_game(record: Record) -> Iterator[Violation]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -139,18 +139,7 @@ def _window_games(
 
 
 _FREE: Final[list[ScanArrays]] = []
-"""Those that no range is read with; new memory for each range takes a tenth of the time."""
-
-
-@contextmanager
-def _scan_arrays() -> Iterator[list[ScanArrays]]:
-    """A list of at most one, whose arrays the next range may take."""
-    try:
-        kept = [_FREE.pop()]
-    except IndexError:
-        kept = []
-    yield kept
-    _FREE[:] = [arrays for arrays in kept if arrays.size <= _WINDOW + 2 * _SLACK]
+"""Those of the range that was read last, for the next one: new memory costs page faults."""
 
 
 def read_range(
@@ -166,19 +155,23 @@ def read_range(
     """
     total = byte_range.path.stat().st_size
     start, slack = byte_range.start, _SLACK
-    with byte_range.path.open("rb", buffering=0) as file, _scan_arrays() as kept:
+    arrays: ScanArrays | None = None
+    with suppress(IndexError):
+        arrays = _FREE.pop()
+    with byte_range.path.open("rb", buffering=0) as file:
         while True:
             want = min(total, min(byte_range.stop, start + _WINDOW) + slack) - start
             (data,) = with_short_lines(
                 [os.pread(file.fileno(), max(want, 0), start)], byte_range.path, start
             )
             at_eof = start + len(data) >= total
-            if not kept or kept[0].size < len(data):
-                kept.clear()  # the memory of the smaller ones is free first
-                kept.append(ScanArrays(len(data)))
-            kept[0].fill(data)
-            pos, done = yield from _window_games(byte_range, kept[0], data, start, at_eof, current)
+            if arrays is None or arrays.size < len(data):
+                arrays = None  # the memory of the smaller ones is free first
+                arrays = ScanArrays(len(data))
+            arrays.fill(data)
+            pos, done = yield from _window_games(byte_range, arrays, data, start, at_eof, current)
             if done:
+                _FREE[:] = [arrays] if arrays.size <= _WINDOW + 2 * _SLACK else []
                 yield start + pos
                 return
             if pos == 0 and len(data) > GAME_BYTES:

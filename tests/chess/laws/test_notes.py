@@ -62,9 +62,16 @@ def test_tags_that_were_not_utf8_are_noted_wherever_they_stand(tmp_path: Path) -
     validate([tmp_path / "x.pgn"], tmp_path / "valid", ValidateConfig())
     (note,) = validated_notes(tmp_path / "valid")
     assert note.law == "not_utf8"
-    row = (tmp_path / "valid/valid_games.jsonl").read_text().splitlines()[2]
-    assert f"1 games have U+FFFD in a tag, such as {json.loads(row)['game_id']}, where" in str(note)
+    file = tmp_path / "valid/valid_games.jsonl"
+    rows = file.read_bytes().splitlines(keepends=True)
+    place = len(rows[0] + rows[1])
+    assert f"1 games have U+FFFD in a tag, such as the row at byte {place}, where" in str(note)
     assert 'encoding = "latin-1"' in str(note)
+    file.write_bytes(b"".join([rows[2], rows[0], rows[2][:-1]]))
+    (note,) = validated_notes(tmp_path / "valid")
+    assert "2 games have U+FFFD in a tag, such as the row at byte 0, where" in str(note)
+    file.unlink()
+    assert list(validated_notes(tmp_path / "valid")) == []
     (tmp_path / "x.pgn").write_text(pgn, encoding="utf-8")
     validate([tmp_path / "x.pgn"], tmp_path / "right", ValidateConfig())
     assert list(validated_notes(tmp_path / "right")) == []

@@ -344,7 +344,7 @@ def test_a_state_of_something_else_is_refused(change: dict[str, Any], text: str)
 
 
 def test_a_state_of_version_1_goes_on_in_its_own_order_to_the_end_of_its_run() -> None:
-    """The numbers are those that 0.8.0 reads after this state."""
+    """The numbers are those that a reader of version 1 read after this state."""
     state = {
         **{"version": 1, "epoch": 0, "shard_position": 0, "sequence_in_shard": 2, "rank": 0},
         **{"world_size": 2, **IDENTITY, "seed": 11, "rotate": 1, "uneven": "each"},

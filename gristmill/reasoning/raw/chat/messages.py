@@ -22,7 +22,8 @@ from gristmill.untrusted.json_text import load_json
 
 PROMPT, REASONING, FINAL = "0", "1", "2"
 """Span codes: not trained on, thought, answer."""
-_TAGS: Final = ("<think>", "</think>")
+THINK: Final = ("<think>", "</think>")
+"""The tags of thoughts that recipes know without a key."""
 _GUESSED: Final = (("role", "content"), ("from", "value"))
 _TOOLS: Final = ("tool_calls", "function_call", "tools", "functions")
 """Keys of a message, or columns of a row, by which tools are used."""
@@ -81,7 +82,7 @@ class Messages:
     def __init__(self, chat: Chat) -> None:
         self._chat, self._names = chat, Names()
         self._roles = {**ALIASES, **chat.roles}
-        tags: Mapping[str, Sequence[str]] = {"tags": _TAGS, "none": ()}
+        tags: Mapping[str, Sequence[str]] = {"tags": THINK, "none": ()}
         self._tags = tags.get(str(chat.thinking), chat.thinking)
         # SYNTH takes a text of white space alone for a text.
         self._bare = _as_it_is if chat.is_synth else str.strip
