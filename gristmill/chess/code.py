@@ -32,12 +32,18 @@ VALID = Code(
 GAMES = Code(
     entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
     libraries=("chess",),
-    compatible_with=("b30e5719194efab2fe9c3d41638b18d18623e785d8781babb9d1e900aed5f910",),
+    compatible_with=(
+        "b30e5719194efab2fe9c3d41638b18d18623e785d8781babb9d1e900aed5f910",
+        "aa8807522d80ab6b1cff410b2e0bc59bb362ef05a5e444c6a4d85cb3e21fd2da",
+    ),
 )
 CACHE = Code(
     entries=("gristmill.chess.builders.splice_cache.build_splice_cache",),
     libraries=("chess",),
-    compatible_with=("7e8c3a191968587c9d6e4db863163e717b0e591aed57a07127b515b0ca37ba10",),
+    compatible_with=(
+        "7e8c3a191968587c9d6e4db863163e717b0e591aed57a07127b515b0ca37ba10",
+        "95fb13308fcdf0a3a135fac3d80333384d683b67a64e10a4d5374a120f7a8031",
+    ),
 )
 SUBSET = Code(entries=("gristmill.chess.builders.subset.build_subset",), libraries=("chess",))
 SPLICES = Code(
@@ -51,6 +57,7 @@ SPLICES = Code(
         "2fb2b9f0417a41ff15ffd68b986692920b667264c871b3a0b2607ce8ba607034",
         "cd62afc93efa2dbb37fd71a5945b402f9efb3cb641a65d094fb5ee446a18d0f1",
         "7aac19629220c4d8a24151780c7a75af8a1b34df5839dabef10996cbb26848b4",
+        "794e4f66eea5c29219d557b06231597b1e4a44057f49ed65400810ee0a426eff",
     ),
     undigested="d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
 )

@@ -156,7 +156,7 @@ def splits_of(
     if stored is not None:
         return stored.splits()
     opening = config.split == "opening"
-    keys = batch.opening_keys(config.opening_plies) if opening else batch.keys
+    keys = batch.opening_keys(config.opening_plies) if opening else batch.records["move_key"]
     places = split_of(keys, config.seed, config.train_ratio, config.val_ratio)
     return np.where(eligible(batch, config)[1], places, NO_SPLIT).astype(np.uint8)
 

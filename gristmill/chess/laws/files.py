@@ -155,7 +155,7 @@ def check_rows(
             yield Violation("has_sidecar", str(jsonl), "no sidecar")
         rows = 0
         for byte_range in row_ranges(jsonl, _RANGE_BYTES, beside):
-            batch = read_batch(byte_range)
+            batch = read_batch(byte_range, by_keys=True)
             rows += len(batch.columns)
             yield from _check_phases(batch, jsonl, sampled)
             if beside and beside.has_moves:

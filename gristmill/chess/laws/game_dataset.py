@@ -115,7 +115,7 @@ def _check_places(
     stats = dataset.stats
     if dataset.by_moves:
         opening = stats["split_rule"] == "opening_key"
-        keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.keys
+        keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.records["move_key"]
         ratios = (stats["train_ratio"], stats["val_ratio"])
         if (move_keys.split_of(keys, stats["split_seed"], *ratios) != number).any():
             law_name = "split_of_opening" if opening else "split_of_moves"

@@ -25,7 +25,7 @@ from gristmill.chess.format.names import (
     split_file,
 )
 from gristmill.chess.laws.files import check_rows, law, read_json
-from gristmill.chess.read.move_vocabulary import moves_in
+from gristmill.chess.read.move_vocabulary import words_of_train
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
@@ -37,6 +37,7 @@ _LAW_OF_ARRAY = {
     "splice_indices.u32.bin": "splice_indices_in_games",
     "sample_phase_ids.u8.bin": "phases_rederived",
 }
+_SAMPLES_A_READ = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -216,11 +217,17 @@ def _check_games(cache: _Cache, split: str) -> Iterator[Violation]:
         if cache.is_ours and beside.has_moves:
             yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "missing")
         return
-    numbers = np.fromfile(file, "<u4")
-    offsets = np.fromfile(cache.path / split / OFFSETS, "<u8")
-    rows = np.fromfile(sidecar.games_file(cache.dataset, split), sidecar.GAME)["row"]
-    agrees = numbers.shape == offsets.shape and (numbers < len(rows)).all()
-    if not agrees or (rows[numbers] != offsets).any():
+    rows = np.fromfile(sidecar.games_file(cache.dataset, split), sidecar.GAME)["row"].copy()
+    agrees, offsets = True, cache.path / split / OFFSETS
+    with file.open("rb") as numbers, offsets.open("rb") as begins:
+        while agrees and (read := begins.read(8 * _SAMPLES_A_READ)):
+            found = numbers.read(len(read) // 2)
+            agrees = len(found) == len(read) // 2
+            of_games = np.frombuffer(found if agrees else b"", "<u4")
+            agrees = agrees and bool((of_games < len(rows)).all())
+            agrees = agrees and np.array_equal(rows[of_games], np.frombuffer(read, "<u8"))
+        agrees = agrees and not numbers.read(1)
+    if not agrees:
         yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "differs from the offsets")
 
 
@@ -230,6 +237,6 @@ def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
         return
     meta, faults = read_json(vocabulary)
     yield from faults
-    words = ["<PAD>", "<UNK>", *moves_in(split_file(cache.dataset, "train"))]
+    words = words_of_train(cache.dataset)
     if list(meta.get("vocab", {})) != words or meta.get("config") != cache.manifest["config"]:
         yield Violation("vocabulary_of_train", str(vocabulary), "words or config differ")

@@ -65,13 +65,19 @@ def _check_fields(batch: RowBatch, where: Path) -> Iterator[Violation]:
     if len(wrong):
         place = f"{where}: row {int(wrong[0])} from byte {start} on"
         yield Violation("plies_counted", place, "plies is not the number of moves")
-    text = batch.buf.tobytes()
-    fields = columns[:, [rowshape.RES0, rowshape.RES1, rowshape.WINNER]].tolist()
-    for number, (result0, result1, side) in enumerate(fields):
-        if rows.winner_side(text[result0:result1].decode()) != chr(side):
-            place = f"{where}: row {number} from byte {start} on"
-            found = f"result {text[result0:result1]!r}, winner_side {chr(side)}"
-            yield Violation("winner_of_result", place, found)
+    starts = columns[:, rowshape.RES0]
+    lengths = columns[:, rowshape.RES1] - starts
+    sides = np.full(len(columns), ord(rows.winner_side("")))
+    for result, side in rows.WINNERS.items():
+        is_result = lengths == len(result)
+        for offset, byte in enumerate(result.encode()):
+            is_result &= batch.buf[starts + offset] == byte
+        sides[is_result] = ord(side)
+    for number in np.flatnonzero(sides != columns[:, rowshape.WINNER]).tolist():
+        text = batch.buf[starts[number] : starts[number] + lengths[number]].tobytes()
+        place = f"{where}: row {number} from byte {start} on"
+        found = f"result {text!r}, winner_side {chr(columns[number, rowshape.WINNER])}"
+        yield Violation("winner_of_result", place, found)
 
 
 def _check_summary(path: Path, summary: dict[str, Any], games: int) -> Iterator[Violation]:

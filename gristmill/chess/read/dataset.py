@@ -32,8 +32,8 @@ from gristmill.chess.read.months import (
     reason_against_cache,
     stale,
 )
-from gristmill.chess.read.move_vocabulary import moves_in
-from gristmill.chess.read.packed import ids_of, packed_columns, packed_words
+from gristmill.chess.read.move_vocabulary import moves_in, packed_words
+from gristmill.chess.read.packed import ids_of, packed_columns
 from gristmill.chess.read.samples import SampleArrays
 from gristmill.contract import BadInput
 from gristmill.loading.source import Source

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import CacheConfig
+from gristmill.chess.format import sidecar
 from gristmill.chess.format.names import VOCABULARY, split_file
 from gristmill.chess.format.rows import VOCAB_KIND
 from gristmill.chess.read.phases import NO_MOVE, unpack_move
 from gristmill.chess.read.row_batches import row_ranges, rows_in
 
 _RANGE_BYTES = 4 << 20
+_MOVES_A_READ = 1 << 22
 
 
 def moves_in(path: Path) -> list[str]:
@@ -44,6 +46,29 @@ def moves_in(path: Path) -> list[str]:
     return sorted({unpack_move(move) for move in np.flatnonzero(seen).tolist()} | other)
 
 
+def packed_words(path: Path) -> set[str] | None:
+    """The distinct moves of a file of packed moves; None where one is no move of the rules."""
+    seen = np.zeros(1 << 16, np.bool_)
+    with path.open("rb") as file:
+        while len(moves := np.fromfile(file, sidecar.MOVE, _MOVES_A_READ)):
+            seen[moves] = True
+    return None if seen[NO_MOVE] else {unpack_move(move) for move in np.flatnonzero(seen).tolist()}
+
+
+def words_of_train(dataset: Path) -> list[str]:
+    """The words of a dataset's vocabulary, in order: two marks, then the moves of its train games.
+
+    dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
+
+    Raises BadInput with the row number where a row cannot be read.
+    """
+    packed = sidecar.moves_file(dataset, "train")
+    moves = packed_words(packed) if packed.exists() else None
+    if moves is None:
+        return ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]
+    return ["<PAD>", "<UNK>", *sorted(moves)]
+
+
 def write_vocabulary(
     dataset: Path,
     out: Path,
@@ -56,7 +81,7 @@ def write_vocabulary(
 
     Returns the number of words. Raises BadInput with the row number where a row cannot be read.
     """
-    words = ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]
+    words = words_of_train(dataset)
     meta = {
         "kind": VOCAB_KIND,
         "generated_at_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.format.sidecar import FOLDER, MOVE, SPAN
-from gristmill.chess.read.phases import NO_MOVE, pack_move, unpack_move
+from gristmill.chess.read.phases import NO_MOVE, pack_move
 from gristmill.chess.read.samples import SampleArrays
 from gristmill.contract import BadInput
 from gristmill.reading.folder import OpenFolder
 
 Numbers = NDArray[np.int64]
-_MOVES_A_READ = 1 << 22
 
 
 class PackedGames(NamedTuple):
@@ -52,15 +51,6 @@ def mapped(path: Path, dtype: np.dtype[Any] | str) -> NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)
     return np.asarray(np.memmap(path, dtype, mode="r"))
-
-
-def packed_words(path: Path) -> set[str] | None:
-    """The distinct moves of a file of packed moves; None where one is no move of the rules."""
-    seen = np.zeros(1 << 16, np.bool_)
-    with path.open("rb") as file:
-        while len(moves := np.fromfile(file, MOVE, _MOVES_A_READ)):
-            seen[moves] = True
-    return None if seen[NO_MOVE] else {unpack_move(move) for move in np.flatnonzero(seen).tolist()}
 
 
 def ids_of(vocabulary: Mapping[str, int]) -> Numbers:

@@ -14,7 +14,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from gristmill.chess.format.rows import moves_of
 from gristmill.chess.format.sidecar import GAME, NO_SOURCE, Sidecar
-from gristmill.chess.read.phases import replay_phases
+from gristmill.chess.read.phases import NO_MOVE, replay_phases
 from gristmill.contract import BadInput
 
 _PLIES_LIMIT = 10**9  # the compiled reader reads nine digits
@@ -63,10 +64,8 @@ class RowBatch:
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
     moves: packed moves, row after row; uint16 [plies].
     uci: the moves of each row as text, joined by spaces, row after row.
-    keys: move key of each row, uint64 [rows].
     codes: phase codes, row after row; uint8 [plies].
-    records: game record of each row, `sidecar.GAME` [rows]; without a sidecar they
-        name no PGN.
+    noted: game record of each row in the sidecar, `sidecar.GAME` [rows]; None without one.
     """
 
     byte_range: RowRange
@@ -74,9 +73,8 @@ class RowBatch:
     columns: NDArray[np.int64]
     moves: NDArray[np.uint16]
     uci: bytes
-    keys: NDArray[np.uint64]
     codes: NDArray[np.uint8]
-    records: NDArray[np.void]
+    noted: NDArray[np.void] | None
 
     def ids(self) -> list[str]:
         """The ids of the games as text."""
@@ -87,6 +85,20 @@ class RowBatch:
         spans = self.columns[:, [rowshape.ID0, rowshape.ID1]].tolist()
         ids = [text[start:end] for start, end in spans]
         return [str(json.loads(f'"{each}"')) if "\\" in each else each for each in ids]
+
+    @cached_property
+    def records(self) -> NDArray[np.void]:
+        """Game record of each row, `sidecar.GAME` [rows]; without a sidecar they name no PGN."""
+        from gristmill.chess.kernels import rowshape
+
+        if self.noted is not None:
+            return self.noted
+        records = np.zeros(len(self.columns), GAME)
+        records["row"] = self.columns[:, rowshape.LINE0] + self.byte_range.start
+        records["file"] = NO_SOURCE
+        records["plies"] = self.columns[:, rowshape.N]
+        records["move_key"] = _keys_of(_texts(self.uci, self.columns))
+        return records
 
     def opening_keys(self, plies: int) -> NDArray[np.uint64]:
         """The move key of the first moves of each row, uint64 [rows].
@@ -229,60 +241,51 @@ def rows_in(
     return buf, columns, moves, uci
 
 
-def read_batch(byte_range: RowRange) -> RowBatch:
-    """Read the rows of a byte range, with move keys, phase codes and game records.
+def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
+    """Read the rows of a byte range, with phase codes, and with game records of the sidecar.
 
     byte_range: whole lines of a JSONL file.
+    by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
+        could be compared (default False).
 
     Raises BadInput with the row number where a row cannot be read, and BadInput
     where the sidecar does not agree with the rows.
     """
-    buf, columns, moves, uci = rows_in(byte_range)
-    keys = _keys_of(_texts(uci, columns))
-    if byte_range.sidecar:
-        records, codes = _from_sidecar(byte_range, byte_range.sidecar, columns, keys)
-    else:
-        records, codes = _without_sidecar(byte_range, columns, keys, moves)
-    return RowBatch(byte_range, buf, columns, moves, uci, keys, codes, records)
-
-
-def _from_sidecar(
-    byte_range: RowRange, sidecar: Sidecar, columns: NDArray[np.int64], keys: NDArray[np.uint64]
-) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
     from gristmill.chess.kernels import rowshape
 
+    batch = RowBatch(byte_range, *rows_in(byte_range), codes=np.empty(0, np.uint8), noted=None)
+    plies = batch.columns[:, rowshape.N]
+    if byte_range.sidecar is None:
+        return replace(batch, codes=replay_phases(batch.moves, plies))
+    records = _from_sidecar(batch, byte_range.sidecar, by_keys)
+    codes = byte_range.sidecar.phases(byte_range.ply, int(plies.sum()))
+    return replace(batch, codes=codes, noted=records)
+
+
+def _from_sidecar(batch: RowBatch, sidecar: Sidecar, by_keys: bool) -> NDArray[np.void]:
+    """The records of the rows. Raises BadInput where they are those of other rows."""
+    from gristmill.chess.kernels import rowshape
+
+    byte_range, columns, moves = batch.byte_range, batch.columns, batch.moves
     records = sidecar.records(byte_range.first, len(columns))
     offsets = columns[:, rowshape.LINE0] + byte_range.start
     agrees = (
         len(records) == len(columns)
         and (records["row"].astype(np.int64) == offsets).all()
         and (records["plies"] == columns[:, rowshape.N]).all()
-        and (records["move_key"] == keys).all()
     )
+    # A text that is no move has no number of its own among packed moves.
+    if agrees and not by_keys and sidecar.has_moves and not (moves == NO_MOVE).any():
+        agrees = np.array_equal(sidecar.moves(byte_range.ply, len(moves)), moves)
+    elif agrees:
+        agrees = (records["move_key"] == _keys_of(_texts(batch.uci, columns))).all()
     if not agrees:
         raise BadInput(
             byte_range.path,
             f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
             "again, or remove the sidecar folder to have the games replayed",
         )
-    plies = int(records["plies"].sum(dtype=np.int64))
-    return records, sidecar.phases(byte_range.ply, plies)
-
-
-def _without_sidecar(
-    byte_range: RowRange,
-    columns: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    moves: NDArray[np.uint16],
-) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
-    from gristmill.chess.kernels import rowshape
-
-    records = np.zeros(len(columns), GAME)
-    records["row"] = columns[:, rowshape.LINE0] + byte_range.start
-    records["file"] = NO_SOURCE
-    records["plies"] = columns[:, rowshape.N]
-    records["move_key"] = keys
-    return records, replay_phases(moves, columns[:, rowshape.N])
+    return records
 
 
 def canonical_row(line: bytes) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class SampleTask:
 
 def _arrays(
     first: int,
-    row: NDArray[np.uint64],
+    row: NDArray[np.integer[Any]],
     plies: NDArray[np.int64],
     codes: NDArray[np.uint8],
     kept: NDArray[np.int64],
@@ -90,8 +90,10 @@ def make_samples(task: SampleTask) -> Made:
         kept = splice_points.counts(plies, config.min_context, config.min_target)
         indices = splice_points.ranges(kept, config.min_context)
         return _arrays(byte_range.first, records["row"], plies, codes, kept, indices)
+    from gristmill.chess.kernels import rowshape
+
     batch = read_batch(byte_range)
-    plies = batch.records["plies"].astype(np.int64)
+    plies = batch.columns[:, rowshape.N].copy()
     kept, indices = splice_points.capped(
         splice_points.counts(plies, config.min_context, config.min_target),
         config.min_context,
@@ -100,7 +102,8 @@ def make_samples(task: SampleTask) -> Made:
         config.seed,
         splice_points.runtime_seed,
     )
-    return _arrays(byte_range.first, batch.records["row"], plies, batch.codes, kept, indices)
+    rows = batch.columns[:, rowshape.LINE0] + byte_range.start
+    return _arrays(byte_range.first, rows, plies, batch.codes, kept, indices)
 
 
 def sample_tasks(

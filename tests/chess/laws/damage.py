@@ -30,3 +30,8 @@ def flip(path: Path, at: int, by: int = 1) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= by
     path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    """Take the last byte away."""
+    path.write_bytes(path.read_bytes()[:-1])

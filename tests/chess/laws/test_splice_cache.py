@@ -13,7 +13,7 @@ from gristmill.chess import CacheConfig, GameConfig, build_game_dataset, build_s
 from gristmill.chess.format.names import LAYOUT
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.families import Subject
-from tests.chess.laws.damage import edit, edit_json, flip, grow
+from tests.chess.laws.damage import cut, edit, edit_json, flip, grow
 
 
 def manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -63,6 +63,7 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
         ("path_ids", lambda p: add(p, "path_ids.u32.bin", 1, 1, "<u4")),
         ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 4)),
         ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 7, 128)),
+        ("games_of_samples", lambda p: cut(p / "val" / "sample_games.u32.bin")),
         ("games_of_samples", lambda p: grow(p / "val" / "sample_games.u32.bin")),
         ("games_of_samples", lambda p: (p / "val" / "sample_games.u32.bin").unlink()),
         ("source_unchanged", lambda p: edit(p.parent / "val.jsonl", b"1-0", b"0-1")),

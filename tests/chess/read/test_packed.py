@@ -14,7 +14,7 @@ from gristmill.chess import CacheConfig, GameSpliceDataset, build_splice_cache
 from gristmill.chess.format.sidecar import SPAN
 from gristmill.chess.read import dataset as reader
 from gristmill.chess.read.collate import columns_of
-from gristmill.chess.read.packed import packed_words
+from gristmill.chess.read.move_vocabulary import packed_words, words_of_train
 from gristmill.chess.read.phases import pack_move
 from gristmill.contract import BadInput
 from tests.later import later
@@ -145,3 +145,12 @@ def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path: Path) -> N
     assert packed_words(file) == {"e2e4", "a7a8r"}
     np.array([0xFFFF], "<u2").tofile(file)
     assert packed_words(file) is None
+
+
+def test_the_words_are_those_of_the_rows_with_packed_moves_and_without(cached: Path) -> None:
+    packed = words_of_train(cached)
+    (cached / "sidecar/train.moves.u16.bin").unlink()
+    assert packed == words_of_train(cached)
+    assert packed[:2] == ["<PAD>", "<UNK>"]
+    assert packed[2:] == sorted(set(packed[2:]))
+    assert "e2e4" in packed
