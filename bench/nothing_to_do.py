@@ -10,15 +10,13 @@ seconds and 10 ms an artifact beyond the samples, or where a run was started.
 from __future__ import annotations
 
 import argparse
-import os
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from bench.servers import CHECKOUT
+from bench.small_commands import children_seconds
 
 BOUND_MS, BOUND_SECONDS = 10.0, 5.0
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -29,18 +27,8 @@ def materialize(root: Path) -> float:
     code = "from gristmill.cli import main; main(['materialize', 'macroxue/pack'])"
     if (root / "all").exists():
         code = code.replace("macroxue/pack", "--all")
-    environment = {
-        **os.environ,
-        "GRISTMILL_DATA": str(root / "data"),
-        "DAGSTER_HOME": str(root / "home"),
-        "PYTHONPATH": str(CHECKOUT),
-    }
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=CHECKOUT, check=True, capture_output=True
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    root_and_instance = {"GRISTMILL_DATA": str(root / "data"), "DAGSTER_HOME": str(root / "home")}
+    return children_seconds(("-c", code), root_and_instance)
 
 
 def runs_of(root: Path) -> int:
