@@ -181,7 +181,8 @@ def _values(part: Part) -> dict[str, Any] | None:
     if {*TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
-        replies = [n for n in ("completion", guess.answer) if n in columns and n != guess.messages]
+        named = ("completion", guess.answer, "preferred_output", "output")
+        replies = [n for n in named if n in columns and n != guess.messages]
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
             return {"prompt": guess.messages, "completion": replies[0]}
         return {"messages": guess.messages}
@@ -220,7 +221,7 @@ def _pair(question: str | None, chosen: str) -> dict[str, Any] | None:
 
 def _asks(part: Part) -> bool:
     """Whether most lists of messages end with a user's, so that the answer is elsewhere."""
-    talks = [value_at(row, part.guess.messages or "") for row in part.sample]
+    talks = [talk_of(value_at(row, part.guess.messages or "")) for row in part.sample]
     ends = [talk[-1][keys[0]].lower() for talk in talks if (keys := message_keys(talk))]
     users = sum(SPEAKERS.get(end) == "user" for end in ends)
     return bool(ends) and users >= _ENDS * len(ends)

@@ -15,6 +15,7 @@ from gristmill.look.proposal import Part, toml
 from gristmill.look.roles import (
     INSTRUCT,
     LONG,
+    PLAIN,
     PREFERENCE,
     PYTHON,
     QA,
@@ -26,6 +27,7 @@ from gristmill.reasoning.raw.drops import SPLIT_WORDS
 
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
+_CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _CURES: Final = {
@@ -65,7 +67,19 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
 
 def of_corpus(part: Part) -> list[str]:
     """Notes on what a recipe of a corpus leaves, where one of conversations does not."""
-    return [*_unread_system(part), *_unread_texts(part)]
+    return [*_control_texts(part), *_unread_system(part), *_unread_texts(part)]
+
+
+def _control_texts(part: Part) -> list[str]:
+    """A note on plain texts with tokens of a template in them, which stay texts."""
+    name = part.guess.question
+    if part.guess.form != PLAIN or name is None:
+        return []
+    found = [mark[0] for row in part.sample if (mark := _CONTROL.search(str(row.get(name))))]
+    if 2 * len(found) < len(part.sample):
+        return []
+    rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
+    return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']
 
 
 def _several(part: Part) -> list[str]:

@@ -36,9 +36,9 @@ _QUESTION: Final = {
     **dict.fromkeys(("problem", "stem", "puzzle", "exercise"), 9.5),
     **{"query": 9.0, "instruction": 8.5, "prompt": 8.0, "input": 6.5, "message": 6.0},
     **dict.fromkeys(("request", "user", "human", "ask", "asked", "task", "statement"), 6.0),
-    **{"source": 3.0, "premise": 3.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
+    **{"source": 3.0, "premise": 3.0, "hypothesi": 4.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
     **dict.fromkeys(("article", "document", "passage", "story", "dialogue", "en"), 2.5),
-    "ctx": 2.5,
+    **{"ctx": 2.5, "context": 2.0},
 }
 _ANSWER: Final = {
     **dict.fromkeys(("answer", "a"), 10.0),
@@ -229,6 +229,8 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
     if len(said) > 1 and said[-1] in ("a", "q"):  # a letter, and no answer or question
+        return 0.0
+    if {"input", "output"} <= {*said}:  # tests of a program
         return 0.0
     begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
     if not said or (len(said) > 1 and _META & {said[-1], *begins}):

@@ -15,7 +15,6 @@ from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN
 from gristmill.look.transcripts import Marks, marks_of
 from gristmill.reasoning.raw.chat.recipe import ALIASES
 
-_MOST: Final = 0.8
 _TALKS: Final = {
     *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),
 }
@@ -66,8 +65,9 @@ def _listed(part: Part, name: str, column: Column) -> dict[str, Any] | None:
     if not is_named or not found:
         return None
     if column.kind == TEXTS:
+        # Those whose last question has no answer break turns, and are left out.
         even = sum(len(value) > 1 and len(value) % 2 == 0 for value in found)
-        return {"messages": name} if even >= _MOST * len(found) else None
+        return {"messages": name} if 2 * even >= len(found) else None
     if column.kind == OBJECTS:
         for user, assistant in _TURNS:
             if all({user, assistant} <= {*item} for value in found for item in value):

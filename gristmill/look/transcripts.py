@@ -22,7 +22,8 @@ _SPEAKERS: Final = {
     **{"function response": "tool", "tool response": "tool", "function call": "tool"},
 }
 _WORD: Final = re.compile(
-    r"(?:^|(?<=\n)|(?=#))(#{2,4} ?|<)?([A-Za-z]{1,20}(?: [A-Za-z]{1,20})?)(>)?:"
+    r"(?:^|(?<=\n)|(?=#)|(?<=[ >])(?=[A-Z]{4}))(#{2,4} ?|<)?"
+    r"([A-Za-z]{1,20}(?: [A-Za-z]{1,20})?)(>)?:"
 )
 _FEW: Final = 4
 _ENDS: Final = ("<s>", "</s>", "<bos>", "<eos>", "<|begin_of_text|>", "<|endoftext|>")
@@ -32,7 +33,9 @@ _ROLES: Final = ("system", "user", "assistant", "tool")
 def _templates() -> Iterator[Marks]:
     """Yield the marks of templates that public models have."""
     for begin, close, model, end in (
+        ("<|im_start|>", "<|im_sep|>", "assistant", "<|im_end|>"),
         ("<|im_start|>", "", "assistant", "<|im_end|>"),
+        ("<|start_of_role|>", "<|end_of_role|>", "assistant", "<|end_of_text|>"),
         ("<|start_header_id|>", "<|end_header_id|>", "assistant", "<|eot_id|>"),
         ("<start_of_turn>", "", "model", "<end_of_turn>"),
         ("<|", "|>", "assistant", "<|end|>"),
@@ -41,6 +44,11 @@ def _templates() -> Iterator[Marks]:
         yield {role: f"{begin}{name}{close}" for role, name in names.items()} | {
             CONTROL: [end, *_ENDS]
         }
+    yield {
+        "user": "<｜User｜>",
+        "assistant": "<｜Assistant｜>",
+        CONTROL: ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
+    }
     yield {
         "system": "[INST] <<SYS>>",
         "user": ["[INST]", "<</SYS>>"],
@@ -117,8 +125,10 @@ def _words(texts: Sequence[str]) -> Marks:
 
 def _begun(mark: str, texts: Sequence[str]) -> str:
     """A mark with the line feeds that are always before it, so that none in a line counts."""
-    if mark.startswith("#"):
-        return mark
+    begun = sum(text.startswith(mark) for text in texts)
+    is_inner = mark.isupper() and sum(text.count(mark) for text in texts) > begun
     count = sum(text.count(f"\n{mark}") for text in texts)
     far = sum(text.count(f"\n\n{mark}") for text in texts)
+    if mark.startswith("#") or (is_inner and not count):
+        return mark
     return f"\n\n{mark}" if far == count > 0 else f"\n{mark}"

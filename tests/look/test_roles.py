@@ -138,3 +138,20 @@ def test_words_for_no_answer_are_none() -> None:
 def test_spans_of_answers_are_answers() -> None:
     row = {"passage": "They ran.", "question": ASKED, "answers_spans": {"spans": ["two"]}}
     assert guessed([row] * 3).answer == "answers_spans.spans"
+
+
+def test_a_hypothesis_asks_and_its_premise_is_the_context() -> None:
+    found = guessed([{"premise": "A man sits.", "hypothesis": "A man is there.", "label": 1}] * 3)
+    assert (found.question, found.context) == ("hypothesis", "premise")
+
+
+def test_a_context_asks_where_nothing_else_does() -> None:
+    found = guessed([{"context": ASKED, "response": "This one."}] * 3)
+    assert (found.question, found.answer) == ("context", "response")
+    found = guessed([{"context": "A story.", "question": ASKED, "response": "This one."}] * 3)
+    assert (found.question, found.context) == ("question", "context")
+
+
+def test_inputs_and_outputs_of_a_test_are_no_answer() -> None:
+    row = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
+    assert guessed([row] * 3).answer == "solutions"

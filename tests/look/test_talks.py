@@ -58,6 +58,14 @@ FOUND = {"messages": "m"}
             {"prompt": "prompt", "completion": "chosen"},
         ),
         (
+            {
+                "input": {"messages": [{"role": "user", "content": ASKED}]},
+                "preferred_output": [{"role": "assistant", "content": SAID}],
+                "non_preferred_output": [{"role": "assistant", "content": "No."}],
+            },
+            {"prompt": "input", "completion": "preferred_output"},
+        ),
+        (
             {"dialog": [{"speaker": "user", "text": ASKED}, {"speaker": "bot", "text": SAID}]},
             {"keys": {"role": "speaker", "content": "text"}, "roles": {"bot": "assistant"}},
         ),
@@ -142,3 +150,22 @@ def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) 
     table = tomllib.loads(found.proposal.text)
     assert table["tools"] == "drop"
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
+
+
+def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> None:
+    rows = [{"dialog": [ASKED, SAID, ASKED][: 2 + n % 2], "k": n} for n in range(8)]
+    put(tmp_path / "mine", rows)
+    found = look(tmp_path / "mine")
+    assert tomllib.loads(found.proposal.text)["broken"] == "drop"
+    assert (found.proposal.good, found.proposal.left_out.total()) == (4, 4)
+    put(tmp_path / "odd", [{"dialog": [ASKED, SAID, ASKED], "k": n} for n in range(8)])
+    assert look(tmp_path / "odd").proposal.text == ""
+
+
+def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> None:
+    text = f"<|turn|>one {ASKED}<|turn|>two {SAID}"
+    put(tmp_path / "mine", [{"text": text, "k": n} for n in range(8)])
+    note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
+    assert note in "\n".join(look(tmp_path / "mine").notes)
+    put(tmp_path / "other", [{"text": ASKED + SAID, "k": n} for n in range(8)])
+    assert "stays text" not in "\n".join(look(tmp_path / "other").notes)

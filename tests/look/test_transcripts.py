@@ -71,6 +71,27 @@ LLAMA_3 = (
                 "control": ["<end_of_turn>", "<bos>"],
             },
         ),
+        (
+            "Be kind. USER: hi {} ASSISTANT: yes {}</s>USER: hi b ASSISTANT: yes b</s>",
+            {"user": "USER:", "assistant": "ASSISTANT:", "control": ["</s>", "Be kind."]},
+        ),
+        (
+            "<|im_start|>user<|im_sep|>hi {}<|im_end|><|im_start|>assistant<|im_sep|>yes {}",
+            {
+                "user": "<|im_start|>user<|im_sep|>",
+                "assistant": "<|im_start|>assistant<|im_sep|>",
+                "control": ["<|im_end|>"],
+            },
+        ),
+        (
+            "<｜begin▁of▁sentence｜><｜User｜>hi {}<｜Assistant｜>yes {}<｜end▁of▁sentence｜>",
+            {
+                "user": "<｜User｜>",
+                "assistant": "<｜Assistant｜>",
+                "control": ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
+            },
+        ),
+        ("User: hi {} Assistant: yes {}", None),
         ("hi {}: yes {}", None),
         ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
         ("Human: hi {}\nHuman: yes {}", None),

@@ -29,7 +29,9 @@ def filled_list(value: Any, name: str, cure: str = "") -> list[Any]:
     try:
         value = message_list(value)
     except BadInput as error:
-        raise Unfit("messages", f"its {name} is a text that is no JSON list") from error
+        rule = f"its {name} is a text that is no JSON list"
+        cure = "write `marks` of a conversation in one text"
+        raise Unfit("messages", f"{rule}: {cure}") from error
     if not isinstance(value, list) or not value:
         what = "an empty list" if value == [] else kind_of(value)
         rule = f"its {name} is {what}, not a list of messages"
@@ -62,7 +64,7 @@ def named_pairs(found: Sequence[Any], roles: Collection[str]) -> list[tuple[str,
     names a role are no questions with answers. roles: that are known. Returns None for another
     list.
     """
-    if len(found) > 1 and all(isinstance(each, str) for each in found):
+    if all(isinstance(each, str) for each in found):
         return [(_TURN[at % 2], text(each)) for at, each in enumerate(found)]
     if all(map(_is_pair, found)) and any(each[0] in roles for each in found):
         return [(each[0], text(each[1])) for each in found]

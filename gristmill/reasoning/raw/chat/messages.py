@@ -141,7 +141,7 @@ class Messages:
             return lambda row: self._divided(whole(row), transcripts)
         if chat.messages is not None:
             get = column(chat.messages, self._names)
-            return lambda row: self._listed(get(row))
+            return lambda row: self._whole(get(row))
         if chat.turns:
             return self._turns()
         gets = [
@@ -152,8 +152,9 @@ class Messages:
         def both(row: Row) -> Iterator[Any]:
             for get, role in zip(gets, ("user", "assistant"), strict=True):
                 value = get(row)
-                if isinstance(value, Mapping) and any({*pair} <= {*value} for pair in GUESSED):
-                    value = [value]
+                if isinstance(value, Mapping):
+                    is_message = any({*pair} <= {*value} for pair in GUESSED)
+                    value = [value] if is_message else value.get("messages", value)
                 yield from value if isinstance(value, list) else [_Own(role, text(value))]
 
         return both
@@ -178,18 +179,22 @@ class Messages:
                     raise Unfit(f"keep:{column_name}", rule)
             earlier = None if before is None else before(row)
             is_there = _is_filled(earlier)
-            return _turn(found, filled_list(earlier, str(history)) if is_there else ())
+            return _turn(found, self._listed(earlier, str(history)) if is_there else ())
 
         return turn
 
-    def _listed(self, value: Any) -> Iterable[Any]:
-        """The list of messages of the column of a row; of texts alone the first one asks."""
-        self._check_filled(value)
-        found = filled_list(value, self._chat.messages or "", BROKEN_CURE)
+    def _listed(self, value: Any, name: str) -> Sequence[Any]:
+        """The messages of a list; of texts alone the first one asks. name: of its column."""
+        found = filled_list(value, name, BROKEN_CURE)
         pairs = named_pairs(found, self._roles)
         if pairs is None:
             return found
         return [_Own(self._role(role), said) for role, said in pairs]
+
+    def _whole(self, value: Any) -> Sequence[Any]:
+        """The messages of the column of a row."""
+        self._check_filled(value)
+        return self._listed(value, self._chat.messages or "")
 
     def _divided(self, value: str, transcripts: Transcripts) -> Iterator[_Own]:
         """The messages of a conversation in one text."""

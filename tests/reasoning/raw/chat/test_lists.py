@@ -16,7 +16,7 @@ ROLES = ("user", "assistant", "system", "human")
     ("found", "expected"),
     [
         (["a", "b", "c"], [("user", "a"), ("assistant", "b"), ("user", "c")]),
-        (["a"], None),
+        (["a"], [("user", "a")]),
         (["a", {"role": "user"}], None),
         ([["user", "a"], ["assistant", "b"]], [("user", "a"), ("assistant", "b")]),
         # Of which one alone names a role: the other one is refused, and no answer to it.
@@ -61,7 +61,7 @@ def test_a_pair_and_an_object_with_the_named_keys_are_whole_turns(
         ([], "its m is an empty list, not a list of messages: mend it"),
         ({"a": 1}, "its m is null, not a list of messages: mend it"),
         (True, "its m is a bool"),
-        ("[", "its m is a text that is no JSON list"),
+        ("[", "its m is a text that is no JSON list: write `marks` of a conversation in one text"),
     ],
 )
 def test_a_column_without_a_list_is_refused_with_what_it_has(value: Any, rule: str) -> None:

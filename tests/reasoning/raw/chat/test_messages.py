@@ -67,6 +67,7 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
             {"messages": "{p} {c}", "marks": {"user": "Q:", "assistant": "A:"}},
         ),
         ({"p": HI[:1], "c": HI[1]}, {"prompt": "p", "completion": "c"}),
+        ({"p": {"messages": HI[:1], "n": 1}, "c": "hello"}, {"prompt": "p", "completion": "c"}),
         ({"u": "hi", "a": "hello", "h": []}, {"turns": TURNS}),
         ({"u": "hi", "a": "hello", "h": "[]"}, {"turns": TURNS}),
         ({"u": "hi", "a": "hello"}, {"turns": TURNS}),
@@ -249,7 +250,8 @@ def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
         (None, "messages", "its m is null, not a list of messages"),
         ([], "messages", "an empty list"),
         ("[{'role': 'user'}]", "messages", "a text that is no JSON list"),
-        (["hi"], "messages", "a message is a text, not an object"),
+        (["hi"], "turns", "its last message is not an assistant's"),
+        ([*HI, "hi"], "messages", "a message is a text, not an object"),
         ([{"a": 1}], "messages", "has the keys a: write keys = { role = .., content = .. }"),
         ([{"role": "bot", "content": "x"}], "role", 'write roles = { "bot" = "user" }'),
         ([{"role": ["x"], "content": "x"}], "role", "has the role"),
@@ -352,12 +354,12 @@ def test_trees_that_are_too_large_or_too_deep_end_the_build() -> None:
 def test_turns_before_stand_behind_the_system_and_before_the_question() -> None:
     row = {"s": "Be kind.", "h": [["hi", "hello"]], "u": "a", "a": "b"}
     expected = [("system", "Be kind.", "0"), *PAIR, ("user", "a", "0"), ("final", "b", "2")]
-    for history in (row["h"], '[["hi", "hello"]]', HI):
+    for history in (row["h"], '[["hi", "hello"]]', HI, ["hi", "hello"]):
         turns = {**TURNS, "system": "s"}
         assert said(read({**row, "h": history}, turns=turns)) == expected
     with pytest.raises(Unfit, match="its h is a text that is no JSON list"):
         read({**row, "h": "x"}, turns=TURNS)
-    with pytest.raises(Unfit, match="a message is a text"):
+    with pytest.raises(Unfit, match="a user speaks after user"):
         read({**row, "h": ["x"]}, turns=TURNS)
 
 
