@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys, talk_of
+from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
@@ -24,10 +24,12 @@ from gristmill.reasoning.raw.chat.messages import (
     Messages,
 )
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
+from gristmill.reasoning.raw.chat.transcripts import CONTROL
 from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
 from gristmill.reasoning.raw.flatten import Unfit, is_left_out
-from gristmill.synth.raw.files import SHARDS, TEXTS
+from gristmill.synth.raw.files import SHARDS
+from gristmill.synth.raw.files import TEXTS as SYNTH_TEXTS
 
 INBOX: Final = "chat"
 _IDS: Final = ("message_id", "id")
@@ -80,6 +82,7 @@ def chat_proposal(
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
         head["leave"] = leave
+    notes += _guesses(first, parts)
     if "messages" in first and (unique := _unique(parts)):
         head["id"] = unique
     made: Proposal | None = None
@@ -96,6 +99,17 @@ def chat_proposal(
         if made.good == made.rows:
             break
     return made
+
+
+def _guesses(first: Mapping[str, Any], parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what a person should look at of the values of a recipe."""
+    name = first.get("messages", "")
+    column = parts[0].columns.by_name.get(name)
+    if column is not None and column.kind == TEXTS:
+        yield f"# The texts of {name} take turns: the first one is a user's."
+    # A template's own tokens are no words.
+    if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
+        yield "# `control` has texts before the first mark, which nothing reads."
 
 
 def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
@@ -178,7 +192,7 @@ def _unique(parts: Sequence[Part]) -> str | None:
 def _values(part: Part) -> dict[str, Any] | None:
     """What says where the messages of rows are; None for rows that are no conversations."""
     guess, columns = part.guess, part.columns.by_name
-    if {*TEXTS, "synth_id"} <= {*columns}:
+    if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
         named = ("completion", guess.answer, "preferred_output", "output")
@@ -275,7 +289,7 @@ def _system(rows: Sequence[Mapping[str, Any]]) -> Any:
             is_mark = begin.lower() == "system:" and all(each.startswith(begin) for each in texts)
             return {"column": name, "after": begin} if is_mark else name
         if any(isinstance(value_at(row, f"{name}.parts"), list) for row in rows):
-            return f"{name}.parts.0.text"
+            return name
     return None
 
 

@@ -298,6 +298,8 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path
     answers = {"prompt": "Hi there", "chosen": [SAID], "rejected": [{**SAID, "content": "No."}]}
     table = proposed(tmp_path / "answers", [answers])
     assert (table["prompt"], table["completion"]) == ("prompt", "chosen")
+    both = proposed(tmp_path / "both", [{**whole, "prompt": [ASKED]}])
+    assert both["messages"] == "chosen"
 
 
 @pytest.mark.parametrize(
@@ -310,6 +312,7 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path
         (["code.jsonl", "train_eval.jsonl"], [0], [1]),
         (["all/train-0.jsonl", "code/train-0.jsonl", "math/train-0.jsonl"], [0], [1, 2]),
         (["a/train-0.jsonl", "b/train-0.jsonl"], [0, 1], []),
+        (["all/train-0.jsonl", "more/code.jsonl"], [0, 1], []),
     ],
 )
 def test_a_file_is_left_only_where_it_names_another_split(

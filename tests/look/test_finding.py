@@ -413,7 +413,7 @@ def test_answers_of_several_columns_are_noted(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "a.jsonl").write_text("\n".join([json.dumps(row)] * 8))
         assert note in "\n".join(look(folder).notes)
-    one = {"prompt": "Which one?", "response_a": "a", "source_b": "b"}
+    one = {"prompt": "Which one?", "response1": "a", "source_b": "b"}
     (tmp_path / "a.jsonl").write_text(json.dumps(one))
     assert "alone is read" not in "\n".join(look(tmp_path / "a.jsonl").notes)
 

@@ -138,7 +138,7 @@ def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: 
     row = {"systemInstruction": {"parts": [{"text": "Be kind."}]}, "contents": parts}
     put(tmp_path / "parts", [{**row, "k": n} for n in range(8)])
     found = look(tmp_path / "parts")
-    assert tomllib.loads(found.proposal.text)["system"] == "systemInstruction.parts.0.text"
+    assert tomllib.loads(found.proposal.text)["system"] == "systemInstruction"
     assert found.proposal.good == 8
 
 
@@ -167,5 +167,18 @@ def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> Non
     put(tmp_path / "mine", [{"text": text, "k": n} for n in range(8)])
     note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
     assert note in "\n".join(look(tmp_path / "mine").notes)
-    put(tmp_path / "other", [{"text": ASKED + SAID, "k": n} for n in range(8)])
+    rows = [{"text": text if n < 3 else ASKED + SAID, "k": n} for n in range(8)]
+    put(tmp_path / "other", rows)
     assert "stays text" not in "\n".join(look(tmp_path / "other").notes)
+
+
+def test_guesses_that_a_person_should_look_at_are_said_in_the_recipe(tmp_path: Path) -> None:
+    put(tmp_path / "texts", [{"data": [ASKED, SAID], "k": n} for n in range(8)])
+    assert "# The texts of data take turns: the first one is a user's." in (
+        look(tmp_path / "texts").proposal.text
+    )
+    asked = f"USER: {ASKED}\nASSISTANT: {SAID}</s>"
+    put(tmp_path / "plain", [{"text": asked, "k": n} for n in range(8)])
+    assert "`control` has texts" not in look(tmp_path / "plain").proposal.text
+    put(tmp_path / "more", [{"text": f"Be kind.\n{asked}", "k": n} for n in range(8)])
+    assert "# `control` has texts before the first mark" in look(tmp_path / "more").proposal.text

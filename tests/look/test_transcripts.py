@@ -92,6 +92,10 @@ LLAMA_3 = (
             },
         ),
         ("User: hi {} Assistant: yes {}", None),
+        (
+            "User: hi User: {}\nAssistant: yes {}",
+            {"user": "\nUser:", "assistant": "\nAssistant:"},
+        ),
         ("hi {}: yes {}", None),
         ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
         ("Human: hi {}\nHuman: yes {}", None),
@@ -115,6 +119,17 @@ def test_eight_of_ten_texts_need_the_marks() -> None:
     assert marks_of([*marked, "a", "b"])
     assert marks_of([*marked, "a", "b", "c"]) is None
     assert marks_of([]) is None
+
+
+def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again() -> None:
+    heads = [f"Talk {number}.\nHuman: hi\nAssistant: yes" for number in range(5)]
+    assert marks_of(heads[:4] * 2) == {
+        "user": "\nHuman:",
+        "assistant": "\nAssistant:",
+        "control": [f"Talk {number}." for number in range(4)],
+    }
+    assert marks_of(heads * 2) is None
+    assert marks_of(heads[:4]) is None
 
 
 def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one() -> None:

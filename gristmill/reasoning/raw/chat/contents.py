@@ -71,7 +71,9 @@ def _part(part: Any) -> tuple[str, bool]:
     if isinstance(part, Mapping):
         said = part.get("type")
         kind = said.lower() if isinstance(said, str) else ""
-        found = next((part[key] for key in _TEXTS if isinstance(part.get(key), str)), None)
+        found = next((part[key] for key in _TEXTS if isinstance(part.get(key), str | list)), None)
+        if isinstance(found, list):
+            found = "".join([_part(each)[0] for each in found])
         if found is not None and not any(word in kind for word in _OTHER_WORDS):
             is_thought = part.get("thought") is True
             return found, is_thought or any(word in kind for word in _THOUGHT_WORDS)

@@ -26,16 +26,18 @@ def filled_list(value: Any, name: str, cure: str = "") -> list[Any]:
 
     Raises Unfit for a value that holds none.
     """
+    given = value
     try:
-        value = message_list(value)
+        value = message_list(given)
     except BadInput as error:
         rule = f"its {name} is a text that is no JSON list"
         cure = "write `marks` of a conversation in one text"
         raise Unfit("messages", f"{rule}: {cure}") from error
     if not isinstance(value, list) or not value:
-        what = "an empty list" if value == [] else kind_of(value)
+        what = "an empty list" if value == [] else kind_of(given if value is None else value)
         rule = f"its {name} is {what}, not a list of messages"
-        raise Unfit("messages", f"{rule}: {cure}" if cure and not value else rule)
+        is_empty = given is None or value == []
+        raise Unfit("messages", f"{rule}: {cure}" if cure and is_empty else rule)
     return value
 
 

@@ -88,7 +88,7 @@ class Messages:
         # SYNTH takes a text of white space alone for a text.
         self._bare = _as_it_is if chat.is_synth else str.strip
         self._items = self._source()
-        self._system = None if chat.system is None else self._value("system", chat.system)
+        self._system = None if chat.system is None else self._either("system", chat.system)
         self._tool_column = "" if chat.is_synth else "tools"
         own = {self._tool_column, *chat.kept}
         self.columns = self._names.columns | own | Rules(chat.corpus, None).columns
@@ -99,7 +99,10 @@ class Messages:
         """The conversation of a row. Raises Unfit for one that is refused or left out."""
         if _is_filled(row.get(self._tool_column)):
             raise self._tools("tools")
-        return self.talk(self._items(row), None if self._system is None else self._system(row))
+        system = None if self._system is None else self._system(row)
+        if isinstance(system, Mapping) and isinstance(system.get("parts"), list):
+            system = content_of(system, self._tools).text
+        return self.talk(self._items(row), self._text(system))
 
     def talk(self, items: Iterable[Any], system: str | None = None) -> Talk:
         """The conversation of messages as a row has them. system: of the row; default none."""
@@ -128,8 +131,10 @@ class Messages:
             get = read_of(value, self._names)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        read = _exact if self._chat.is_synth else text
-        return lambda row: read(get(row))
+        return lambda row: self._text(get(row))
+
+    def _text(self, value: Any) -> str:
+        return _exact(value) if self._chat.is_synth else text(value)
 
     def _source(self) -> Callable[[Row], Iterable[Any]]:
         """What reads the messages of a row, not yet checked."""
@@ -137,7 +142,7 @@ class Messages:
         if chat.tree is not None:
             return lambda row: ()
         if chat.marks:
-            whole, transcripts = self._value("messages", chat.messages), Transcripts(chat.marks)
+            whole, transcripts = self._either("messages", chat.messages), Transcripts(chat.marks)
             return lambda row: self._divided(whole(row), transcripts)
         if chat.messages is not None:
             get = column(chat.messages, self._names)
@@ -169,7 +174,9 @@ class Messages:
         }
         needed = _needed(chat) if chat.is_synth else {}
         history = chat.turns.get(HISTORY)
-        before = None if history is None else self._either(f"turns.{HISTORY}", history)
+        if history is not None and (not isinstance(history, str) or "{" in history):
+            raise ValueError(f"turns.{HISTORY}: must be the name of a column")
+        before = None if history is None else column(history, self._names)
 
         def turn(row: Row) -> Iterator[Any]:
             found = {name: get(row) for name, get in texts.items()}
@@ -179,13 +186,13 @@ class Messages:
                     raise Unfit(f"keep:{column_name}", rule)
             earlier = None if before is None else before(row)
             is_there = _is_filled(earlier)
-            return _turn(found, self._listed(earlier, str(history)) if is_there else ())
+            return _turn(found, self._listed(earlier, str(history), "") if is_there else ())
 
         return turn
 
-    def _listed(self, value: Any, name: str) -> Sequence[Any]:
-        """The messages of a list; of texts alone the first one asks. name: of its column."""
-        found = filled_list(value, name, BROKEN_CURE)
+    def _listed(self, value: Any, name: str, cure: str) -> Sequence[Any]:
+        """The messages of a list; of texts alone the first one asks. Others as `filled_list`."""
+        found = filled_list(value, name, cure)
         pairs = named_pairs(found, self._roles)
         if pairs is None:
             return found
@@ -194,15 +201,18 @@ class Messages:
     def _whole(self, value: Any) -> Sequence[Any]:
         """The messages of the column of a row."""
         self._check_filled(value)
-        return self._listed(value, self._chat.messages or "")
+        return self._listed(value, self._chat.messages or "", BROKEN_CURE)
 
-    def _divided(self, value: str, transcripts: Transcripts) -> Iterator[_Own]:
+    def _divided(self, value: Any, transcripts: Transcripts) -> Iterator[_Own]:
         """The messages of a conversation in one text."""
         self._check_filled(value)
-        return (_Own(*each) for each in transcripts.divided(value))
+        if isinstance(value, list | Mapping):
+            what = f"its {self._chat.messages} is {kind_of(value)}, not a text"
+            raise Unfit("messages", f"{what}: leave `marks` out")
+        return (_Own(*each) for each in transcripts.divided(text(value)))
 
     def _check_filled(self, value: Any) -> None:
-        if value in (None, "", []) and self._chat.broken == "drop":
+        if not _is_filled(value) and self._chat.broken == "drop":
             raise Unfit("drop:messages", f"its {self._chat.messages} is empty")
 
     def _either(self, key: str, value: Any) -> Get:

@@ -243,6 +243,11 @@ def _check_marks(raw: Mapping[str, Any]) -> None:
         if not marks or not all(isinstance(each, str) and each.strip() for each in marks):
             rule = "must be a text, or a list of texts, that begin messages"
             raise ValueError(f"marks.{name} = {shown(value)}: {rule}")
+    every = [each for value in raw.get("marks", {}).values() for each in listed(value)]
+    if twice := [each for each in every if every.count(each) > 1]:
+        raise ValueError(f"marks: {shown(twice[0])} is there twice: nobody knows which is meant")
+    if "marks" not in raw and "{" in raw.get("messages", ""):
+        raise ValueError(f"messages = {shown(raw['messages'])}: a template needs `marks`")
     if "marks" in raw and "messages" not in raw:
         raise ValueError('marks: divide one text: name its column, as messages = "text"')
     if ("user" in (keys := raw.get("keys", {}))) != ("assistant" in keys):

@@ -38,6 +38,10 @@ def tools(what: str) -> Unfit:
         ),
         ([{"type": "reasoning", "reasoning": "t"}, {"text": "a"}], Content("a", "t")),
         ([{"type": "text", "text": "a", "functionCall": None}], Content("a")),
+        (
+            [{"type": "thinking", "thinking": [{"text": "s"}, {"text": "t"}]}, {"text": "a"}],
+            Content("a", "st"),
+        ),
     ],
 )
 def test_a_content_is_its_texts_and_its_thoughts(value: Any, expected: Content) -> None:
@@ -54,6 +58,7 @@ def test_a_content_is_its_texts_and_its_thoughts(value: Any, expected: Content) 
         ([{"type": "input_audio", "text": "a"}], "messages", "no text"),
         ([{"type": "redacted_thinking", "data": "x"}], "messages", "no text"),
         ([{"text": None}], "messages", "no text"),
+        ([{"type": "thinking", "thinking": [{"a": 1}]}], "messages", "no text"),
         ([3], "messages", "no text"),
         ([{"type": "tool_use", "name": "f"}], "tools", "tool_use"),
         ([{"text": "a"}, {"type": "tool_result", "content": "b"}], "tools", "tool_result"),

@@ -59,7 +59,10 @@ def test_a_pair_and_an_object_with_the_named_keys_are_whole_turns(
     ("value", "rule"),
     [
         ([], "its m is an empty list, not a list of messages: mend it"),
-        ({"a": 1}, "its m is null, not a list of messages: mend it"),
+        ({"a": 1}, "its m is an object, not a list of messages"),
+        (None, "its m is null, not a list of messages: mend it"),
+        ("[]", "its m is an empty list, not a list of messages: mend it"),
+        ("null", "its m is a text, not a list of messages"),
         (True, "its m is a bool"),
         ("[", "its m is a text that is no JSON list: write `marks` of a conversation in one text"),
     ],

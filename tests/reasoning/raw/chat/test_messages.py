@@ -67,6 +67,10 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
             {"messages": "{p} {c}", "marks": {"user": "Q:", "assistant": "A:"}},
         ),
         ({"p": HI[:1], "c": HI[1]}, {"prompt": "p", "completion": "c"}),
+        (
+            {"p": HI[:1], "c": {"from": "gpt", "value": "hello"}},
+            {"prompt": "p", "completion": "c"},
+        ),
         ({"p": {"messages": HI[:1], "n": 1}, "c": "hello"}, {"prompt": "p", "completion": "c"}),
         ({"u": "hi", "a": "hello", "h": []}, {"turns": TURNS}),
         ({"u": "hi", "a": "hello", "h": "[]"}, {"turns": TURNS}),
@@ -183,7 +187,7 @@ def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key() -> None:
     row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
     assert said(read(row)) == PAIR
     for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
-        with pytest.raises(Unfit, match="its m is null, not a list of messages"):
+        with pytest.raises(Unfit, match="its m is an object, not a list of messages"):
             read({"m": held})
 
 
@@ -433,6 +437,18 @@ def test_tools_of_parts_pairs_and_texts_are_tools() -> None:
         with pytest.raises(Unfit) as raised:
             read({"m": value}, tools="drop", **recipe)
         assert raised.value.reason == "drop:tools"
+
+
+def test_a_system_may_be_in_parts() -> None:
+    row = {"m": HI, "s": {"role": "system", "parts": [{"text": "Be "}, {"text": "kind."}]}}
+    assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
+    assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
+    assert said(read({**row, "s": None}, system="s")) == PAIR
+
+
+def test_a_list_beside_marks_is_refused_with_the_key() -> None:
+    with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
+        read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
 
 
 def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:

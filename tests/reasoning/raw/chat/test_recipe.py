@@ -45,6 +45,12 @@ def recipe(folder: Path, text: str) -> Chat:
         (PLAIN + 'marks = { user = " ", assistant = "A:" }', "marks.user = .*: must be a text, or"),
         (PLAIN + 'marks = { user = [], assistant = "A:" }', "marks.user = .*: must be a text, or"),
         (PLAIN + 'marks = { user = [1], assistant = "A:" }', "marks.user = .*: must be a text, or"),
+        (PLAIN + 'marks = { user = "Q:", assistant = ["A:", "Q:"] }', "marks: .Q:. is there twice"),
+        (HEAD + 'messages = "{a}{b}"', "messages = .*: a template needs `marks`"),
+        (
+            HEAD + 'turns = { user = "u", assistant = "a", history = "{h}" }',
+            "turns.history: must be the name of a column",
+        ),
         (PLAIN + "marks = 1", "marks = 1: must be a table"),
         (
             HEAD + 'tree = { id = "i", parent = "p" }\nmarks = { user = "Q:", assistant = "A:" }',
