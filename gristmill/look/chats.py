@@ -9,18 +9,27 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, message_keys, talk_of
+from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
-from gristmill.look.tags import tags_of
+from gristmill.look.tags import around_of, tags_of
+from gristmill.look.talks import other_talk
 from gristmill.reasoning.raw.chat.built_in import SYNTH
-from gristmill.reasoning.raw.chat.messages import CHAT_CURES, THINK, Messages
+from gristmill.reasoning.raw.chat.messages import (
+    BROKEN_CURE,
+    CHAT_CURES,
+    GUESSED,
+    THINK,
+    Messages,
+)
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
+from gristmill.reasoning.raw.chat.transcripts import CONTROL
 from gristmill.reasoning.raw.chat.trees import Trees
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, words
 from gristmill.reasoning.raw.flatten import Unfit, is_left_out
-from gristmill.synth.raw.files import SHARDS, TEXTS
+from gristmill.synth.raw.files import SHARDS
+from gristmill.synth.raw.files import TEXTS as SYNTH_TEXTS
 
 INBOX: Final = "chat"
 _IDS: Final = ("message_id", "id")
@@ -32,8 +41,11 @@ _WHOLE: Final = ("all", "default", "main")
 """Folders of a configuration that has the rows of the others."""
 _FEW: Final = 0.05
 _ENDS: Final = 0.8
+_ASKED: Final = ("prompt", "conversations", "conversation", "context", "messages")
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
-SYSTEMS: Final = ("system", "system_prompt", "system_message")
+SYSTEMS: Final = (
+    *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
+)
 
 
 def chat_proposal(
@@ -70,6 +82,7 @@ def chat_proposal(
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in known.items()}
     if leave := [*others, *map(literal, left)][:_MOST_LEFT]:
         head["leave"] = leave
+    notes += _guesses(first, parts)
     if "messages" in first and (unique := _unique(parts)):
         head["id"] = unique
     made: Proposal | None = None
@@ -77,12 +90,26 @@ def chat_proposal(
     for stated in _fewer(_stated(first, parts)):
         table = {**head, **first, **stated}
         trial = _tried(table, notes, parts)
-        if any("uses tools" in rule for rule in trial.refused):
-            trial = _tried({**table, "tools": "drop"}, notes, parts)
+        for said, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
+            # Of rows that are all so, the recipe is wrong, and no row.
+            if trial.good and any(said in rule for rule in trial.refused):
+                table[key] = "drop"
+                trial = _tried(table, notes, parts)
         made = trial if made is None or trial.good > made.good else made
         if made.good == made.rows:
             break
     return made
+
+
+def _guesses(first: Mapping[str, Any], parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what a person should look at of the values of a recipe."""
+    name = first.get("messages", "")
+    column = parts[0].columns.by_name.get(name)
+    if column is not None and column.kind == TEXTS:
+        yield f"# The texts of {name} take turns: the first one is a user's."
+    # A template's own tokens are no words.
+    if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
+        yield "# `control` has texts before the first mark, which nothing reads."
 
 
 def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
@@ -90,9 +117,16 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
 
     names: of data files. notes: gets what was chosen for a person to see.
     """
-    found = splits_of(names)
+    found, every = splits_of(names), names
     if not any(map(says_split, names)):
         return {split: globs for split, globs in globs_of(found).items() if split in SPLITS}
+    if "all" in (folders := {name.partition("/")[0] for name in names if "/" in name}):
+        # A folder of all rows has those of the others, where each has files for training.
+        trained = {name.partition("/")[0] for name in names if _says_train(name)}
+        if len(folders) > 1 and folders == trained:
+            names = [name for name in names if name.partition("/")[0] == "all"]
+            notes.append("# Of several configurations `all` is read: the others are in `leave`.")
+            found = splits_of(names)
     unnamed = {split for split, files in found.items() if not any(map(says_split, files))}
     chosen: dict[str, list[str]] = {each: list(found[each]) for each in SPLITS if each in found}
     if not chosen.get("train"):
@@ -102,7 +136,7 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
         chosen["train"] = [*chosen["train"], *more]
         notes.append("# Files whose names say no split are `train`: else name them in `leave`.")
     taken = {name for files in chosen.values() for name in files}
-    chosen[_LEFT] = sorted(set(names) - taken)
+    chosen[_LEFT] = sorted(set(every) - taken)
     in_order = (*SPLITS, _LEFT)
     return globs_of({split: sorted(chosen[split]) for split in in_order if chosen.get(split)})
 
@@ -158,20 +192,24 @@ def _unique(parts: Sequence[Part]) -> str | None:
 def _values(part: Part) -> dict[str, Any] | None:
     """What says where the messages of rows are; None for rows that are no conversations."""
     guess, columns = part.guess, part.columns.by_name
-    if {*TEXTS, "synth_id"} <= {*columns}:
+    if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
         return {"recipe": SYNTH}
     if guess.form == CHAT and guess.messages and not (guess.question and guess.answer):
-        replies = [n for n in ("completion", guess.answer) if n in columns and n != guess.messages]
+        named = ("completion", guess.answer, "preferred_output", "output")
+        replies = [n for n in named if n in columns and n != guess.messages]
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
             return {"prompt": guess.messages, "completion": replies[0]}
         return {"messages": guess.messages}
     chosen = next((name for name in ("chosen", "preferred") if name in columns), None)
+    asked = next((n for n in _ASKED if n in columns and columns[n].kind == MESSAGES), None)
+    if guess.form == PREFERENCE and chosen and asked and _is_reply(part, chosen):
+        return {"prompt": asked, "completion": chosen}
     if guess.form == PREFERENCE and chosen and columns[chosen].kind == MESSAGES:
         talks = [talk_of(row.get(chosen)) for row in part.sample]
         is_whole = any(isinstance(talk, list) and len(talk) > 1 for talk in talks)
         return {"messages": chosen} if is_whole else _pair(guess.question, chosen)
     if guess.form != TREE:
-        return None
+        return other_talk(part)
     found = {
         "id": next((each for each in _IDS if each in columns), None),
         "parent": next((each for each in _PARENTS if each in columns), None),
@@ -181,13 +219,23 @@ def _values(part: Part) -> dict[str, Any] | None:
     return {"tree": tree} if {"id", "parent"} <= {*tree} else None
 
 
+def _is_reply(part: Part, chosen: str) -> bool:
+    """Whether a column has one message, or a list of an assistant's messages alone."""
+    talks = [talk_of(value_at(row, chosen)) for row in part.sample]
+    messages = [each for talk in talks for each in (talk if isinstance(talk, list) else [talk])]
+    values = [value_at(row, chosen) for row in part.sample]
+    messages += [value for value in values if isinstance(value, dict)]
+    roles = [each[keys[0]] for each in messages if (keys := message_keys([each]))]
+    return bool(roles) and all(SPEAKERS.get(role.lower()) == "assistant" for role in roles)
+
+
 def _pair(question: str | None, chosen: str) -> dict[str, Any] | None:
     return None if question is None else {"prompt": question, "completion": chosen}
 
 
 def _asks(part: Part) -> bool:
     """Whether most lists of messages end with a user's, so that the answer is elsewhere."""
-    talks = [value_at(row, part.guess.messages or "") for row in part.sample]
+    talks = [talk_of(value_at(row, part.guess.messages or "")) for row in part.sample]
     ends = [talk[-1][keys[0]].lower() for talk in talks if (keys := message_keys(talk))]
     users = sum(SPEAKERS.get(end) == "user" for end in ends)
     return bool(ends) and users >= _ENDS * len(ends)
@@ -200,7 +248,7 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     found = (talk_of(value_at(row, name)) for row in rows for name in names)
     talks = [talk for talk in found if message_keys(talk)]
     messages = [message for talk in talks for message in talk]
-    keys = {}
+    keys = _own_keys(talks)
     if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
         keys["thinking"] = thought
     weights = [message["weight"] for message in messages if message.get("weight") is not None]
@@ -213,12 +261,36 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     roles = {each: SPEAKERS[each.lower()] for each in others}
     tags = tags_of(_answers(where, rows, talks))
     is_said = tags is not None and tags.share >= _FEW and tags.tags != THINK
-    system = next((name for name in SYSTEMS if _has_text(rows, name)), None)
     thinking = list(tags.tags) if tags and is_said else None
+    if thinking is None and (around := around_of(_answers(where, rows, talks))):
+        thinking = [*THINK, *around]
+    system = _system(rows)
     stated: dict[str, Any] = {"keys": keys, "roles": roles, "thinking": thinking}
     if names:
         stated["system"] = system
     return {key: value for key, value in stated.items() if value}
+
+
+def _own_keys(talks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """The keys of role and text that a recipe has to name."""
+    found = {keys for talk in talks if (keys := message_keys(talk))} - {*GUESSED}
+    own: dict[str, str] = {}
+    for role, content in sorted(found):
+        own |= {"role": role, "content": content}
+    return own
+
+
+def _system(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The value of the system prompts of rows, None where they have none."""
+    for name in SYSTEMS:
+        if _has_text(rows, name):
+            texts = [text for row in rows if (text := row.get(name))]
+            begin = f"{texts[0].partition(':')[0]}:"
+            is_mark = begin.lower() == "system:" and all(each.startswith(begin) for each in texts)
+            return {"column": name, "after": begin} if is_mark else name
+        if any(isinstance(value_at(row, f"{name}.parts"), list) for row in rows):
+            return name
+    return None
 
 
 def _answers(

@@ -12,19 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.raw.chat.messages import message_list
+from gristmill.reasoning.raw.chat.lists import message_list
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
 ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
-TEXT_KEYS: Final = ("content", "value", "text", "message")
+TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
 SPEAKERS: Final = {
     **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
     **dict.fromkeys(("assistant", "gpt", "bot", "model", "chatgpt", "ai"), "assistant"),
     **dict.fromkeys(("bing", "bard"), "assistant"),
-    **dict.fromkeys(("tool", "function", "observation"), "tool"),
+    **dict.fromkeys(("tool", "function", "observation", "ipython"), "tool"),
+    **dict.fromkeys(("function_call", "function_response", "tool_call", "tool_response"), "tool"),
     **{"system": "system", "developer": "developer"},
 }
 """What speakers of messages mean, by their names in lower case."""

@@ -15,36 +15,28 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.look.chats import SYSTEMS, chat_proposal
-from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns, joined
+from gristmill.look.chats import chat_proposal
+from gristmill.look.columns import Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, task_hint, with_settings
 from gristmill.look.games import game_notes
+from gristmill.look.notes import of_corpus, part_notes
 from gristmill.look.proposal import (
     Part,
     Proposal,
     is_readable,
     name_of,
     proposal,
-    toml,
     tried,
     value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import (
-    INSTRUCT,
-    LONG,
-    PREFERENCE,
-    PYTHON,
-    QA,
-    STEPWISE,
     Guess,
     guess,
-    is_content,
-    words,
 )
-from gristmill.look.splits import globs_of, splits_of
+from gristmill.look.splits import globs_of, splits_of, takes
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, LEFT, SPLIT_WORDS, corpus_of, kind
+from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind
 from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader
@@ -130,9 +122,13 @@ def look(
     talks = chat_proposal(found.name, parts, [file.name for file in reading.files], found.licence)
     if talks is not None and (talks.good or not found.proposal.good):
         found.proposal = talks
+        # These notes are on what a recipe of a corpus leaves.
+        others = {note for part in parts for note in of_corpus(part)}
+        found.notes = [note for note in found.notes if note not in others]
     elif lost:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
+    found.notes += _same_questions(found)
     return found
 
 
@@ -256,106 +252,31 @@ def _notes(found: Look) -> list[str]:
         folders = {name.rpartition("/")[0] for part in found.parts for name in part.files[:1]}
         cure = _CONFIGURATIONS if len(folders) == len(found.parts) else ""
         notes.append(f"files have other columns: {'; '.join(rest)}{cure}")
-    notes += _same_questions(found)
     for part in found.parts:
-        notes += _part_notes(part)
+        own = [file.columns for file in found.reading.files if file.name in part.files]
+        notes += part_notes(part, own)
     return notes
-
-
-def _part_notes(part: Part) -> list[str]:
-    notes = []
-    for column in part.columns.by_name.values():
-        if column.is_written > column.filled / 2:
-            notes.append(
-                f"{column.name}: lists or objects written as text, which stay texts: write them "
-                "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
-            )
-        notes += _split_notes(column)
-        is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
-        if is_verdict and column.name not in part.guess.columns:
-            keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
-            notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
-        if column.name.lower() in ("license", "licence"):
-            said = ", ".join(
-                f"{value} ({count:,})" for value, count in column.values.most_common(5)
-            )
-            notes.append(f"rows have a licence of their own, {column.name}: {said}")
-    if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
-        notes.append(_CURES[part.guess.form])
-    return [*notes, *_unread_system(part), *_unread_texts(part)]
-
-
-def _unread_system(part: Part) -> list[str]:
-    """A note on a column of system prompts, which records of a corpus do not have."""
-    guess, columns = part.guess, part.columns.by_name
-    name = next((n for n in SYSTEMS if n in columns and columns[n].kind == TEXT), None)
-    if name is None or guess.form not in (QA, INSTRUCT) or name in guess.columns:
-        return []
-    turns = {"system": name, "user": guess.question, "assistant": guess.answer}
-    cure = f'kind = "chat" and turns = {toml(turns)}'
-    return [f"{name}: system prompts, which nothing reads: conversations have them, by {cure}"]
-
-
-def _unread_texts(part: Part) -> list[str]:
-    """A note on texts that the recipe does not read; it names choices where answers need some."""
-    guessed = part.guess.columns
-    if part.guess.form not in (QA, INSTRUCT) or part.guess.answer is None:
-        return []
-    unread = [
-        column.name
-        for column in part.columns.by_name.values()
-        if column.kind in (TEXT, TEXTS, OBJECTS, LIST)
-        and column.name not in guessed
-        and not any(name.startswith(f"{column.name}.") for name in guessed)
-        and column.filled > part.columns.rows / 2
-        and is_content(column.name)
-    ]
-    values = part.columns.by_name[part.guess.answer].values
-    names_one = bool(values) and all(_ONE.fullmatch(value) for value in values)
-    has_choices = part.guess.choices or part.guess.letters
-    lists = [name for name in unread if part.columns.by_name[name].kind != TEXT]
-    if names_one and not has_choices and (lists or len(unread) > 1):
-        of = toml(lists[0] if lists else unread[:_MOST_NAMED])
-        choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
-        return [f"answers are single letters or digits: if they name a choice, write {choice}"]
-    long = [name for name in unread if part.columns.by_name[name].mean >= LONG]
-    if not long:
-        return []
-    cure = f'question = {{ template = "{{{long[0]}}}\\n\\n.." }}'
-    said = ", ".join(long[:_MOST_NAMED])
-    return [f"long texts that nothing reads: {said}; if a question needs one, write {cure}"]
-
-
-def _split_notes(column: Column) -> list[str]:
-    """A note on a column that says the split of each row, which would be mixed."""
-    known = [value for value in column.values if value.lower() in SPLIT_WORDS]
-    found = sorted(known, key=lambda value: (SPLIT_WORDS[value.lower()] != "train", value))
-    named = words(column.name)[-1:]
-    if named not in (["split"], ["subset"], ["partition"], ["set"]) or len(found) < 2:
-        return []
-    keep = f"keep = [{{ column = {toml(column.name)}, equals = {toml(found[0])} }}]"
-    said = f"rows name their split in {column.name}: {', '.join(found)}"
-    return [f"{said}, and would be mixed: write a file for each, or take one by {keep}"]
 
 
 _CONFIGURATIONS: Final = (
     "; in folders of their own they may be configurations of one dataset: put all but one into "
     "`leave`"
 )
-_CURES: Final = {
-    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
-    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
-    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
-}
 
 
 def _same_questions(found: Look) -> list[str]:
-    """Notes on files that share most of their questions, as configurations of one dataset do."""
+    """Notes on files that share most of their questions, as configurations of one dataset do.
+
+    Files that the recipe leaves out count for nothing.
+    """
+    leave = tomllib.loads(found.proposal.text).get("leave", [])
     samples = {file.name: file.sample for file in found.reading.files}
     asked: dict[str, set[str]] = {}
     for part in found.parts:
         if (name := part.guess.question) is not None:
             for file in part.files:
+                if any(takes(glob, file) for glob in leave):
+                    continue
                 texts = (value_at(row, name) for row in samples[file])
                 asked[file] = {text for text in texts if isinstance(text, str)}
     notes = []
@@ -370,9 +291,6 @@ def _same_questions(found: Look) -> list[str]:
     return shortened(notes)
 
 
-_VERDICTS: Final = {"correct", "label", "verified", "valid"}
-_ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
-_MOST_NAMED: Final = 8
 _HEAD: Final = 1 << 15
 _FILES: Final = re.compile(r"(?:licen[cs]e|copying|readme|dataset_?card)[^/]*", re.IGNORECASE)
 _SAID: Final = re.compile(r"^\s*licen[cs]e\s*:\s*([A-Za-z0-9.+-]{2,40})\s*$", re.I | re.M)

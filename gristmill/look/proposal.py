@@ -24,7 +24,7 @@ from gristmill.look.columns import (
     message_keys,
 )
 from gristmill.look.reading import headerless
-from gristmill.look.roles import CHAT, PLAIN, PREFERENCE, Guess
+from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
 from gristmill.look.tags import tags_of
 from gristmill.reasoning.format.corpora import CORPORA, NAME, Corpus
@@ -36,6 +36,7 @@ from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
+_BOX: Final = "\\boxed{"
 _OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
@@ -148,16 +149,28 @@ def _form(part: Part, notes: list[str]) -> Table:
         notes.append(f"The conversations of {guess.messages} are not read.")
     made = {"question": _asked(guess), **_answered(part, notes)}
     template = made["question"].get("template") if isinstance(made["question"], dict) else None
-    if template and guess.choices and "join" in made["answer"]:  # its letters name choices
+    # Letters that answers have name choices.
+    if template and guess.choices and _has_letters(part, made["answer"]):
         made["question"] = {"template": template.replace(f"{{{guess.choices}}}", "{lettered}")}
         made["parts"] = {"lettered": {"join": guess.choices, "item": "{letter}) {text}"}}
     return made
+
+
+def _has_letters(part: Part, answer: Any) -> bool:
+    """Whether answers are letters of choices that have none themselves."""
+    if isinstance(answer, dict) and answer.get("as") == "both":
+        lists = (value_at(row, part.guess.choices or "") for row in part.sample)
+        firsts = [str(found[0]).strip() for found in lists if isinstance(found, list) and found]
+        return not any(re.match(r"\(?A[).]", first) for first in firsts)
+    return "join" in answer
 
 
 def _asked(guess: Guess) -> Any:
     """The question, with its context before it and its choices behind it."""
     assert guess.question is not None
     names = [guess.context, guess.question, guess.choices]
+    if guess.form == INSTRUCT:  # its input is what the instruction speaks of, and follows it
+        names = [guess.question, guess.context, guess.choices]
     lines = [f"{{{name}}}" for name in names if name]
     if guess.letters:
         lettered = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
@@ -287,6 +300,9 @@ def _cut(part: Part, answer: str) -> Table:
                 "answer": {"column": answer, "after_line": mark},
                 "cot": {"column": answer, "before_line": mark},
             }
+    if _share(part, answer, _BOX) >= _MOST:
+        boxed = {"column": answer, "between": [_BOX, "}"], "which": "last", "braces": True}
+        return {"answer": boxed, "cot": answer}
     return {}
 
 
@@ -315,6 +331,7 @@ def _first_turn(part: Part, notes: list[str]) -> Table:
     name = part.guess.messages
     assert name is not None
     begins: Counter[tuple[int, str]] = Counter()
+    replies: Counter[str] = Counter()
     most, keys = 0, None
     for row in part.sample:
         talk = value_at(row, name)
@@ -323,11 +340,13 @@ def _first_turn(part: Part, notes: list[str]) -> Table:
         keys = keys or keys_here
         begin = int(str(talk[0][keys_here[0]]).lower() in ("system", "developer"))
         begins[begin, str(talk[begin : begin + 1] and talk[begin][keys_here[0]])] += 1
+        replies.update(each[keys_here[0]].lower() for each in talk[begin + 1 : begin + 2])
         most = max(most, len(talk))
     if keys is None:
         return {}
     (begin, speaker), _ = begins.most_common(1)[0]
-    if SPEAKERS.get(speaker.lower()) != "user":
+    answers = sum(SPEAKERS.get(reply) == "assistant" for reply in replies.elements())
+    if SPEAKERS.get(speaker.lower()) != "user" or answers < _MOST * replies.total():
         return {}  # who answers whom, only a recipe of conversations can say
     made: Table = {"question": f"{name}.{begin}.{keys[1]}"}
     if len(begins) > 1:

@@ -36,9 +36,9 @@ _QUESTION: Final = {
     **dict.fromkeys(("problem", "stem", "puzzle", "exercise"), 9.5),
     **{"query": 9.0, "instruction": 8.5, "prompt": 8.0, "input": 6.5, "message": 6.0},
     **dict.fromkeys(("request", "user", "human", "ask", "asked", "task", "statement"), 6.0),
-    **{"source": 3.0, "premise": 3.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
+    **{"source": 3.0, "premise": 3.0, "hypothesi": 4.0, "goal": 4.0, "title": 2.0, "sentence": 2.0},
     **dict.fromkeys(("article", "document", "passage", "story", "dialogue", "en"), 2.5),
-    "ctx": 2.5,
+    **{"ctx": 2.5, "context": 2.0},
 }
 _ANSWER: Final = {
     **dict.fromkeys(("answer", "a"), 10.0),
@@ -107,6 +107,8 @@ LONG: Final = 40
 """Characters of a text that is long, on average."""
 _CHOICE: Final = 200
 _SHORT: Final = 15
+_NOTHING: Final = {"none", "null", "n/a", "na", "nan", "unknown", "-"}
+"""Words that stand for no answer."""
 _LEAST: Final = 2.0
 _ASKS: Final = 9.0
 """Score of a question beside which plain text is no dataset of its own."""
@@ -223,10 +225,12 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
 def _score(name: str, weights: Mapping[str, float]) -> float:
     """How well a name says a role: by its last word, less by another one."""
     parent, _, last = name.rpartition(".")
-    if parent and last in ("text", "value"):  # as `answers.text`
+    if parent and last in ("text", "value", "spans"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
     if len(said) > 1 and said[-1] in ("a", "q"):  # a letter, and no answer or question
+        return 0.0
+    if {"input", "output"} <= {*said}:  # tests of a program
         return 0.0
     begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
     if not said or (len(said) > 1 and _META & {said[-1], *begins}):
@@ -279,6 +283,9 @@ def _answer_and_thought(
     known: Mapping[str, Column], question: str | None
 ) -> tuple[str | None, str | None]:
     def answers(column: Column) -> float:
+        said = {value.strip('[]" ').lower() for value in column.values}
+        if column.values.total() == column.filled and said <= _NOTHING:
+            return _NEVER
         if column.kind in (TRUTH, TRUTHS):
             return -3.0
         if column.kind == TEXTS:
@@ -331,7 +338,7 @@ def _left_over(known: Mapping[str, Column], question: str, answer: str) -> str |
 def _talk(known: Mapping[str, Column]) -> str | None:
     """The column of conversations: messages with that name first, else the longest."""
     found = [name for name, column in known.items() if column.kind == MESSAGES]
-    order = ("messages", "conversations", "conversation", "prompt", "input")
+    order = ("messages", "conversations", "conversation", "contents", "prompt", "input")
     is_first = {name: order.index(name) if name in order else len(order) for name in found}
     return min(found, key=lambda name: (is_first[name], -known[name].mean), default=None)
 
@@ -400,7 +407,9 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str, str | None] | None:
     """Question and answer, and a long thought, of two or three columns whose names say nothing."""
     names = [name for name, column in known.items() if column.kind == TEXT and "." not in name]
     if not 2 <= len(names) == len(known) <= 3 or any(
-        _score(name, weights) for name in names for weights in (_QUESTION, _ANSWER, _THOUGHT)
+        "system" in words(name) or _score(name, weights)
+        for name in names
+        for weights in (_QUESTION, _ANSWER, _THOUGHT)
     ):
         return None
     asked = [name for name in names if any(mark in known[name].example for mark in _MARKS)]

@@ -72,12 +72,12 @@ def globs_of(
         glob, own = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :], literal(name)
         # What stands for one name alone is not compared with all others.
         if glob != own and glob not in taken:
-            taken[glob] = {of for other, of in {**every, **others}.items() if _takes(glob, other)}
+            taken[glob] = {of for other, of in {**every, **others}.items() if takes(glob, other)}
         made.setdefault(split, {})[glob if taken.get(glob) == {split} else own] = None
     return {split: list(globs) for split, globs in made.items()}
 
 
-def _takes(glob: str, name: str) -> bool:
+def takes(glob: str, name: str) -> bool:
     """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
     path = name if "/" in glob else name.rpartition("/")[2]
     return fnmatchcase(path.lower(), glob.lower())

@@ -18,6 +18,8 @@ _WORDS: Final = {
     *("think", "thinking", "thought", "thoughts", "reasoning", "reason", "rationale"),
     *("scratchpad", "cot", "reflection", "analysis"),
 }
+_ANSWERS: Final = {"answer", "solution", "response", "output", "final"}
+_MOST: Final = 0.8
 
 
 class Tags(NamedTuple):
@@ -37,6 +39,16 @@ def tags_of(texts: Sequence[str]) -> Tags | None:
         return None
     tags, count = found.most_common(1)[0]
     return Tags(tags, count / len(texts))
+
+
+def around_of(texts: Sequence[str]) -> tuple[str, str] | None:
+    """The two tags around eight of ten answers without a thought, as `<answer>`; else None."""
+    found: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        if (pair := _pair(text)) and _ANSWERS.intersection(pair[2].lower().split("_")):
+            found[pair[:2]] += text.rstrip().endswith(pair[1])
+    tags, count = found.most_common(1)[0] if found else (("", ""), 0)
+    return tags if count and count >= _MOST * len(texts) else None
 
 
 def _tags(text: str) -> tuple[str, ...]:

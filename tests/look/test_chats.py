@@ -162,6 +162,13 @@ def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl"
             {"prompt": [ASKED], "completion": "[THINK]a[/THINK]b"},
             {"thinking": ["[THINK]", "[/THINK]"]},
         ),
+        (
+            {"messages": [ASKED, {**SAID, "content": "<answer>a</answer>", "reasoning": "b"}]},
+            {
+                "keys": {"thinking": "reasoning"},
+                "thinking": ["<think>", "</think>", "<answer>", "</answer>"],
+            },
+        ),
         ({"messages": [ASKED, {**SAID, "role": "model"}]}, {"roles": {"model": "assistant"}}),
         (
             {"conversations": [{"from": "Human", "value": "a"}, {"from": "GPT", "value": "b"}]},
@@ -260,10 +267,15 @@ def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path: Pa
     assert "the role 'oracle': write roles = {" in rule
 
 
-def test_broken_turns_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_broken_turns_are_left_out_where_others_are_whole(tmp_path: Path) -> None:
     put(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
     found = look(tmp_path / "mine")
     assert found.proposal.good == 4
+    assert tomllib.loads(found.proposal.text)["broken"] == "drop"
+    assert (found.proposal.refused, found.proposal.left_out.total()) == ({}, 1)
+    put(tmp_path / "none", [{"messages": [ASKED, *HI]} for n in range(5)])
+    found = look(tmp_path / "none")
+    assert "broken = " not in found.proposal.text
     (rule,) = found.proposal.refused
     assert rule.endswith('broken = "drop" in corpus.toml leaves such conversations out')
 
@@ -286,6 +298,8 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path
     answers = {"prompt": "Hi there", "chosen": [SAID], "rejected": [{**SAID, "content": "No."}]}
     table = proposed(tmp_path / "answers", [answers])
     assert (table["prompt"], table["completion"]) == ("prompt", "chosen")
+    both = proposed(tmp_path / "both", [{**whole, "prompt": [ASKED]}])
+    assert both["messages"] == "chosen"
 
 
 @pytest.mark.parametrize(
@@ -296,6 +310,9 @@ def test_of_pairs_for_preferences_the_chosen_conversation_is_read(tmp_path: Path
         (["train.jsonl", "code.jsonl", "eval.jsonl"], [0, 1], [2]),
         (["a_train.jsonl", "b_train.jsonl", "test.jsonl"], [0, 1], [2]),
         (["code.jsonl", "train_eval.jsonl"], [0], [1]),
+        (["all/train-0.jsonl", "code/train-0.jsonl", "math/train-0.jsonl"], [0], [1, 2]),
+        (["a/train-0.jsonl", "b/train-0.jsonl"], [0, 1], []),
+        (["all/train-0.jsonl", "more/code.jsonl"], [0, 1], []),
     ],
 )
 def test_a_file_is_left_only_where_it_names_another_split(
@@ -315,6 +332,25 @@ def test_a_file_is_left_only_where_it_names_another_split(
     assert taken.taken == {"train": sorted(names[at] for at in train)}
     assert set(taken.left_out) == {names[at] for at in left}
     assert "# " in found.proposal.text
+
+
+def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
+    for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
+        put(tmp_path / "mine", [{**row, "n": name} for row in rows], name)
+    assert "have the same questions" not in "\n".join(look(tmp_path / "mine").notes)
+    rows = [{"question": f"{n}, and what is it?", "answer": "It is this."} for n in range(4)]
+    for name in ("train.jsonl", "test.jsonl"):
+        put(tmp_path / "other", [{**row, "n": name} for row in rows], name)
+    assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
+
+
+def test_a_conversation_that_a_tool_answers_gets_no_answer_of_it(tmp_path: Path) -> None:
+    talk = [ASKED, {"role": "function_call", "content": "{}"}, SAID]
+    put(tmp_path / "mine", [{"messages": talk, "n": n} for n in range(8)])
+    found = look(tmp_path / "mine")
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
+    assert "uses tools (a message of function_call)" in str([*found.proposal.refused])
 
 
 def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: Path) -> None:

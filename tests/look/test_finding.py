@@ -389,3 +389,37 @@ def test_system_prompts_that_a_corpus_does_not_read_are_noted(tmp_path: Path) ->
     assert note.endswith(
         'turns = { system = "system_prompt", user = "question", assistant = "response" }'
     )
+
+
+def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        rows = [
+            {"question": f"Which, {n} of {split}?", "answer": f"{n}th", "split": split}
+            for n in range(3)
+        ]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert "name their split" not in "\n".join(look(tmp_path).notes)
+
+
+def test_answers_of_several_columns_are_noted(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Which one?"}, {"role": "assistant", "content": "This."}]
+    rows: list[tuple[dict[str, object], str]] = [
+        ({"prompt": "Which one?", "response_a": "a", "response_b": "b"}, "response_b alone is"),
+        ({"conversation_a": talk, "conversation_b": talk}, "conversation_a alone is read"),
+        ({"context": talk[:1], "response1": "a", "response2": "b"}, "response1 alone is read"),
+    ]
+    for number, (row, note) in enumerate(rows):
+        folder = tmp_path / f"n{number}"
+        folder.mkdir()
+        (folder / "a.jsonl").write_text("\n".join([json.dumps(row)] * 8))
+        assert note in "\n".join(look(folder).notes)
+    one = {"prompt": "Which one?", "response1": "a", "source_b": "b"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(one))
+    assert "alone is read" not in "\n".join(look(tmp_path / "a.jsonl").notes)
+
+
+def test_system_prompts_of_pairs_are_noted(tmp_path: Path) -> None:
+    row = {"system": "Be kind.", "question": "Which one?", "chosen": "a", "rejected": "b"}
+    (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(row)] * 3))
+    turns = 'turns = { system = "system", user = "question", assistant = "chosen" }'
+    assert turns in "\n".join(look(tmp_path).notes)

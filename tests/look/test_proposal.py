@@ -324,3 +324,44 @@ def test_a_letter_at_the_end_of_a_name_is_no_answer() -> None:
     table = values(proposed({**row, "endings": ["falls.", "sings."], "label": "1"}))
     assert table["question"] == {"template": "{ctx}\n\n{endings}"}
     assert table["answer"]["choice"] == "label"
+
+
+def test_the_last_box_of_a_solution_is_the_answer_where_no_other_is_there() -> None:
+    asked = {"problem": "How many are there, and why is it so?"}
+    solved = {"solution": "Not \\boxed{1}, but half: $\\boxed{\\frac{1}{2}}$."}
+    made = proposed(asked | solved)
+    assert values(made)["cot"] == "solution"
+    record = Reader(checked(values(made), "own")).read(asked | solved, (0, 1))
+    assert record is not None
+    assert (record.answer, record.cot) == ("\\frac{1}{2}", solved["solution"])
+    assert values(proposed(asked | solved | {"answer": "1/2"}))["answer"] == "answer"
+    rows = [asked | solved] * 7 + [asked | {"solution": "It is none."}] * 3
+    assert values(proposed(*rows))["answer"] == "solution"
+
+
+def test_the_input_of_an_instruction_follows_it() -> None:
+    made = proposed({"instruction": "Translate it, please.", "input": "Haus", "output": "house"})
+    assert values(made)["question"] == {"template": "{instruction}\n\n{input}"}
+
+
+def test_choices_get_letters_where_answers_have_some() -> None:
+    row = {"question": "Which one is an animal?", "options": ["oak", "dog"], "answer": "B"}
+    thought = {"cot": "Oaks are trees, and so it is not the first. The answer is B."}
+    made = proposed(row | thought)
+    assert values(made)["parts"]["lettered"]["item"] == "{letter}) {text}"
+    record = Reader(checked(values(made), "own")).read(row | thought, (0, 1))
+    assert record is not None
+    assert (record.question, record.answer) == (
+        "Which one is an animal?\n\nA) oak\nB) dog",
+        "B) dog",
+    )
+    own = row | thought | {"options": ["A) oak", "B) dog"]}
+    assert "parts" not in values(proposed(own))
+
+
+def test_the_first_turn_is_read_only_where_an_assistant_answers() -> None:
+    talk = [{"role": "user", "content": "And now, what?"}, {"role": "tool", "content": "1"}]
+    assert proposed(*[{"messages": talk}] * 3).text == ""
+    said = [talk[0], {"role": "assistant", "content": "This."}]
+    made = proposed(*[{"messages": said}] * 8, *[{"messages": talk}] * 2)
+    assert values(made)["answer"] == "messages.1.content"

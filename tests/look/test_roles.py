@@ -119,3 +119,39 @@ def test_the_answer_is_no_answer_of_a_student_and_a_question_asks(
 def test_a_question_without_an_answer_is_no_plain_text() -> None:
     assert guessed([{"passage": "A long story.", "question": ASKED}] * 3).form == "question-only"
     assert guessed([{"passage": "A long story.", "title": "A title of it"}] * 3).form == "text"
+
+
+def test_a_prompt_of_the_system_is_neither_question_nor_answer() -> None:
+    assert guessed([{"system": "Be kind to all.", "chat": "One says something."}] * 3).form == (
+        "unknown"
+    )
+
+
+def test_words_for_no_answer_are_none() -> None:
+    row = {"instruction": ASKED, "correct_answers": ["None"]}
+    assert guessed([row] * 3).answer is None
+    assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
+    assert guessed([{"question": ASKED, "answer": "N/A"}] * 3).answer is None
+    assert guessed([{"question": ASKED, "answer": "no"}] * 3).answer == "answer"
+
+
+def test_spans_of_answers_are_answers() -> None:
+    row = {"passage": "They ran.", "question": ASKED, "answers_spans": {"spans": ["two"]}}
+    assert guessed([row] * 3).answer == "answers_spans.spans"
+
+
+def test_a_hypothesis_asks_and_its_premise_is_the_context() -> None:
+    found = guessed([{"premise": "A man sits.", "hypothesis": "A man is there.", "label": 1}] * 3)
+    assert (found.question, found.context) == ("hypothesis", "premise")
+
+
+def test_a_context_asks_where_nothing_else_does() -> None:
+    found = guessed([{"context": ASKED, "response": "This one."}] * 3)
+    assert (found.question, found.answer) == ("context", "response")
+    found = guessed([{"context": "A story.", "question": ASKED, "response": "This one."}] * 3)
+    assert (found.question, found.context) == ("question", "context")
+
+
+def test_inputs_and_outputs_of_a_test_are_no_answer() -> None:
+    row = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
+    assert guessed([row] * 3).answer == "solutions"

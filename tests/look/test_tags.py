@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.look.tags import tags_of
+from gristmill.look.tags import around_of, tags_of
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,13 @@ def test_the_share_counts_texts_without_a_thought() -> None:
     assert found is not None
     assert found == (("<think>", "</think>"), 0.5)
     assert tags_of([]) is None
+
+
+def test_tags_around_answers_alone_are_those_of_eight_in_ten() -> None:
+    around = "<answer>a</answer>\n"
+    assert around_of([around] * 8 + ["b"] * 2) == ("<answer>", "</answer>")
+    assert around_of([around] * 7 + ["b"] * 3) is None
+    assert around_of(["[SOLUTION]a[/SOLUTION]"]) == ("[SOLUTION]", "[/SOLUTION]")
+    for other in ("<p>a</p>", "<answer>a", "<answer>a</answer> b", "<think>a</think>"):
+        assert around_of([other]) is None
+    assert around_of([]) is None

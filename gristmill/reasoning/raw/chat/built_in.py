@@ -18,8 +18,8 @@ SYNTH: Final = "synth"
 """The columns of SYNTH. Its texts, ids, shards and splits are those of the family `synth`."""
 _FILES: Final = {SYNTH: Path(__file__).parents[2] / "chats/synth.toml"}
 _OWN: Final = (
-    *("messages", "prompt", "completion", "tree", "keys", "roles", "system", "thinking"),
-    *("tools", "broken", "unknown_keys", "dedup", "sample"),
+    *("messages", "prompt", "completion", "tree", "marks", "keys", "roles", "system"),
+    *("thinking", "tools", "broken", "unknown_keys", "dedup", "sample"),
 )
 """Keys that a recipe does not have beside the name of a built-in one."""
 

@@ -1,38 +1,39 @@
 """A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation.
 
-See also `recipe.py`: what a person says of the rows; `trees.py`: rows that are messages of trees.
+See also `recipe.py`: what a person says of the rows; `lists.py`: lists of messages; `contents.py`:
+texts in parts; `transcripts.py`: conversations in one text; `trees.py`: messages of trees.
 Source: `docs/formats/chat.md#messages`, `docs/formats/chat.md#refusals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from gristmill.contract import BadInput
-from gristmill.reasoning.raw.chat.recipe import ALIASES, TURNS, Chat
-from gristmill.reasoning.raw.flatten import CURES, Unfit, canonical, flattened, text
+from gristmill.reasoning.raw.chat.contents import call_of, content_of
+from gristmill.reasoning.raw.chat.lists import filled_list, kind_of, named_pairs, whole_turn
+from gristmill.reasoning.raw.chat.recipe import ALIASES, HISTORY, TURNS, Chat
+from gristmill.reasoning.raw.chat.transcripts import Transcripts
+from gristmill.reasoning.raw.flatten import CURES, Unfit, text
 from gristmill.reasoning.raw.forms.rules import Rules
 from gristmill.reasoning.raw.forms.templates import Get, Row
 from gristmill.reasoning.raw.forms.values import Names, column, read_of
-from gristmill.untrusted.json_text import load_json
 
 PROMPT, REASONING, FINAL = "0", "1", "2"
 """Span codes: not trained on, thought, answer."""
 THINK: Final = ("<think>", "</think>")
 """The tags of thoughts that recipes know without a key."""
-_GUESSED: Final = (("role", "content"), ("from", "value"))
+GUESSED: Final = (("role", "content"), ("from", "value"), ("role", "parts"))
+"""The keys of role and text that need no entry in `keys`."""
 _TOOLS: Final = ("tool_calls", "function_call", "tools", "functions")
 """Keys of a message, or columns of a row, by which tools are used."""
 _BROKEN: Final = ("turns", "question", "answer")
-_CURE: Final = 'broken = "drop" in corpus.toml leaves such conversations out'
-CHAT_CURES: Final[Mapping[str, str]] = {**CURES, **dict.fromkeys(_BROKEN, _CURE)}
+BROKEN_CURE: Final = 'broken = "drop" in corpus.toml leaves such conversations out'
+CHAT_CURES: Final[Mapping[str, str]] = {**CURES, **dict.fromkeys(_BROKEN, BROKEN_CURE)}
 """What helps against a reason of a refused conversation, where its rule does not say it."""
 _SHOWN: Final = 40
-_NOWHERE: Final = Path("messages")
 _CHANNELS: Final[Mapping[str, str]] = {"analysis": REASONING, "final": FINAL}
 
 
@@ -87,7 +88,7 @@ class Messages:
         # SYNTH takes a text of white space alone for a text.
         self._bare = _as_it_is if chat.is_synth else str.strip
         self._items = self._source()
-        self._system = None if chat.system is None else self._value("system", chat.system)
+        self._system = None if chat.system is None else self._either("system", chat.system)
         self._tool_column = "" if chat.is_synth else "tools"
         own = {self._tool_column, *chat.kept}
         self.columns = self._names.columns | own | Rules(chat.corpus, None).columns
@@ -98,7 +99,10 @@ class Messages:
         """The conversation of a row. Raises Unfit for one that is refused or left out."""
         if _is_filled(row.get(self._tool_column)):
             raise self._tools("tools")
-        return self.talk(self._items(row), None if self._system is None else self._system(row))
+        system = None if self._system is None else self._system(row)
+        if isinstance(system, Mapping) and isinstance(system.get("parts"), list):
+            system = content_of(system, self._tools).text
+        return self.talk(self._items(row), self._text(system))
 
     def talk(self, items: Iterable[Any], system: str | None = None) -> Talk:
         """The conversation of messages as a row has them. system: of the row; default none."""
@@ -127,34 +131,24 @@ class Messages:
             get = read_of(value, self._names)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        read = _exact if self._chat.is_synth else text
-        return lambda row: read(get(row))
+        return lambda row: self._text(get(row))
+
+    def _text(self, value: Any) -> str:
+        return _exact(value) if self._chat.is_synth else text(value)
 
     def _source(self) -> Callable[[Row], Iterable[Any]]:
         """What reads the messages of a row, not yet checked."""
         chat = self._chat
         if chat.tree is not None:
             return lambda row: ()
+        if chat.marks:
+            whole, transcripts = self._either("messages", chat.messages), Transcripts(chat.marks)
+            return lambda row: self._divided(whole(row), transcripts)
         if chat.messages is not None:
             get = column(chat.messages, self._names)
-            return lambda row: self._listed(get(row))
+            return lambda row: self._whole(get(row))
         if chat.turns:
-            texts = {
-                name: self._value(f"turns.{name}", chat.turns[name])
-                for name in TURNS
-                if name in chat.turns
-            }
-            needed = _needed(chat) if chat.is_synth else {}
-
-            def turn(row: Row) -> Iterator[_Own]:
-                found = {name: get(row) for name, get in texts.items()}
-                for name, column_name in needed.items():
-                    if not found[name]:
-                        rule = f"its {column_name} is null or empty"
-                        raise Unfit(f"keep:{column_name}", rule)
-                return _turn(found)
-
-            return turn
+            return self._turns()
         gets = [
             self._either(key, value)
             for key, value in (("prompt", chat.prompt), ("completion", chat.completion))
@@ -163,16 +157,63 @@ class Messages:
         def both(row: Row) -> Iterator[Any]:
             for get, role in zip(gets, ("user", "assistant"), strict=True):
                 value = get(row)
-                is_list = isinstance(value, list)
-                yield from value if is_list else [_Own(role, text(value))]
+                if isinstance(value, Mapping):
+                    is_message = any({*pair} <= {*value} for pair in GUESSED)
+                    value = [value] if is_message else value.get("messages", value)
+                yield from value if isinstance(value, list) else [_Own(role, text(value))]
 
         return both
 
-    def _listed(self, value: Any) -> list[Any]:
-        """The list of messages of the column of a row."""
-        if value in (None, "", []) and self._chat.broken == "drop":
+    def _turns(self) -> Callable[[Row], Iterable[Any]]:
+        """What reads the messages of one turn, and of those before it."""
+        chat = self._chat
+        texts = {
+            name: self._value(f"turns.{name}", chat.turns[name])
+            for name in TURNS
+            if name in chat.turns
+        }
+        needed = _needed(chat) if chat.is_synth else {}
+        history = chat.turns.get(HISTORY)
+        if history is not None and (not isinstance(history, str) or "{" in history):
+            raise ValueError(f"turns.{HISTORY}: must be the name of a column")
+        before = None if history is None else column(history, self._names)
+
+        def turn(row: Row) -> Iterator[Any]:
+            found = {name: get(row) for name, get in texts.items()}
+            for name, column_name in needed.items():
+                if not found[name]:
+                    rule = f"its {column_name} is null or empty"
+                    raise Unfit(f"keep:{column_name}", rule)
+            earlier = None if before is None else before(row)
+            is_there = _is_filled(earlier)
+            return _turn(found, self._listed(earlier, str(history), "") if is_there else ())
+
+        return turn
+
+    def _listed(self, value: Any, name: str, cure: str) -> Sequence[Any]:
+        """The messages of a list; of texts alone the first one asks. Others as `filled_list`."""
+        found = filled_list(value, name, cure)
+        pairs = named_pairs(found, self._roles)
+        if pairs is None:
+            return found
+        return [_Own(self._role(role), said) for role, said in pairs]
+
+    def _whole(self, value: Any) -> Sequence[Any]:
+        """The messages of the column of a row."""
+        self._check_filled(value)
+        return self._listed(value, self._chat.messages or "", BROKEN_CURE)
+
+    def _divided(self, value: Any, transcripts: Transcripts) -> Iterator[_Own]:
+        """The messages of a conversation in one text."""
+        self._check_filled(value)
+        if isinstance(value, list | Mapping):
+            what = f"its {self._chat.messages} is {kind_of(value)}, not a text"
+            raise Unfit("messages", f"{what}: leave `marks` out")
+        return (_Own(*each) for each in transcripts.divided(text(value)))
+
+    def _check_filled(self, value: Any) -> None:
+        if not _is_filled(value) and self._chat.broken == "drop":
             raise Unfit("drop:messages", f"its {self._chat.messages} is empty")
-        return _list(value, self._chat.messages or "")
 
     def _either(self, key: str, value: Any) -> Get:
         """What reads a text or a list of messages."""
@@ -181,49 +222,81 @@ class Messages:
         return self._value(key, value)
 
     def _message(self, item: Any, ignored: list[str]) -> Iterator[Message]:
+        keys = self._chat.keys
         if isinstance(item, _Own):
+            if item.role == "tool":
+                raise self._tools("a message of a tool")
             yield from self._said(item.role, item.content, item.thought, 1)
             return
+        if (turn := whole_turn(item, keys)) is not None:
+            for each in _turn(turn):
+                yield from self._message(each, ignored)
+            self._count_unread(item, {*keys.values()}, ignored)
+            return
         if not isinstance(item, Mapping):
-            raise Unfit("messages", f"a message is {_kind(item)}, not an object with role and text")
+            raise Unfit(
+                "messages", f"a message is {kind_of(item)}, not an object with role and text"
+            )
         role_key, text_key = self._keys(item)
-        keys = self._chat.keys
-        used = {role_key, text_key, *keys.values()}
         name = item.get(role_key)
+        role = self._role(name)
+        if role == "tool":
+            raise self._tools(f"a message of {name}")
+        channel = _channel(item) if role == "assistant" else None
+        used = {role_key, text_key, *keys.values(), *(["channel"] if channel else [])}
+        self._count_unread(item, used, ignored)
+        said, own = content_of(item.get(text_key), self._tools)
+        thought = text(item.get(keys["thinking"])) if "thinking" in keys else ""
+        if own and (thought or role != "assistant"):
+            what = "a thought in a key, and a second one" if thought else f"as {role} a thought"
+            raise Unfit("thinking", f"has {what} in a part")
+        weight = _weight(item.get(keys["weight"])) if "weight" in keys else 1
+        if channel == "analysis":
+            yield Message(role, said, REASONING if weight else PROMPT, channel)
+        else:
+            yield from self._said(role, said, thought or own, weight)
+
+    def _role(self, name: Any) -> str:
+        """What the role of a message means. Raises Unfit for one that means nothing."""
         role = self._roles.get(name) if isinstance(name, str) else None
         if role is None:
             said = str(name)[:_SHOWN]
             rule = f'a message has the role {said!r}: write roles = {{ "{said}" = "user" }}'
             raise Unfit("role", f"{rule}, or what it is instead")
-        if role == "tool":
-            raise self._tools(f"a message of {name}")
-        for key, value in item.items():
-            if key not in used and value not in (None, "", [], {}, False):
-                if key in _TOOLS:
-                    if _is_filled(value):
-                        raise self._tools(key)
-                    continue
-                if self._chat.unknown_keys == "refuse":
-                    raise Unfit(
-                        "messages",
-                        f"a message has the key {key[:_SHOWN]!r}, which nothing reads: name it in "
-                        '`keys`, or set unknown_keys = "count"',
-                    )
-                ignored.append(key[:_SHOWN])
-        thought = text(item.get(keys["thinking"])) if "thinking" in keys else ""
-        weight = _weight(item.get(keys["weight"])) if "weight" in keys else 1
-        yield from self._said(role, _content(item.get(text_key)), thought, weight)
+        return role
+
+    def _count_unread(self, item: Any, used: Collection[str], ignored: list[str]) -> None:
+        """Put the keys of a message that nothing reads into `ignored`.
+
+        Raises Unfit where one of them is a call of tools, and for any where the recipe says so.
+        """
+        for key, value in item.items() if isinstance(item, Mapping) else ():
+            if key in used or value in (None, "", [], {}, False):
+                continue
+            if key in _TOOLS:
+                if _is_filled(value):
+                    raise self._tools(key)
+                continue
+            if self._chat.unknown_keys == "refuse":
+                raise Unfit(
+                    "messages",
+                    f"a message has the key {key[:_SHOWN]!r}, which nothing reads: name it in "
+                    '`keys`, or set unknown_keys = "count"',
+                )
+            ignored.append(key[:_SHOWN])
 
     def _keys(self, item: Mapping[str, Any]) -> tuple[str, str]:
         """The keys of role and text: those of the recipe, else the guessed pair that is there."""
         keys = self._chat.keys
-        for role, content in _GUESSED:
+        for role, content in GUESSED:
             found = keys.get("role", role), keys.get("content", content)
             if found[0] in item and found[1] in item:
                 return found
+        if call := call_of(item):
+            raise self._tools(call)
         names = ", ".join([str(key)[:_SHOWN] for key in item][:8])
         rule = f"a message has the keys {names}: write keys = {{ role = .., content = .. }}"
-        raise Unfit("messages", rule)
+        raise Unfit("messages", f"{rule}, or {{ user = .., assistant = .. }} of one that has both")
 
     def _said(self, role: str, content: str, thought: str, weight: int) -> Iterator[Message]:
         """The message, and the thought before it as a message of its own."""
@@ -261,12 +334,20 @@ class _Own(NamedTuple):
     thought: str = ""
 
 
-def _turn(texts: Mapping[str, str]) -> Iterator[_Own]:
+def _turn(texts: Mapping[str, str], before: Iterable[Any] = ()) -> Iterator[Any]:
+    """The messages of a turn. texts: by `TURNS`. before: messages behind those of the system."""
     for role in ("system", "developer"):
         if texts.get(role, "").strip():
             yield _Own(role, texts[role])
+    yield from before
     yield _Own("user", texts["user"])
     yield _Own("assistant", texts["assistant"], texts.get("thinking", ""))
+
+
+def _channel(item: Mapping[str, Any]) -> str | None:
+    """The channel of an assistant's message as Harmony has it, None where it names none."""
+    found = item.get("channel")
+    return found if isinstance(found, str) and found in _CHANNELS else None
 
 
 def _needed(chat: Chat) -> Mapping[str, str]:
@@ -288,16 +369,21 @@ def _divided(content: str, thought: str, tags: Sequence[str]) -> tuple[str, str]
     # A template that writes the first tag itself leaves answers with the second alone.
     is_lone = content.count(closes) == 1 and opens not in content and not thought
     if not (begins or is_lone):
-        return thought, content
+        return thought, _without(content, around)
     if thought:
         raise Unfit("thinking", f"has a thought in a key, and a second one in {opens}")
     before, closed, after = content.lstrip().removeprefix(opens).partition(closes)
     if not closed:
         raise Unfit("thinking", f"an answer has {opens} without {closes}")
-    after = after.strip()
-    if around and after.startswith(around[0]):
-        after = after.removeprefix(around[0]).removesuffix(around[1]).strip()
-    return before.strip(), after
+    return before.strip(), _without(after.strip(), around)
+
+
+def _without(content: str, around: Sequence[str]) -> str:
+    """An answer without the tags around it. around: two, or none."""
+    bare = content.strip()
+    if not around or not bare.startswith(around[0]):
+        return content
+    return bare.removeprefix(around[0]).removesuffix(around[1]).strip()
 
 
 def _as_it_is(text: str) -> str:
@@ -314,52 +400,6 @@ def _is_filled(value: Any) -> bool:
     return bool(value.strip(" []{}") not in ("", "null") if isinstance(value, str) else value)
 
 
-def _list(value: Any, name: str) -> list[Any]:
-    """The list of messages of a column. Raises Unfit for a value that holds none."""
-    try:
-        value = message_list(value)
-    except BadInput as error:
-        raise Unfit("messages", f"its {name} is a text that is no JSON list") from error
-    if not isinstance(value, list) or not value:
-        what = "an empty list" if value == [] else _kind(value)
-        rule = f"its {name} is {what}, not a list of messages"
-        raise Unfit("messages", rule if value else f"{rule}: {_CURE}")
-    return value
-
-
-def message_list(value: Any) -> Any:
-    """The list that a value is, in JSON or below `messages`, or of an object with a list a key.
-
-    value: of a column. Returns any other value as it is, None for another object. Raises BadInput
-    for a text that is no JSON.
-    """
-    if isinstance(value, str):
-        value = load_json(value.encode("utf-8", "surrogatepass"), _NOWHERE)
-    if not isinstance(value, Mapping):
-        return value
-    held = [*value.values()]
-    if "messages" in value or not all(isinstance(each, list) for each in held):
-        return value.get("messages")
-    if len({len(each) for each in held}) != 1:
-        return None
-    return [dict(zip(value, each, strict=True)) for each in zip(*held, strict=True)]
-
-
-def _content(value: Any) -> str:
-    """The text of a message, which may be in parts. Raises Unfit for a part that is no text."""
-    if isinstance(value, str):
-        return canonical(value)
-    if isinstance(value, list) and value:
-        found = [part.get("text") if isinstance(part, Mapping) else part for part in value]
-        parts = [part for part in found if isinstance(part, str)]
-        if len(parts) == len(found):
-            return canonical("".join(parts))
-        raise Unfit("messages", "a message has a part that is no text, as a picture")
-    if isinstance(value, Mapping):
-        raise Unfit("messages", "the text of a message is an object")
-    return flattened(value) or ""
-
-
 def _weight(value: Any) -> int:
     if value is None:
         return 1
@@ -373,6 +413,10 @@ def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> Non
 
     bare: gives of a question what must not be empty.
     """
+    for number, each in enumerate(messages):
+        after = messages[number + 1 : number + 2]
+        if each.channel == "analysis" and not any(next.channel == "final" for next in after):
+            raise Unfit("thinking", "a thought is not followed by its answer")
     heads = [each.role for each in messages if each.channel != "analysis"]
     while heads and heads[0] in ("system", "developer"):
         if heads.count(heads[0]) > 1:
@@ -389,8 +433,3 @@ def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> Non
         raise Unfit("turns", "its last message is not an assistant's")
     if any(each.role == "user" and not bare(each.content) for each in messages):
         raise Unfit("question", "a question is empty")
-
-
-def _kind(value: Any) -> str:
-    names = {type(None): "null", str: "a text", list: "a list", dict: "an object", bool: "a bool"}
-    return names.get(type(value), "a number")

@@ -24,6 +24,7 @@ from gristmill.inbox.division import contiguous_run
 from gristmill.reasoning.format.conversations import KEPT
 from gristmill.reasoning.format.corpora import Corpus, Value, corpus_of_table
 from gristmill.reasoning.raw.chat.built_in import SYNTH, check_built_in, expanded
+from gristmill.reasoning.raw.chat.transcripts import CONTROL, listed
 from gristmill.reasoning.raw.forms.corpus_file import (
     KEYS_OF_ALL,
     check_common,
@@ -48,6 +49,7 @@ _KEYS: Final[dict[str, str]] = {
     "recipe": _TEXT,
     "messages": _TEXT,
     "turns": _TABLE,
+    "marks": _TABLE,
     "keys": _TABLE,
     "roles": _TABLE,
     "tools": _TEXT,
@@ -67,9 +69,11 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "unknown_keys": ("count", "refuse"),
 }
 """The words that a key may have, its default first."""
-KEYS: Final = ("role", "content", "thinking", "weight")
-"""What the keys of a message may mean."""
 TURNS: Final = ("system", "developer", "user", "thinking", "assistant")
+HISTORY: Final = "history"
+"""The key of `turns` with the turns before."""
+KEYS: Final = ("role", "content", "weight", *TURNS)
+"""What the keys of a message may mean."""
 _TREE: Final = ("id", "parent", "text", "best")
 _FORMS: Final = ("messages", "prompt", "turns", "tree")
 _EXAMPLE: Final = 'write messages = "name of the column that has the list of messages"'
@@ -84,9 +88,11 @@ class Chat:
     messages: column with the list of messages; or
     prompt, completion: values of what is asked and of what is answered, texts or lists of
         messages; or
-    turns: values of the texts of one turn, by `TURNS`; or
+    turns: values of the texts of one turn, by `TURNS`, and the turns before it, `HISTORY`; or
     tree: columns of rows that are messages of trees: id, parent, text, and best, by which the
         least of several answers is taken.
+    marks: texts that begin the messages of a conversation in one text, by role, and `CONTROL`;
+        none where `messages` has a list.
     keys: names of the keys of a message by `KEYS`; role and content are guessed where it lacks
         them.
     roles: what else a role means, one of `ROLES`.
@@ -103,6 +109,7 @@ class Chat:
     prompt: Value | None = None
     completion: Value | None = None
     turns: Mapping[str, Value] = field(default_factory=dict)
+    marks: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
     system: Value | None = None
@@ -207,7 +214,13 @@ def _shares(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _check_tables(raw: Mapping[str, Any]) -> None:
-    for key, known in (("keys", KEYS), ("tree", _TREE), ("turns", TURNS)):
+    known_of = {
+        "keys": KEYS,
+        "tree": _TREE,
+        "turns": (*TURNS, HISTORY),
+        "marks": (*ROLES, CONTROL),
+    }
+    for key, known in known_of.items():
         check_known(raw.get(key, {}), known, f"{key}: ")
     for key in ("keys", "tree", "roles"):
         for name, value in raw.get(key, {}).items():
@@ -216,7 +229,26 @@ def _check_tables(raw: Mapping[str, Any]) -> None:
     for name, role in raw.get("roles", {}).items():
         if role not in ROLES:
             raise ValueError(f"roles.{name} = {shown(role)}: must be {' or '.join(ROLES)}")
-    needed = {"tree": ("id", "parent"), "turns": ("user", "assistant")}
+    _check_marks(raw)
+    speakers = ("user", "assistant")
+    needed = {"tree": ("id", "parent"), "turns": speakers, "marks": speakers}
     for key, names in needed.items():
         if key in raw and (missing := [name for name in names if name not in raw[key]]):
             raise ValueError(f"{key}: lacks {missing[0]}")
+
+
+def _check_marks(raw: Mapping[str, Any]) -> None:
+    for name, value in raw.get("marks", {}).items():
+        marks = listed(value) if isinstance(value, str | list) else []
+        if not marks or not all(isinstance(each, str) and each.strip() for each in marks):
+            rule = "must be a text, or a list of texts, that begin messages"
+            raise ValueError(f"marks.{name} = {shown(value)}: {rule}")
+    every = [each for value in raw.get("marks", {}).values() for each in listed(value)]
+    if twice := [each for each in every if every.count(each) > 1]:
+        raise ValueError(f"marks: {shown(twice[0])} is there twice: nobody knows which is meant")
+    if "marks" not in raw and "{" in raw.get("messages", ""):
+        raise ValueError(f"messages = {shown(raw['messages'])}: a template needs `marks`")
+    if "marks" in raw and "messages" not in raw:
+        raise ValueError('marks: divide one text: name its column, as messages = "text"')
+    if ("user" in (keys := raw.get("keys", {}))) != ("assistant" in keys):
+        raise ValueError("keys: user and assistant: each needs the other")

@@ -27,6 +27,7 @@ def said(talk: Talk) -> list[tuple[str, str, str]]:
     return [(each.channel or each.role, each.content, each.span) for each in talk.messages]
 
 
+TURNS = {"history": "h", "user": "u", "assistant": "a"}
 PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
 
 
@@ -47,6 +48,33 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
         ({"p": HI[:1], "c": "hello"}, {"prompt": "p", "completion": {"column": "c"}}),
         ({"i": "hi", "x": "", "o": "hello"}, {"turns": {"user": "{i}\n\n{x}", "assistant": "o"}}),
         ({"m": [{**HI[0], "content": [{"type": "text", "text": "hi"}]}, HI[1]]}, {}),
+        (
+            {
+                "m": [
+                    {"role": "user", "parts": [{"text": "hi"}]},
+                    {"role": "model", "parts": [{"text": "hello"}]},
+                ]
+            },
+            {"roles": {"model": "assistant"}},
+        ),
+        ({"m": [["hi", "hello"]]}, {}),
+        ({"m": ["hi", "hello"]}, {}),
+        ({"m": [["human", "hi"], ["gpt", "hello"]]}, {}),
+        ({"m": [{"q": "hi", "a": "hello"}]}, {"keys": {"user": "q", "assistant": "a"}}),
+        ({"m": "Q: hi\r\nA: hello"}, {"marks": {"user": "Q:", "assistant": "A:"}}),
+        (
+            {"p": "Q: hi A:", "c": "hello"},
+            {"messages": "{p} {c}", "marks": {"user": "Q:", "assistant": "A:"}},
+        ),
+        ({"p": HI[:1], "c": HI[1]}, {"prompt": "p", "completion": "c"}),
+        (
+            {"p": HI[:1], "c": {"from": "gpt", "value": "hello"}},
+            {"prompt": "p", "completion": "c"},
+        ),
+        ({"p": {"messages": HI[:1], "n": 1}, "c": "hello"}, {"prompt": "p", "completion": "c"}),
+        ({"u": "hi", "a": "hello", "h": []}, {"turns": TURNS}),
+        ({"u": "hi", "a": "hello", "h": "[]"}, {"turns": TURNS}),
+        ({"u": "hi", "a": "hello"}, {"turns": TURNS}),
     ],
 )
 def test_every_form_gives_the_same_conversation(row: dict[str, Any], recipe: Any) -> None:
@@ -159,7 +187,7 @@ def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key() -> None:
     row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
     assert said(read(row)) == PAIR
     for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
-        with pytest.raises(Unfit, match="its m is null, not a list of messages"):
+        with pytest.raises(Unfit, match="its m is an object, not a list of messages"):
             read({"m": held})
 
 
@@ -226,7 +254,8 @@ def test_tools_are_refused_or_left_out(row: dict[str, Any]) -> None:
         (None, "messages", "its m is null, not a list of messages"),
         ([], "messages", "an empty list"),
         ("[{'role': 'user'}]", "messages", "a text that is no JSON list"),
-        (["hi"], "messages", "a message is a text, not an object"),
+        (["hi"], "turns", "its last message is not an assistant's"),
+        ([*HI, "hi"], "messages", "a message is a text, not an object"),
         ([{"a": 1}], "messages", "has the keys a: write keys = { role = .., content = .. }"),
         ([{"role": "bot", "content": "x"}], "role", 'write roles = { "bot" = "user" }'),
         ([{"role": ["x"], "content": "x"}], "role", "has the role"),
@@ -324,3 +353,109 @@ def test_trees_that_are_too_large_or_too_deep_end_the_build() -> None:
     deep = [(str(at), None if at == 0 else str(at - 1), "prompter", 0) for at in range(1001)]
     with pytest.raises(GristmillError, match="more than 1,000 messages below one another"):
         spoken(trees(None, deep))
+
+
+def test_turns_before_stand_behind_the_system_and_before_the_question() -> None:
+    row = {"s": "Be kind.", "h": [["hi", "hello"]], "u": "a", "a": "b"}
+    expected = [("system", "Be kind.", "0"), *PAIR, ("user", "a", "0"), ("final", "b", "2")]
+    for history in (row["h"], '[["hi", "hello"]]', HI, ["hi", "hello"]):
+        turns = {**TURNS, "system": "s"}
+        assert said(read({**row, "h": history}, turns=turns)) == expected
+    with pytest.raises(Unfit, match="its h is a text that is no JSON list"):
+        read({**row, "h": "x"}, turns=TURNS)
+    with pytest.raises(Unfit, match="a user speaks after user"):
+        read({**row, "h": ["x"]}, turns=TURNS)
+
+
+def test_a_whole_turn_has_a_system_and_a_thought() -> None:
+    keys = {"system": "s", "user": "q", "assistant": "a", "thinking": "t"}
+    first = {"s": "Be kind.", "q": "hi", "a": "hello", "t": "hm", "n": 1}
+    talk = read({"m": [first, {"s": "", "q": "a", "a": "b"}]}, keys=keys)
+    assert [text for _, text, _ in said(talk)] == ["Be kind.", "hi", "hm", "hello", "a", "b"]
+    assert (talk.spans, talk.ignored) == ("0012" + "02", ["n"])
+    with pytest.raises(Unfit, match=r"a message has the key .*n"):
+        read({"m": [first]}, keys=keys, unknown_keys="refuse")
+    with pytest.raises(Unfit, match="a question is empty"):
+        read({"m": [{"q": "", "a": "hello"}]}, keys=keys)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}]},
+        {"parts": [{"text": "hm", "thought": True}, {"text": "hello"}]},
+    ],
+)
+def test_a_part_that_is_a_thought_is_one(answer: dict[str, Any]) -> None:
+    talk = read({"m": [HI[0], {"role": "assistant", **answer}]})
+    assert said(talk) == [PAIR[0], ("analysis", "hm", "1"), PAIR[1]]
+    twice = {"role": "assistant", **answer, "t": "hm"}
+    with pytest.raises(Unfit, match="a thought in a key, and a second one in a part"):
+        read({"m": [HI[0], twice]}, keys={"thinking": "t"})
+    with pytest.raises(Unfit, match="has as user a thought in a part"):
+        read({"m": [{"role": "user", **answer}, HI[1]]})
+
+
+def test_channels_of_harmony_are_thought_and_answer() -> None:
+    thought = {"role": "assistant", "channel": "analysis", "content": "hm"}
+    final = {"role": "assistant", "channel": "final", "content": "hello"}
+    talk = read({"m": [HI[0], thought, final]})
+    assert said(talk) == [PAIR[0], ("analysis", "hm", "1"), PAIR[1]]
+    assert talk.ignored == []
+    keyed = {"keys": {"weight": "w"}}
+    masked = read({"m": [HI[0], {**thought, "w": 0}, final]}, **keyed)
+    assert masked.spans == "002"
+    for messages in ([HI[0], thought], [HI[0], thought, *HI], [HI[0], thought, thought, final]):
+        with pytest.raises(Unfit, match="a thought is not followed by its answer"):
+            read({"m": messages})
+    other = {"role": "assistant", "channel": "commentary", "content": "hello"}
+    assert read({"m": [HI[0], other]}).ignored == ["channel"]
+
+
+def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere() -> None:
+    tags = ["<think>", "</think>", "<answer>", "</answer>"]
+    for more, spans in (({"t": "hm"}, "012"), ({}, "02")):
+        row = {"m": [HI[0], {**HI[1], "content": " <answer> hello </answer>\n", **more}]}
+        talk = read(row, thinking=tags, keys={"thinking": "t"})
+        assert (said(talk)[-1], talk.spans) == (PAIR[1], spans)
+    kept = {"m": [HI[0], {**HI[1], "content": "see <answer>x</answer>"}]}
+    assert said(read(kept, thinking=tags))[-1][1] == "see <answer>x</answer>"
+
+
+def test_tools_of_parts_pairs_and_texts_are_tools() -> None:
+    marks = {"user": "Q:", "assistant": "A:", "tool": "T:"}
+    rows: list[tuple[Any, dict[str, Any]]] = [
+        ([HI[0], {"role": "assistant", "content": [{"type": "tool_use"}]}], {}),
+        ([["user", "hi"], ["tool", "1"], ["assistant", "hello"]], {}),
+        ([HI[0], {"type": "function_call", "name": "f"}, HI[1]], {}),
+        ("Q: hi A: x T: 1 A: hello", {"marks": marks}),
+    ]
+    for value, recipe in rows:
+        with pytest.raises(Unfit) as raised:
+            read({"m": value}, **recipe)
+        assert raised.value.reason == "tools"
+        with pytest.raises(Unfit) as raised:
+            read({"m": value}, tools="drop", **recipe)
+        assert raised.value.reason == "drop:tools"
+
+
+def test_a_system_may_be_in_parts() -> None:
+    row = {"m": HI, "s": {"role": "system", "parts": [{"text": "Be "}, {"text": "kind."}]}}
+    assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
+    assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
+    assert said(read({**row, "s": None}, system="s")) == PAIR
+
+
+def test_a_list_beside_marks_is_refused_with_the_key() -> None:
+    with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
+        read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
+
+
+def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:
+    marks = {"marks": {"user": "Q:", "assistant": "A:"}}
+    for value in ("", None):
+        with pytest.raises(Unfit, match="has none of the marks"):
+            read({"m": value}, **marks)
+        with pytest.raises(Unfit) as raised:
+            read({"m": value}, broken="drop", **marks)
+        assert raised.value.reason == "drop:messages"

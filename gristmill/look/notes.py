@@ -1,0 +1,159 @@
+"""What to know of the columns of rows before they are built: verdicts, splits, what nothing reads.
+
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from gristmill.look.chats import SYSTEMS
+from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns
+from gristmill.look.proposal import Part, toml
+from gristmill.look.roles import (
+    INSTRUCT,
+    LONG,
+    PLAIN,
+    PREFERENCE,
+    PYTHON,
+    QA,
+    STEPWISE,
+    is_content,
+    words,
+)
+from gristmill.reasoning.raw.drops import SPLIT_WORDS
+
+_VERDICTS: Final = {"correct", "label", "verified", "valid"}
+_LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
+_CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
+_ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
+_MOST_NAMED: Final = 8
+_CURES: Final = {
+    STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
+    PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
+    PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
+}
+
+
+def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
+    """Notes on the columns of a part.
+
+    part: rows with the same columns. files: the columns of each of its files.
+    """
+    notes = []
+    for column in part.columns.by_name.values():
+        if column.is_written > column.filled / 2:
+            notes.append(
+                f"{column.name}: lists or objects written as text, which stay texts: write them "
+                "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
+            )
+        if any(_splits_of(column.name, each) for each in files):
+            notes += _split_notes(column)
+        is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
+        if is_verdict and column.name not in part.guess.columns:
+            keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
+            notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
+        if column.name.lower() in ("license", "licence"):
+            said = ", ".join(
+                f"{value} ({count:,})" for value, count in column.values.most_common(5)
+            )
+            notes.append(f"rows have a licence of their own, {column.name}: {said}")
+    if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
+        notes.append(_CURES[part.guess.form])
+    return [*notes, *_several(part), *of_corpus(part)]
+
+
+def of_corpus(part: Part) -> list[str]:
+    """Notes on what a recipe of a corpus leaves, where one of conversations does not."""
+    return [*_control_texts(part), *_unread_system(part), *_unread_texts(part)]
+
+
+def _control_texts(part: Part) -> list[str]:
+    """A note on plain texts with tokens of a template in them, which stay texts."""
+    name = part.guess.question
+    if part.guess.form != PLAIN or name is None:
+        return []
+    found = [mark[0] for row in part.sample if (mark := _CONTROL.search(str(row.get(name))))]
+    if 2 * len(found) < len(part.sample):
+        return []
+    rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
+    return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']
+
+
+def _several(part: Part) -> list[str]:
+    """A note on columns that differ from that of the answer in a number or letter at the end."""
+    columns, notes = part.columns.by_name, []
+    for name in (part.guess.messages, part.guess.answer):
+        if name is None or name in part.guess.letters or _LAST.fullmatch(name) is None:
+            continue
+        is_like = [n for n in columns if n[:-1] == name[:-1]]
+        alike = [n for n in is_like if columns[n].kind == columns[name].kind]
+        if len(alike) > 1:
+            rule = f"{name} alone is read, whichever is the better one"
+            notes.append(f"{' and '.join(alike)}: {rule}")
+    return notes
+
+
+def _unread_system(part: Part) -> list[str]:
+    """A note on a column of system prompts, which records of a corpus do not have."""
+    guess, columns = part.guess, part.columns.by_name
+    name = next((n for n in SYSTEMS if n in columns and columns[n].kind == TEXT), None)
+    chosen = next((n for n in ("chosen", "preferred") if n in columns), None)
+    answer = guess.answer or (chosen if guess.form == PREFERENCE else None)
+    is_pair = guess.form in (QA, INSTRUCT, PREFERENCE) and guess.question and answer
+    if name is None or not is_pair or name in guess.columns:
+        return []
+    turns = {"system": name, "user": guess.question, "assistant": answer}
+    cure = f'kind = "chat" and turns = {toml(turns)}'
+    return [f"{name}: system prompts, which nothing reads: conversations have them, by {cure}"]
+
+
+def _unread_texts(part: Part) -> list[str]:
+    """A note on texts that the recipe does not read; it names choices where answers need some."""
+    guessed = part.guess.columns
+    if part.guess.form not in (QA, INSTRUCT) or part.guess.answer is None:
+        return []
+    unread = [
+        column.name
+        for column in part.columns.by_name.values()
+        if column.kind in (TEXT, TEXTS, OBJECTS, LIST)
+        and column.name not in guessed
+        and not any(name.startswith(f"{column.name}.") for name in guessed)
+        and column.filled > part.columns.rows / 2
+        and is_content(column.name)
+    ]
+    values = part.columns.by_name[part.guess.answer].values
+    names_one = bool(values) and all(_ONE.fullmatch(value) for value in values)
+    has_choices = part.guess.choices or part.guess.letters
+    lists = [name for name in unread if part.columns.by_name[name].kind != TEXT]
+    if names_one and not has_choices and (lists or len(unread) > 1):
+        of = toml(lists[0] if lists else unread[:_MOST_NAMED])
+        choice = f"{{ choice = {toml(part.guess.answer)}, of = {of} }}"
+        return [f"answers are single letters or digits: if they name a choice, write {choice}"]
+    long = [name for name in unread if part.columns.by_name[name].mean >= LONG]
+    if not long:
+        return []
+    cure = f'question = {{ template = "{{{long[0]}}}\\n\\n.." }}'
+    said = ", ".join(long[:_MOST_NAMED])
+    return [f"long texts that nothing reads: {said}; if a question needs one, write {cure}"]
+
+
+def _splits_of(name: str, columns: Columns) -> bool:
+    """Whether rows of one file name several splits in a column."""
+    column = columns.by_name.get(name)
+    known = column.values if column else ()
+    return len({SPLIT_WORDS.get(value.lower()) for value in known} - {None}) > 1
+
+
+def _split_notes(column: Column) -> list[str]:
+    """A note on a column that says the split of each row, which would be mixed."""
+    known = {value for value in column.values if value.lower() in SPLIT_WORDS}
+    found = sorted(known, key=lambda value: (SPLIT_WORDS[value.lower()] != "train", value))
+    named = words(column.name)[-1:]
+    if named not in (["split"], ["subset"], ["partition"], ["set"]) or len(found) < 2:
+        return []
+    keep = f"keep = [{{ column = {toml(column.name)}, equals = {toml(found[0])} }}]"
+    said = f"rows name their split in {column.name}: {', '.join(found)}"
+    return [f"{said}, and would be mixed: write a file for each, or take one by {keep}"]

@@ -1,0 +1,123 @@
+"""Conversations that are no list of messages with roles: pairs, turns, texts, one text.
+
+See also `chats.py`: the recipe; `transcripts.py`: marks in one text.
+Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gristmill.look.columns import LIST, OBJECTS, SPEAKERS, TEXT, TEXTS, Column, talk_of
+from gristmill.look.proposal import Part, value_at
+from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN, words
+from gristmill.look.transcripts import Marks, marks_of
+from gristmill.reasoning.raw.chat.recipe import ALIASES
+
+_TALKS: Final = {
+    *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),
+}
+_HISTORIES: Final = ("history", "chat_history", "conversation_history")
+_TURNS: Final = (
+    *(("human", "assistant"), ("user", "assistant"), ("human", "gpt"), ("human", "bot")),
+    *(("user", "bot"), ("user", "model"), ("prompt", "response"), ("instruction", "output")),
+    *(("input", "output"), ("question", "answer"), ("query", "response"), ("q", "a")),
+)
+"""Keys of questions and answers in objects that are whole turns."""
+
+
+def other_talk(part: Part) -> dict[str, Any] | None:
+    """What a recipe says of rows that are conversations in another form; None for other rows."""
+    guess, columns = part.guess, part.columns.by_name
+    if guess.form in (QA, INSTRUCT) and guess.question and guess.answer:
+        before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
+        if before is None or columns[guess.answer].kind != TEXT:
+            return _continued(part)
+        context = f"\n\n{{{guess.context}}}" if guess.context else ""
+        asked = f"{{{guess.question}}}{context}" if context else guess.question
+        turns = {"history": before, "user": asked, "assistant": guess.answer}
+        system = next((n for n in ("system", "system_prompt") if n in columns), None)
+        return {"turns": {**({"system": system} if system else {}), **turns}}
+    if guess.form == PREFERENCE:
+        return _continued(part)
+    if guess.form not in (PLAIN, UNKNOWN, ASKED):
+        return None
+    for name, column in columns.items():
+        if found := _listed(part, name, column):
+            return found
+    for name, column in columns.items():
+        if column.kind == TEXT and (marks := marks_of(_texts(part, name))):
+            return {"messages": name, "marks": marks}
+    return None
+
+
+def _listed(part: Part, name: str, column: Column) -> dict[str, Any] | None:
+    """What a recipe says of a column of lists that are no messages with roles."""
+    if column.kind == LIST and _is_pairs(part, name):
+        talks = (talk_of(value_at(row, name)) or () for row in part.sample)
+        firsts = {str(item[0]) for talk in talks for item in talk}
+        said = {each: SPEAKERS[each.lower()] for each in sorted(firsts) if each.lower() in SPEAKERS}
+        roles = {each: role for each, role in said.items() if each not in ALIASES}
+        return {"messages": name, **({"roles": roles} if roles else {})}
+    is_named = bool(_TALKS.intersection(words(name)[-1:]))
+    found = [value for row in part.sample if isinstance(value := value_at(row, name), list)]
+    if not is_named or not found:
+        return None
+    if column.kind == TEXTS:
+        # Those whose last question has no answer break turns, and are left out.
+        even = sum(len(value) > 1 and len(value) % 2 == 0 for value in found)
+        return {"messages": name} if 2 * even >= len(found) else None
+    if column.kind == OBJECTS:
+        for user, assistant in _TURNS:
+            if all({user, assistant} <= {*item} for value in found for item in value):
+                keys = {"user": user, "assistant": assistant}
+                others = {key for value in found for item in value for key in item}
+                system = {"system": "system"} if "system" in others else {}
+                return {"messages": name, "keys": {**system, **keys}}
+    return None
+
+
+def _is_pairs(part: Part, name: str) -> bool:
+    """Whether the lists of a column hold pairs of texts."""
+    values = [value for row in part.sample if (value := talk_of(value_at(row, name)))]
+    return bool(values) and all(
+        isinstance(value, list) and all(_is_pair(item) for item in value) for value in values
+    )
+
+
+def _is_pair(item: object) -> bool:
+    is_two = isinstance(item, list) and len(item) == 2
+    return is_two and all(isinstance(each, str) for each in item)  # type: ignore[attr-defined]
+
+
+def _continued(part: Part) -> dict[str, Any] | None:
+    """What a recipe says of a text of turns, which ends where that of an answer begins."""
+    columns, question = part.columns.by_name, part.guess.question
+    chosen = next((name for name in ("chosen", "preferred") if name in columns), None)
+    answer = chosen or part.guess.answer
+    if answer is None or columns[answer].kind != TEXT:
+        return None
+    whole: list[str] = []
+    if question is None:
+        return _marked(answer, _texts(part, answer))
+    for row in part.sample:
+        texts = value_at(row, question), value_at(row, answer)
+        if all(isinstance(each, str) for each in texts):
+            whole.append(f"{texts[0]}{texts[1]}")
+    if any("{" in name or "}" in name for name in (question, answer)):
+        return None
+    if marks_of(_texts(part, question), is_open=True) is None:
+        # The answer may repeat the question.
+        return _marked(answer, _texts(part, answer)) if chosen else None
+    return _marked(f"{{{question}}}{{{answer}}}", whole)
+
+
+def _marked(messages: str, texts: Sequence[str]) -> dict[str, Any] | None:
+    marks: Marks | None = marks_of(texts)
+    return {"messages": messages, "marks": marks} if marks else None
+
+
+def _texts(part: Part, name: str) -> list[str]:
+    rows: Sequence[Mapping[str, Any]] = part.sample
+    return [text for row in rows if isinstance(text := value_at(row, name), str)]

@@ -1,0 +1,134 @@
+"""Marks that begin the messages of conversations in one text, as `Human:` or `<|im_start|>user`.
+
+See also `tags.py`: tags around thoughts. Source: `docs/formats/reasoning.md#a-look`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gristmill.look.columns import SPEAKERS
+from gristmill.reasoning.raw.chat.transcripts import CONTROL, Transcripts
+from gristmill.reasoning.raw.flatten import Unfit, canonical
+
+Marks = dict[str, Any]
+_MOST: Final = 0.8
+_SPEAKERS: Final = {
+    **SPEAKERS,
+    **{"instruction": "user", "response": "assistant", "q": "user", "a": "assistant"},
+    **{"function response": "tool", "tool response": "tool", "function call": "tool"},
+}
+_WORD: Final = re.compile(
+    r"(?:^|(?<=\n)|(?=#)|(?<=[ >])(?=[A-Z]{4}))(#{2,4} ?|<)?"
+    r"([A-Za-z]{1,20}(?: [A-Za-z]{1,20})?)(>)?:"
+)
+_FEW: Final = 4
+_ENDS: Final = ("<s>", "</s>", "<bos>", "<eos>", "<|begin_of_text|>", "<|endoftext|>")
+_ROLES: Final = ("system", "user", "assistant", "tool")
+
+
+def _templates() -> Iterator[Marks]:
+    """Yield the marks of templates that public models have."""
+    for begin, close, model, end in (
+        ("<|im_start|>", "<|im_sep|>", "assistant", "<|im_end|>"),
+        ("<|im_start|>", "", "assistant", "<|im_end|>"),
+        ("<|start_of_role|>", "<|end_of_role|>", "assistant", "<|end_of_text|>"),
+        ("<|start_header_id|>", "<|end_header_id|>", "assistant", "<|eot_id|>"),
+        ("<start_of_turn>", "", "model", "<end_of_turn>"),
+        ("<|", "|>", "assistant", "<|end|>"),
+    ):
+        names = {role: role for role in _ROLES} | {"assistant": model}
+        yield {role: f"{begin}{name}{close}" for role, name in names.items()} | {
+            CONTROL: [end, *_ENDS]
+        }
+    yield {
+        "user": "<｜User｜>",
+        "assistant": "<｜Assistant｜>",
+        CONTROL: ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
+    }
+    yield {
+        "system": "[INST] <<SYS>>",
+        "user": ["[INST]", "<</SYS>>"],
+        "assistant": "[/INST]",
+        CONTROL: [*_ENDS],
+    }
+
+
+def marks_of(texts: Sequence[str], *, is_open: bool = False) -> Marks | None:
+    """The marks by which eight of ten texts are conversations, as a recipe has them; else None.
+
+    texts: of a column. Few texts before the first mark, which come again and again, are `control`.
+    is_open: whether the last answer must be empty, as where another column has it; default False.
+    """
+    texts = [canonical(text) for text in texts]
+    words = _words(texts)
+    for marks in (*_templates(), *([words] if words else [])):
+        found = _fitting(marks, texts, is_open)
+        if found is not None:
+            return found
+    return None
+
+
+def _fitting(marks: Marks, texts: Sequence[str], is_open: bool) -> Marks | None:
+    """The marks that texts have, with the texts around messages; None where too few fit."""
+    reader = Transcripts({**marks, CONTROL: []})
+    heads = Counter(reader.head(text) for text in texts)
+    heads.pop(None, 0)
+    own = [each for each in marks.get(CONTROL, []) if any(each in text for text in texts)]
+    inner = Transcripts({**marks, CONTROL: own})
+    before = Counter({inner.bare(str(head)): count for head, count in heads.items()})
+    before.pop("", 0)
+    is_few = len(before) <= _FEW and all(count > 1 for count in before.values())
+    control = [*own, *(before if is_few else ())]
+    used = {
+        role: mark
+        for role, mark in marks.items()
+        if role in ("user", "assistant") or (role != CONTROL and _has(mark, texts))
+    }
+    made = {**used, **({CONTROL: control} if control else {})}
+    good = sum(_asks(made, text, is_open) for text in texts)
+    return made if texts and good >= _MOST * len(texts) else None
+
+
+def _asks(marks: Mapping[str, Any], text: str, is_open: bool) -> bool:
+    """Whether a user is the first of a text, behind a system, and an assistant answers."""
+    try:
+        messages = [*Transcripts(marks).divided(text)]
+    except Unfit:
+        return False
+    roles = [role for role, _ in messages]
+    if is_open != (messages[-1] == ("assistant", "")):
+        return False
+    return [role for role in roles if role != "system"][:2] == ["user", "assistant"]
+
+
+def _has(mark: Any, texts: Sequence[str]) -> bool:
+    marks = [mark] if isinstance(mark, str) else mark
+    return any(each in f"\n\n{text}" for each in marks for text in texts)
+
+
+def _words(texts: Sequence[str]) -> Marks:
+    """The marks that are the names of speakers, as `### Human:`; empty where texts have none."""
+    found: dict[str, Counter[str]] = {}
+    for text in texts:
+        for match in _WORD.finditer(text):
+            if role := _SPEAKERS.get(match[2].lower()):
+                found.setdefault(role, Counter())[match[0]] += 1
+    if not {"user", "assistant"} <= {*found}:
+        return {}
+    marks = {role: _begun(found[role].most_common(1)[0][0], texts) for role in found}
+    return {role: marks[role] for role in _ROLES if role in marks} | {CONTROL: [*_ENDS]}
+
+
+def _begun(mark: str, texts: Sequence[str]) -> str:
+    """A mark with the line feeds that are always before it, so that none in a line counts."""
+    begun = sum(text.startswith(mark) for text in texts)
+    is_inner = mark.isupper() and sum(text.count(mark) for text in texts) > begun
+    count = sum(text.count(f"\n{mark}") for text in texts)
+    far = sum(text.count(f"\n\n{mark}") for text in texts)
+    if mark.startswith("#") or (is_inner and not count):
+        return mark
+    return f"\n\n{mark}" if far == count > 0 else f"\n{mark}"

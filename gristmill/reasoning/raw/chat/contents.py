@@ -1,0 +1,80 @@
+"""The text of a message, its parts, and the thoughts and calls of tools among them.
+
+See also `messages.py`: messages. Source: `docs/formats/chat.md#messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from gristmill.reasoning.raw.flatten import Unfit, canonical, flattened
+
+_CALLS: Final = (
+    *("functionCall", "functionResponse", "function_call", "function_response"),
+    *("executableCode", "codeExecutionResult", "toolUse", "toolResult"),
+)
+"""Keys of a part that is a call of a tool, or what it gave."""
+_CALL_WORDS: Final = ("tool", "function", "call")
+_THOUGHT_WORDS: Final = ("thinking", "reasoning", "thought")
+_OTHER_WORDS: Final = ("image", "audio", "video", "file")
+"""Words in the type of a part, by which it is a call, a thought, or no text at all."""
+_TEXTS: Final = ("text", "thinking", "reasoning", "thought")
+
+
+class Content(NamedTuple):
+    """What a message says. thought: of its parts that are thoughts, joined; empty for none."""
+
+    text: str
+    thought: str = ""
+
+
+def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
+    """What a message says: a text, a list of parts, or an object with `parts`.
+
+    tools: makes the refusal of a part that calls a tool, of its kind.
+
+    Raises Unfit for a part that is no text, and for an object without parts.
+    """
+    if isinstance(value, str):
+        return Content(canonical(value))
+    if isinstance(value, Mapping):
+        if not isinstance(value.get("parts"), list):
+            raise Unfit("messages", "the text of a message is an object")
+        value = value["parts"]
+    if not isinstance(value, list) or not value:
+        return Content(flattened(value) or "")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in value:
+        if call := call_of(part):
+            raise tools(call)
+        said, is_thought = _part(part)
+        (thoughts if is_thought else texts).append(said)
+    return Content(canonical("".join(texts)), canonical("".join(thoughts)))
+
+
+def call_of(part: Any) -> str:
+    """By what a part, or a message without a role, calls a tool or says what one gave; or empty."""
+    if not isinstance(part, Mapping):
+        return ""
+    said = part.get("type")
+    if isinstance(said, str) and any(word in said.lower() for word in _CALL_WORDS):
+        return said
+    return next((key for key in _CALLS if part.get(key) not in (None, "", [], {})), "")
+
+
+def _part(part: Any) -> tuple[str, bool]:
+    """The text of a part, and whether it is a thought. Raises Unfit for a part that is no text."""
+    if isinstance(part, str):
+        return part, False
+    if isinstance(part, Mapping):
+        said = part.get("type")
+        kind = said.lower() if isinstance(said, str) else ""
+        found = next((part[key] for key in _TEXTS if isinstance(part.get(key), str | list)), None)
+        if isinstance(found, list):
+            found = "".join([_part(each)[0] for each in found])
+        if found is not None and not any(word in kind for word in _OTHER_WORDS):
+            is_thought = part.get("thought") is True
+            return found, is_thought or any(word in kind for word in _THOUGHT_WORDS)
+    raise Unfit("messages", "a message has a part that is no text, as a picture")

@@ -1,0 +1,97 @@
+"""The list of messages of a column, in each form that public files have.
+
+See also `messages.py`: messages; `contents.py`: the text of one.
+Source: `docs/formats/chat.md#lists-of-messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.raw.chat.recipe import TURNS
+from gristmill.reasoning.raw.flatten import Unfit, text
+from gristmill.untrusted.json_text import load_json
+
+_NOWHERE: Final = Path("messages")
+_TURN: Final = ("user", "assistant")
+
+
+def filled_list(value: Any, name: str, cure: str = "") -> list[Any]:
+    """The list of messages of a column, with one at least.
+
+    value: of the column. name: of it. cure: of an empty list.
+
+    Raises Unfit for a value that holds none.
+    """
+    given = value
+    try:
+        value = message_list(given)
+    except BadInput as error:
+        rule = f"its {name} is a text that is no JSON list"
+        cure = "write `marks` of a conversation in one text"
+        raise Unfit("messages", f"{rule}: {cure}") from error
+    if not isinstance(value, list) or not value:
+        what = "an empty list" if value == [] else kind_of(given if value is None else value)
+        rule = f"its {name} is {what}, not a list of messages"
+        is_empty = given is None or value == []
+        raise Unfit("messages", f"{rule}: {cure}" if cure and is_empty else rule)
+    return value
+
+
+def message_list(value: Any) -> Any:
+    """The list that a value is, in JSON or below `messages`, or of an object with a list a key.
+
+    value: of a column. Returns any other value as it is, None for another object. Raises BadInput
+    for a text that is no JSON.
+    """
+    if isinstance(value, str):
+        value = load_json(value.encode("utf-8", "surrogatepass"), _NOWHERE)
+    if not isinstance(value, Mapping):
+        return value
+    held = [*value.values()]
+    if "messages" in value or not all(isinstance(each, list) for each in held):
+        return value.get("messages")
+    if len({len(each) for each in held}) != 1:
+        return None
+    return [dict(zip(value, each, strict=True)) for each in zip(*held, strict=True)]
+
+
+def named_pairs(found: Sequence[Any], roles: Collection[str]) -> list[tuple[str, Any]] | None:
+    """Role and text of each item of a list of texts, or of pairs of a role and a text.
+
+    found: of texts alone the first one is a user's, the next an assistant's. Pairs of which one
+    names a role are no questions with answers. roles: that are known. Returns None for another
+    list.
+    """
+    if all(isinstance(each, str) for each in found):
+        return [(_TURN[at % 2], text(each)) for at, each in enumerate(found)]
+    if all(map(_is_pair, found)) and any(each[0] in roles for each in found):
+        return [(each[0], text(each[1])) for each in found]
+    return None
+
+
+def whole_turn(item: Any, keys: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The texts of a whole turn, by the names of `turns`; None for an item that is none.
+
+    item: of a list: a pair of question and answer, or an object. keys: of the recipe, which name
+    those of the user and the assistant in such an object.
+    """
+    if _is_pair(item):
+        return dict(zip(_TURN, map(text, item), strict=True))
+    if "user" not in keys or not isinstance(item, Mapping) or keys["user"] not in item:
+        return None
+    return {name: text(item.get(keys[name])) for name in TURNS if name in keys}
+
+
+def _is_pair(item: Any) -> bool:
+    is_two = isinstance(item, list) and len(item) == 2
+    return is_two and not any(isinstance(each, list | dict) for each in item)
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words."""
+    names = {type(None): "null", str: "a text", list: "a list", dict: "an object", bool: "a bool"}
+    return names.get(type(value), "a number")

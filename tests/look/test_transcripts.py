@@ -1,0 +1,138 @@
+"""Marks of conversations in one text are found by their words, or as those of a template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gristmill.look.transcripts import marks_of
+from gristmill.reasoning.raw.chat.transcripts import Transcripts
+
+CHATML = "<|im_start|>user\nhi {}<|im_end|>\n<|im_start|>assistant\nyes {}<|im_end|>\n"
+LLAMA_3 = (
+    "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi {}<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\nyes {}<|eot_id|>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Human: hi {}\n\nAssistant: yes {}", {"user": "\nHuman:", "assistant": "\n\nAssistant:"}),
+        (
+            "\n\nHuman: hi {}\n\nAssistant: yes {}",
+            {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
+        ),
+        ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
+        ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
+        (
+            "### Human: hi {}### Assistant: yes {}",
+            {"user": "### Human:", "assistant": "### Assistant:"},
+        ),
+        (
+            "Do it.\n\n### Instruction:\nhi {}\n\n### Response:\nyes {}",
+            {"user": "### Instruction:", "assistant": "### Response:", "control": ["Do it."]},
+        ),
+        (
+            "SYSTEM: be\nUSER: hi {}\nASSISTANT: yes {} <|endoftext|>",
+            {
+                "system": "\nSYSTEM:",
+                "user": "\nUSER:",
+                "assistant": "\nASSISTANT:",
+                "control": ["<|endoftext|>"],
+            },
+        ),
+        (
+            CHATML,
+            {
+                "user": "<|im_start|>user",
+                "assistant": "<|im_start|>assistant",
+                "control": ["<|im_end|>"],
+            },
+        ),
+        (
+            LLAMA_3,
+            {
+                "user": "<|start_header_id|>user<|end_header_id|>",
+                "assistant": "<|start_header_id|>assistant<|end_header_id|>",
+                "control": ["<|eot_id|>", "<|begin_of_text|>"],
+            },
+        ),
+        (
+            "<s>[INST] hi {} [/INST] yes {} </s>",
+            {"user": ["[INST]", "<</SYS>>"], "assistant": "[/INST]", "control": ["<s>", "</s>"]},
+        ),
+        (
+            "<bos><start_of_turn>user\nhi {}<end_of_turn>\n<start_of_turn>model\nyes {}",
+            {
+                "user": "<start_of_turn>user",
+                "assistant": "<start_of_turn>model",
+                "control": ["<end_of_turn>", "<bos>"],
+            },
+        ),
+        (
+            "Be kind. USER: hi {} ASSISTANT: yes {}</s>USER: hi b ASSISTANT: yes b</s>",
+            {"user": "USER:", "assistant": "ASSISTANT:", "control": ["</s>", "Be kind."]},
+        ),
+        (
+            "<|im_start|>user<|im_sep|>hi {}<|im_end|><|im_start|>assistant<|im_sep|>yes {}",
+            {
+                "user": "<|im_start|>user<|im_sep|>",
+                "assistant": "<|im_start|>assistant<|im_sep|>",
+                "control": ["<|im_end|>"],
+            },
+        ),
+        (
+            "<｜begin▁of▁sentence｜><｜User｜>hi {}<｜Assistant｜>yes {}<｜end▁of▁sentence｜>",
+            {
+                "user": "<｜User｜>",
+                "assistant": "<｜Assistant｜>",
+                "control": ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
+            },
+        ),
+        ("User: hi {} Assistant: yes {}", None),
+        (
+            "User: hi User: {}\nAssistant: yes {}",
+            {"user": "\nUser:", "assistant": "\nAssistant:"},
+        ),
+        ("hi {}: yes {}", None),
+        ("A talk {} of none.\nHuman: hi {}\nAssistant: yes", None),
+        ("Human: hi {}\nHuman: yes {}", None),
+        ("Assistant: hi {}\nHuman: yes {}", None),
+        ("Human: hi {} {}\nAssistant:", None),
+    ],
+)
+def test_marks_are_those_that_divide_the_texts(text: str, marks: dict[str, Any] | None) -> None:
+    texts = [text.format(number, number) for number in range(5)]
+    assert marks_of(texts) == marks
+    for each in texts if marks is not None else ():
+        assert marks is not None
+        assert [said.split()[0] for _, said in Transcripts(marks).divided(each)][-2:] == [
+            "hi",
+            "yes",
+        ]
+
+
+def test_eight_of_ten_texts_need_the_marks() -> None:
+    marked = ["Human: hi\nAssistant: yes"] * 8
+    assert marks_of([*marked, "a", "b"])
+    assert marks_of([*marked, "a", "b", "c"]) is None
+    assert marks_of([]) is None
+
+
+def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again() -> None:
+    heads = [f"Talk {number}.\nHuman: hi\nAssistant: yes" for number in range(5)]
+    assert marks_of(heads[:4] * 2) == {
+        "user": "\nHuman:",
+        "assistant": "\nAssistant:",
+        "control": [f"Talk {number}." for number in range(4)],
+    }
+    assert marks_of(heads * 2) is None
+    assert marks_of(heads[:4]) is None
+
+
+def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one() -> None:
+    texts = ["Human: hi\n\nAssistant:"] * 3
+    assert marks_of(texts, is_open=True) == {"user": "\nHuman:", "assistant": "\n\nAssistant:"}
+    assert marks_of([text + " yes" for text in texts], is_open=True) is None
