@@ -1,11 +1,11 @@
 """A month of chess from its drop to all artifacts, through Dagster, against `read_game` alone.
 
 Run from the checkout: python -m bench.chess_month [--games N]. It writes N games (default
-320,000), the real ones without comments with other days and cut somewhere in their last third, so that most have
-moves of their own. It calls `gristmill drop` and `gristmill materialize --all` in a root and an
-instance of their own. Both start, check all laws and write records. It prints their CPU seconds,
-the ratio of games per CPU second to that of `chess.pgn.read_game`, and the peak of the root's
-bytes beside those at the end. Status 1 where a bound is missed.
+320,000), the real ones without comments, with other days and cut somewhere in their last third,
+so that most have moves of their own. It calls `gristmill drop` and `gristmill materialize --all`
+in a root and an instance of their own. Both start, check all laws and write records. It prints
+their CPU seconds, the ratio of games per CPU second to that of `chess.pgn.read_game`, and the
+peak of the root's bytes beside those at the end. Status 1 where a bound is missed.
 """
 
 from __future__ import annotations
