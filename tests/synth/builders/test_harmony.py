@@ -200,6 +200,7 @@ def test_a_column_of_a_wrong_type_is_named_with_its_type(
     assert caught.value.row == (None if "write the" in rule else 2 if "double" in rule else 1)
 
 
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(
     tmp_path: Path, workers: int
