@@ -58,9 +58,11 @@ def test_legal_moves_keys_and_phases_along_random_games() -> None:
             n = legal_moves(ours[0], ours[1], ours[2], found, 256)
             expected = {packed(m) for m in theirs.legal_moves if m.promotion in (None, chess.QUEEN)}
             assert set(found[:n].tolist()) == expected
-            # Some moves that are not legal, and all promotions.
-            for move in [dice.randrange(1 << 12) for _ in range(4)] + [
-                packed(m) for m in theirs.legal_moves if m.promotion
+            # Some moves that are not legal, castling, and all promotions.
+            for move in [
+                *(dice.randrange(1 << 12) for _ in range(4)),
+                *map(pack_move, ("e1g1", "e1c1", "e8g8", "e8c8")),
+                *(packed(m) for m in theirs.legal_moves if m.promotion),
             ]:
                 text = unpack_move(move)
                 answer = legal(ours[0], ours[1], ours[2], move)
