@@ -111,6 +111,7 @@ def test_a_shard_without_rows_is_refused(
 
 
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
 def test_a_cap_on_rows_takes_the_first_rows(
     harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
@@ -155,6 +156,7 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 
 
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
     harmony: Path,
@@ -259,8 +261,7 @@ def test_a_cap_on_rows_is_reached_in_batches(
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
 
-@pytest.mark.parametrize("bad_rows", [0, 3, 99])
-@pytest.mark.parametrize("caps", [{}, {"max_rows": 1}])
+@pytest.mark.parametrize(("bad_rows", "caps"), [(0, {}), (3, {"max_rows": 1}), (99, {})])
 def test_a_shard_without_a_good_row_fails_whatever_the_bound_is(
     write_rows: Write, vocabulary: Path, tmp_path: Path, bad_rows: int, caps: dict[str, int]
 ) -> None:
