@@ -275,6 +275,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.usefixtures("worker_threads")  # the child that is killed starts processes
 @pytest.mark.parametrize(
     ("killed", "resumed"),
     [
