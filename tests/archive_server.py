@@ -20,7 +20,7 @@ class ArchiveServer:
             def log_message(self, *args: object) -> None: ...
 
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
         self.address = f"http://127.0.0.1:{self._http.server_port}"
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:

@@ -4,6 +4,7 @@ import gc
 import pickle
 import sys
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,12 @@ def run_folder(
 ) -> RunFolder:
     """The folder that the workers of this run share."""
     return RunFolder.of(request.config, tmp_path_factory)
+
+
+@pytest.fixture
+def worker_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are threads, which start at once, where a process takes a second of imports."""
+    monkeypatch.setattr("gristmill.run.workers._start", ThreadPoolExecutor)
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,8 @@ def _bases() -> dict[str, tuple[str, str]]:
         node.name: (name.removeprefix("gristmill."), [ast.unparse(base) for base in node.bases])
         for name, file in modules(CHECKOUT).items()
         if name.startswith("gristmill.")
-        for node in ast.walk(ast.parse(file.read_text()))
+        if "class " in (text := file.read_text())
+        for node in ast.parse(text).body
         if isinstance(node, ast.ClassDef)
     }
     found = {"GristmillError": ("contract", "")}

@@ -64,7 +64,7 @@ class _Reader(BaseHTTPRequestHandler):
 @contextmanager
 def _reader() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Reader)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

@@ -22,9 +22,9 @@ def real() -> Path:
 
 @pytest.fixture(scope="session")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sample month of 240 games as a PGN file."""
+    """A sample month of 100 games as a PGN file."""
     path = tmp_path_factory.mktemp("month") / "lichess_elite_2024-01.pgn"
-    write_month(path, "2024-01", 240, 11)
+    write_month(path, "2024-01", 100, 11)
     return path
 
 

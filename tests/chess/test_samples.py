@@ -4,9 +4,18 @@ import hashlib
 from pathlib import Path
 
 import chess
+import pytest
 
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.samples import make_games, write_month, write_sample
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A month of as many games as its known bytes have."""
+    path = tmp_path_factory.mktemp("month") / "lichess_elite_2024-01.pgn"
+    write_month(path, "2024-01", 240, 11)
+    return path
 
 
 def test_a_month_has_the_same_bytes_each_time(tmp_path: Path, month: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_numbers_of_version_1_never_change() -> None:
 # The bounds of chi square with 5 and 23 degrees of freedom that one set of keys in 10,000 passes.
 @pytest.mark.parametrize(("length", "bound"), [(3, 25.7), (4, 54.5)])
 def test_each_permutation_of_a_few_is_as_likely(length: int, bound: float) -> None:
-    trials = 1_200
+    trials = 600
     counts = Counter(
         tuple(Bijection(length, key("few", each))(np.arange(length)).tolist())
         for each in range(trials)

@@ -39,10 +39,10 @@ def test_an_epoch_of_groups_gives_one_sample_of_each_and_others_later() -> None:
 
 
 def test_each_sample_of_a_group_is_as_likely() -> None:
-    plan = _epochs(Grouped(SOURCE, np.array([0, 4])), 4_000)
-    counts = np.bincount(plan.at(np.arange(4_000))[1])
-    assert counts.sum() == 4_000
-    assert ((counts - 1_000) ** 2 / 1_000).sum() < 21  # one seed in 10,000 would give more
+    plan = _epochs(Grouped(SOURCE, np.array([0, 4])), 1_000)
+    counts = np.bincount(plan.at(np.arange(1_000))[1])
+    assert counts.sum() == 1_000
+    assert ((counts - 250) ** 2 / 250).sum() < 21  # one seed in 10,000 would give more
 
 
 def test_groups_of_chosen_samples_name_those_of_the_whole() -> None:

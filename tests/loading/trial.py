@@ -52,13 +52,13 @@ class Trial:
         draw = self.random.integers
         sources = int(self.random.choice([1, 1, 2, 3, 5]))
         self.sources = [
-            Numbered(f"source {n}", [0, *np.cumsum(draw(1, 25, int(draw(1, 6)))).tolist()])
+            Numbered(f"source {n}", [0, *np.cumsum(draw(1, 12, int(draw(1, 6)))).tolist()])
             for n in range(sources)
         ]
         self.order = None if self.random.random() < 0.1 else int(draw(1 << 32))
         self.window = int(draw(0, 4))
         self.quotas = tuple(
-            int(s.cuts[-1]) * int(draw(1, 4)) if self.random.random() < 0.7 else int(draw(1, 200))
+            int(s.cuts[-1]) * int(draw(1, 4)) if self.random.random() < 0.7 else int(draw(1, 80))
             for s in self.sources
         )
         self.ends: Any = str(self.random.choice(["short", "drop", "pad"]))
@@ -131,7 +131,7 @@ class Trial:
             return state
         if not 0 < position < self.whole().length:
             return state
-        quotas = tuple(self.random.integers(1, 150, len(self.sources)).tolist())
+        quotas = tuple(self.random.integers(1, 60, len(self.sources)).tolist())
         loader = Loader(self.plan(), 1, form="numpy", ends=self.ends)
         loader.load_state_dict(json.loads(state))
         self.mixed.append((position, Mixture(tuple(self.sources), quotas)))
@@ -153,7 +153,7 @@ class Trial:
             counts = Counter(mine.tolist())
             assert set(counts.values()) <= {epochs, epochs + 1}
             assert sum(count == epochs + 1 for count in counts.values()) == rest
-        if self.seed % 25 == 0:
+        if self.seed % 5 == 0:
             drawn = [0] * len(self.sources)
             for at, number in zip(sources.tolist(), numbers.tolist(), strict=True):
                 source = self.sources[at]

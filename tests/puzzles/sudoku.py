@@ -109,17 +109,24 @@ def findings(given: Sequence[int], label: Sequence[int]) -> set[str]:
     return wrong
 
 
+_SEEN = [
+    [
+        other
+        for other in range(81)
+        if other // 9 == cell // 9
+        or other % 9 == cell % 9
+        or (other // 27, other % 9 // 3) == (cell // 27, cell % 9 // 3)
+    ]
+    for cell in range(81)
+]
+"""The cells of the row, the column and the box of each cell."""
+
+
 def solutions(board: str, most: int = 2) -> list[str]:
     """Solutions of a board by trying digits in the cell with the fewest candidates."""
     fewest: tuple[int, list[str]] | None = None
     for cell in (k for k in range(81) if board[k] == "0"):
-        i, j = divmod(cell, 9)
-        seen = {
-            board[9 * k + m]
-            for k in range(9)
-            for m in range(9)
-            if k == i or m == j or (k // 3, m // 3) == (i // 3, j // 3)
-        }
+        seen = {board[other] for other in _SEEN[cell]}
         free = [digit for digit in "123456789" if digit not in seen]
         if fewest is None or len(free) < len(fewest[1]):
             fewest = cell, free

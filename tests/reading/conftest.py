@@ -18,12 +18,12 @@ def reader_of(
 ) -> Callable[[str], Reader]:
     """Gives the reader of a name in READERS; its artifacts are made at the first call."""
     registry.VOCABULARIES = vocabulary_root
-    made = {}
+    made, folder = {}, tmp_path_factory.mktemp("made")
 
     def of(name: str) -> Reader:
         kind, opens, _ = READERS[name]
         if kind not in made:
-            made[kind] = MADE[kind](tmp_path_factory.mktemp("made"))
+            made[kind] = MADE[kind](folder)
         parts, used = made[kind]
         return Reader(parts, opens, used)
 
@@ -36,3 +36,5 @@ def reader(request: pytest.FixtureRequest, reader_of: Callable[[str], Reader]) -
     # A loader whose worker failed prints its error when it is collected, and parses Python for the
     # traceback. Within another parse (NumPy parses headers so) Python 3.11 raises SystemError.
     gc.collect()
+    # Torch and Megatron make millions of objects that stay: the next call need not look at them.
+    gc.freeze()

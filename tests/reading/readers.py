@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -145,6 +146,7 @@ def open_torch_steps(root: Path, verify: Verify) -> Any:
     return open_steps(root, verify).as_torch()
 
 
+@cache
 def _games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     from gristmill.chess import build_game_dataset, build_splice_cache, validate
     from gristmill.chess.samples import write_month
@@ -153,7 +155,7 @@ def _games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     for version in (0, 1):
         pgn = folder / f"pgn{version}" / "lichess_elite_2024-01.pgn"
         pgn.parent.mkdir()
-        write_month(pgn, "2024-01", 12, 7 + version)
+        write_month(pgn, "2024-01", 4, 7 + version)
         validate([pgn], folder / f"valid{version}")
         datasets.append(folder / f"dataset{version}")
         build_game_dataset(folder / f"valid{version}", datasets[-1])
@@ -224,25 +226,26 @@ def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     return parts, [f"{home}/train/{name}" for name in names]
 
 
-def _sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+@cache
+def _supervised(folder: Path) -> tuple[str, list[Part]]:
+    """The split below its corpus, and the parts."""
     from tests.reasoning.published import parts
     from tests.reasoning.supervised_folder import write_supervised
 
     made = [write_supervised(folder / f"made{n}", seed=n, examples=80, rows=32) for n in (0, 1)]
-    listed = parts(made, folder)
+    return f"{made[0].corpus}/{made[0].split}", parts(made, folder)
+
+
+def _sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    below, listed = _supervised(folder)
     home = listed[0].artifact
     used = [f"{home}/manifest.json"]
-    used += [f"{home}/{made[0].corpus}/{made[0].split}/shard_{n:05d}.pt" for n in range(3)]
+    used += [f"{home}/{below}/shard_{n:05d}.pt" for n in range(3)]
     return listed[:2], used
 
 
 def _stepped_sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
-    from tests.reasoning.published import parts
-    from tests.reasoning.supervised_folder import write_supervised
-
-    made = [write_supervised(folder / f"made{n}", seed=n, examples=80, rows=32) for n in (0, 1)]
-    listed = parts(made, folder)
-    below = f"{made[0].corpus}/{made[0].split}"
+    below, listed = _supervised(folder)
     used = [f"{listed[0].artifact}/{below}/{name}" for name in ("shard_00001.pt", "index.jsonl")]
     return listed, [*used, f"{listed[2].artifact}/{below}.align.jsonl"]
 

@@ -89,7 +89,7 @@ class Batches:
 
 
 def all_samples(dataset: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(sample for batch in loader_of(dataset, 7) for sample in samples_in(batch))
+    return Counter(sample for batch in loader_of(dataset, 32) for sample in samples_in(batch))
 
 
 def read_until_stale(batches: Iterable[dict[str, Any]]) -> tuple[list[tuple[Any, ...]], bool]:
@@ -408,7 +408,7 @@ def test_other_values_in_json_end_in_errors_of_gristmill(
             continue
         file = root / name
         octets = file.read_bytes()
-        for _ in range(40):
+        for _ in range(25):
             damaged = _other_value(octets, chance)
             file.write_bytes(damaged)
             try:

@@ -68,9 +68,11 @@ class SmallShards:
         )
 
 
-def build(folder: Path, vocabulary_root: Path, world_size: int = 2) -> SmallShards:
-    """Sixty records in shards of three sequences of eight tokens, with twins."""
-    jsonl = write(folder / "raw" / names.normalized("gsm8k", "train"), numbered(60))
+def build(
+    folder: Path, vocabulary_root: Path, world_size: int = 2, records: int = 24
+) -> SmallShards:
+    """Records in shards of three sequences of eight tokens, with twins."""
+    jsonl = write(folder / "raw" / names.normalized("gsm8k", "train"), numbered(records))
     config = TokenizeConfig(
         vocabulary=find(GPT2, vocabulary_root),
         seq_len=8,

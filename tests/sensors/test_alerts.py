@@ -69,7 +69,7 @@ def hook() -> Iterator[Hook]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     hook.address = f"http://127.0.0.1:{server.server_address[1]}/hooks/s3cretpath"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield hook
     done.set()
     server.shutdown()

@@ -49,7 +49,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(_Silent, directory=folder)
     ) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield folder, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

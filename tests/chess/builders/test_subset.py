@@ -4,6 +4,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def stratum(row: dict[str, Any], config: SubsetConfig) -> str:
     ply = len(moves) // config.ply_step * config.ply_step
     elo = [int(row["headers"][tag]) for tag in ("WhiteElo", "BlackElo")] if "headers" in row else []
     parts = {
-        "phase": row.get("phase") or _last_phase(moves),
+        "phase": row.get("phase") or _last_phase(tuple(moves)),
         "result": row["winner_side"],
         "ply": f"ply {ply}",
         "elo": f"elo {sum(elo) // 2 // config.elo_step * config.elo_step}",
@@ -57,7 +58,8 @@ def stratum(row: dict[str, Any], config: SubsetConfig) -> str:
     return "|".join(parts[by] for by in config.by)
 
 
-def _last_phase(moves: list[str]) -> str:
+@cache
+def _last_phase(moves: tuple[str, ...]) -> str:
     """The rule of docs/formats/chess.md#phases for the position after all moves."""
     board = chess.Board()
     for move in moves:

@@ -38,7 +38,7 @@ def test_a_killed_build_goes_on_with_its_parts(
 ) -> None:
     (tmp_path / "parts").mkdir()
     store = PartStore(tmp_path / "parts")
-    config = ValidateConfig(share_bytes=30_000)
+    config = ValidateConfig(share_bytes=12_000)
     validate([month], tmp_path / "whole", config)
     done: list[str] = []
 

@@ -6,12 +6,22 @@ import chess
 import numpy as np
 import pytest
 
-from gristmill.chess.kernels import ending
-from gristmill.chess.kernels.board import full_key, make, new_board, phase, reset
-from gristmill.chess.kernels.moves import legal, legal_moves
+from gristmill.chess.kernels import board as boards
+from gristmill.chess.kernels import ending, moves
+from gristmill.chess.kernels.board import new_board
 from gristmill.chess.raw import python_chess
 from gristmill.chess.read.phases import NO_MOVE, pack_move, phase_codes, unpack_move
+from gristmill.run.kernels import kernel
 from tests.chess.generated_pgn import played
+
+# As kernels their machine code is kept: numba compiles for each run what no kernel calls.
+full_key, make, phase, reset, legal, legal_moves, verdict = (
+    kernel()(each.py_func)
+    for each in (
+        *(boards.full_key, boards.make, boards.phase, boards.reset),
+        *(moves.legal, moves.legal_moves, ending.verdict),
+    )
+)
 
 
 def packed(move: chess.Move) -> int:
@@ -41,16 +51,18 @@ def test_legal_moves_keys_and_phases_along_random_games() -> None:
     dice = random.Random(4)
     found = np.empty(256, np.int64)
     same: dict[int, object] = {}
-    for _ in range(8):
+    for _ in range(4):
         ours, theirs = new_board()[:4], chess.Board()
         reset(*ours)
         for san in played(dice, 150)[0]:
             n = legal_moves(ours[0], ours[1], ours[2], found, 256)
             expected = {packed(m) for m in theirs.legal_moves if m.promotion in (None, chess.QUEEN)}
             assert set(found[:n].tolist()) == expected
-            # Some moves that are not legal, and all promotions.
-            for move in [dice.randrange(1 << 12) for _ in range(4)] + [
-                packed(m) for m in theirs.legal_moves if m.promotion
+            # Some moves that are not legal, castling, and all promotions.
+            for move in [
+                *(dice.randrange(1 << 12) for _ in range(4)),
+                *map(pack_move, ("e1g1", "e1c1", "e8g8", "e8c8")),
+                *(packed(m) for m in theirs.legal_moves if m.promotion),
             ]:
                 text = unpack_move(move)
                 answer = legal(ours[0], ours[1], ours[2], move)
@@ -70,7 +82,7 @@ REPEATS = "Nf3 Nf6 Ng1 Ng8"
 
 
 @pytest.mark.parametrize(
-    ("moves", "expected"),
+    ("game", "expected"),
     [
         ("f3 e5 g4 Qh4#", ending.BLACK_MATES),
         ("e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", ending.WHITE_MATES),
@@ -84,15 +96,15 @@ REPEATS = "Nf3 Nf6 Ng1 Ng8"
         ("e4 e5", ending.OPEN),
     ],
 )  # fmt: skip
-def test_endings(moves: str, expected: int) -> None:
+def test_endings(game: str, expected: int) -> None:
     board = new_board()
     reset(*board[:4])
     board[4][0] = full_key(*board[:4])
     theirs = chess.Board()
-    for ply, san in enumerate(moves.split(), 1):
+    for ply, san in enumerate(game.split(), 1):
         make(*board[:4], packed(theirs.push_san(san)))
         board[4][ply] = full_key(*board[:4])
-    assert ending.verdict(*board[:4], board[4], len(theirs.move_stack), True) == expected
+    assert verdict(*board[:4], board[4], len(theirs.move_stack), True) == expected
     plain = theirs.result(claim_draw=False)
     claimed = theirs.result(claim_draw=True)
     names = {

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.chess.read.splice_points import Seed, capped, legacy_seed, runtime_seed
@@ -26,6 +26,7 @@ def with_random(
 
 
 @pytest.mark.parametrize("seed_of", [legacy_seed, runtime_seed])
+@settings(max_examples=30)
 @given(
     games=st.lists(st.tuples(st.integers(0, 700), st.text(max_size=50)), min_size=1, max_size=6),
     cap=st.integers(1, 40),

@@ -46,7 +46,7 @@ class Server:
 
         self.asked: list[str] = []
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
         self.config = ArchiveConfig(
             url_template=f"http://127.0.0.1:{self.http.server_port}/lichess_elite_{{month}}.zip",
             fetch=FetchConfig(timeout=5, attempts=4, backoff=0.5),

@@ -73,9 +73,7 @@ def test_every_game_of_the_player_files(real: Path, tmp_path: Path, name: str) -
     both_ways(pgn, ValidateConfig())
 
 
-@pytest.mark.parametrize(
-    ("seed", "games"), [(1, 100), pytest.param(2, 500, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("seed", "games"), [(1, 40), pytest.param(2, 500, marks=pytest.mark.slow)])
 def test_generated_and_mutated_games(tmp_path: Path, seed: int, games: int) -> None:
     pgn = write_games(tmp_path / "made.pgn", seed, games, 0.5)
     same_as_reference(pgn, tmp_path)

@@ -13,6 +13,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.laws.event_lines import event_line_laws
 from gristmill.families import Subject
+from tests import budget
 from tests.chess.both_readers import both_ways, same_as_reference
 from tests.chess.builders.chain import digests, rows
 
@@ -108,7 +109,7 @@ def test_a_game_stays_whole_in_every_layout(tmp_path: Path, newline: str) -> Non
 
 def test_random_layouts_are_read_as_the_oracle_reads_them(tmp_path: Path) -> None:
     dice, text = random.Random(29), ""
-    for number in range(300):
+    for number in range(100):
         gaps = [*GAPS, *COMMENTS]
         head = tags(f"w{number}", {dice.choice(TAGS[1:]): dice.choice(GAPS)})
         places = dice.sample([1, 3, 4, 8, 99], dice.randrange(3))
@@ -187,7 +188,8 @@ def test_a_window_may_end_anywhere_between_tags_and_moves(
     pgn.write_text(lead + apart + lead)
     assert read(pgn, tmp_path / "whole") == [("a", 12), ("b", 12), ("a", 12)]
     monkeypatch.setattr("gristmill.chess.raw.pgn._SLACK", 0)
-    for window in range(len(lead) + 1, len(lead + apart) + 70):
+    windows = range(len(lead) + 1, len(lead + apart) + 70)
+    for window in budget.dice("windows between tags and moves").sample(windows, 50):
         monkeypatch.setattr("gristmill.chess.raw.pgn._WINDOW", window)
         read(pgn, tmp_path / str(window))
         assert digests(tmp_path / str(window)) == digests(tmp_path / "whole"), window

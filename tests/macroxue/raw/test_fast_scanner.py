@@ -146,7 +146,7 @@ def lines(draw: Any) -> bytes:
     return joined(chosen).encode()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lines())
 @example(step(branch_evs={"up": 1e39}))
 def test_scanner_equals_strict_parser_on_shaped_lines(line: bytes) -> None:
@@ -178,7 +178,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     return line
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(BASES, EDITS)
 def test_scanner_equals_strict_parser_on_edited_lines(
     line: bytes, edits: list[tuple[int, int, bytes]]

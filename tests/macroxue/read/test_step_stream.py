@@ -25,7 +25,7 @@ from tests.macroxue.games import write_pack
     st.integers(1, 50),
     st.sampled_from(["aligned48", "packed46"]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_runs_in_any_shards(
     lengths: list[int], shard_rows: int, most: int, layout: str
 ) -> None:

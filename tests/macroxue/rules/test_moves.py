@@ -83,7 +83,7 @@ def test_every_line_of_small_ranks_in_every_direction() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_any_board_follows_the_rule(boards: list[list[int]]) -> None:
     array = np.array(boards, np.uint8)
     directions = (np.arange(len(boards)) % 4).astype(np.uint8)

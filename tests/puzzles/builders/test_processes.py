@@ -38,7 +38,7 @@ if __name__ == "__main__":
     build_arc(sources("arc"), out / "arc", ArcConfig(num_aug=5, workers=workers))
     build_sudoku(sources("sudoku"), out / "sudoku", SudokuConfig(num_aug=3, workers=workers))
     build_maze(sources("maze"), out / "maze", MazeConfig(aug=True, workers=workers))
-    build_domino(out / "domino", DominoConfig(num_games=300, num_aug=2, workers=workers))
+    build_domino(out / "domino", DominoConfig(num_games=60, num_aug=2, workers=workers))
     grids = GridConfig(values=4, dihedral=True, identifiers=True, workers=workers)
     build_grid(sources("grid"), out / "grid", grids)
 """

@@ -21,7 +21,7 @@ def pairs_of(seed: int, count: int, colours: int, most: int) -> list[tuple[np.nd
 )
 def test_the_kept_draws_are_those_that_sha256_keeps(count: int, colours: int, most: int) -> None:
     # Small grids of few colours repeat, so that most draws are duplicates.
-    for seed in range(4):
+    for seed in range(2):
         pairs = pairs_of(1000 * seed + 7, count, colours, most)
         expected = arc_oracle.group(5, f"t{seed}", pairs, 60)
         key = np.uint64(source_key(5, "arc", f"t{seed}"))

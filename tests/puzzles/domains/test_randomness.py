@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from numba import njit
 
 from gristmill.puzzles.domains import randomness
 from gristmill.puzzles.domains.source_key import source_key
+from gristmill.run.kernels import kernel
 
 MASK = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
@@ -34,7 +34,7 @@ class _Stream:
                 return drawn % bound
 
 
-@njit  # type: ignore[untyped-decorator]
+@kernel()
 def _drawn(key, number, bounds, order):  # type: ignore[no-untyped-def]
     state = np.empty(1, np.uint64)
     randomness.start(state, key, number)

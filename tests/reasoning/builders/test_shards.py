@@ -219,7 +219,11 @@ def test_summary_counts_the_records(tmp_path: Path, small: TokenizeConfig) -> No
 
 @pytest.mark.usefixtures("small_groups")
 def test_workers_stores_and_groups_change_no_byte(
-    tmp_path: Path, small: TokenizeConfig, jsonl: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    small: TokenizeConfig,
+    jsonl: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     config = replace(small, world_size=2, safetensors=True)
     store = PartStore(tmp_path / "parts")
@@ -227,8 +231,9 @@ def test_workers_stores_and_groups_change_no_byte(
 
     tokenize(jsonl, tmp_path / "one", config)
     tokenize(jsonl, tmp_path / "kept", config, store)
-    for name, workers in (("two", 2), ("four", 4)):
-        tokenize(jsonl, tmp_path / name, replace(config, workers=workers))
+    tokenize(jsonl, tmp_path / "two", replace(config, workers=2))
+    request.getfixturevalue("worker_threads")
+    tokenize(jsonl, tmp_path / "four", replace(config, workers=4))
     tokenize(jsonl, tmp_path / "tiktoken", replace(config, engine=TIKTOKEN))
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 1 << 20)
     tokenize(jsonl, tmp_path / "whole", config)

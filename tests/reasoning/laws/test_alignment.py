@@ -22,6 +22,7 @@ from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests.reasoning.indexed_splits import real_records, write_split
+from tests.reasoning.published_root import place_vocabulary
 from tests.reasoning.published_splits import publish_drop
 
 Row = dict[str, Any]
@@ -32,6 +33,7 @@ _RECORDS = [
 ]
 _RECORDS[3] = {"question": "Why?", "answer": "#### 2", "cot": None}
 _ROOT = "reasoning"
+_tokenizer = Path()
 
 
 def _built(root: Path, corpus: str, split: str, records: list[Row], vocabulary: Path) -> None:
@@ -46,9 +48,14 @@ def _built(root: Path, corpus: str, split: str, records: list[Row], vocabulary: 
     ):
         shutil.copytree(made / source, root / target, dirs_exist_ok=True)
     shutil.rmtree(made)
-    tokenizer = root / "tokenizer" / GPT2.relative
-    tokenizer.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(vocabulary, tokenizer)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_tokenizer(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> None:
+    """One file for all tests, since each path is loaded for itself."""
+    global _tokenizer
+    place_vocabulary(root := tmp_path_factory.mktemp("root"), find(GPT2, vocabulary_root))
+    _tokenizer = root / "tokenizer"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +72,7 @@ def root(built: Path, tmp_path: Path) -> Path:
 
 
 def _inputs(root: Path) -> list[Path]:
-    return [root / names.NORMALIZED, root / names.TOKENIZED, root / "tokenizer"]
+    return [root / names.NORMALIZED, root / names.TOKENIZED, _tokenizer]
 
 
 def _broken(root: Path, partition: str | None = "gsm8k__test") -> list[Violation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,15 @@ from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.vocabularies import compare
 from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.tokenizer_file import file_of_pinned
+from tests.reasoning import small_shards
 from tests.reasoning.normalized_files import numbered, write
 from tests.reasoning.small_shards import SmallShards
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SmallShards:
+    """Shards of several blocks of the law."""
+    return small_shards.build(tmp_path_factory.mktemp("built"), vocabulary_root, records=60)
 
 
 def found(shards: SmallShards, sampled: bool = False) -> list[str]:

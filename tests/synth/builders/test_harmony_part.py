@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
-from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
-from gristmill.synth.builders import harmony, harmony_part
+from gristmill.run.workers import WorkerDied
+from gristmill.synth.builders import harmony_part
 from gristmill.synth.builders.harmony import HarmonySummary, Joiner, to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.row_digest import RowsDigest
@@ -112,16 +111,6 @@ def test_a_shard_has_the_bytes_that_one_writer_would_write(
     assert summary.rows + summary.skipped == (min(most, sum(ROWS)) if most >= 0 else sum(ROWS))
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are threads, which start at once."""
-
-    def engine(function: Any, tasks: Any, workers: int) -> Any:
-        return (threaded_map if workers > 1 else ordered_map)(function, tasks, workers)
-
-    monkeypatch.setattr(harmony, "run_parts", partial(run_parts, engine=engine))
-
-
 @pytest.mark.parametrize(
     ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
 )
@@ -137,7 +126,7 @@ def test_the_bytes_do_not_depend_on_workers(
     assert [built[workers] == built[1] for workers in built] == [True] * 4
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=3, rows=4)
@@ -154,7 +143,7 @@ def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, wor
         to_harmony(paths, tmp_path / "bad", 0, config)
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_row_beyond_the_cap_is_not_converted(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=2, rows=4)
@@ -185,8 +174,8 @@ def _damaged(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.usefixtures("worker_threads")
+@pytest.mark.parametrize("workers", [1, 2])
 def test_the_first_bad_row_in_file_order_is_named(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=8, rows=20)
     index = next(
@@ -216,7 +205,7 @@ def _same_rows(path: Path, rows: int, broken: int | None = None) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_row_group_of_several_files_may_take_so_many_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -245,7 +234,7 @@ def test_a_file_is_not_read_beyond_the_rows_that_no_row_group_can_take(
         to_harmony(paths, tmp_path / "out", 0, _config(rows_per_group=100))
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_progress_counts_the_raw_rows_of_each_file(
     drop: list[Path], tmp_path: Path, workers: int
@@ -286,6 +275,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.usefixtures("worker_threads")  # the child that is killed starts processes
 @pytest.mark.parametrize(
     ("killed", "resumed"),
     [
@@ -439,9 +429,9 @@ def test_a_part_that_was_made_after_other_rows_is_refused(tmp_path: Path) -> Non
         assert (joiner.read, joiner.rows, joiner.under_way, joiner.groups) == (4, 4, 4, 0)
 
 
-@pytest.mark.parametrize("rows", [None, 0, 1, 13, 300, 9999])
+@pytest.mark.parametrize("rows", [None, 0, 1, 13, 300])
 def test_rows_are_counted_as_they_are_kept(drop: list[Path], tmp_path: Path, rows: int) -> None:
-    for number, path in enumerate(drop):
+    for number, path in enumerate(drop[2:6]):
         task = harmony_part.Task(path, rows, 0, _config(), REFUSE_LINKS)
         counted = harmony_part.count(task, tmp_path / f"count {number}")
         made = harmony_part.make_part(task, tmp_path / f"part {number}")
@@ -472,7 +462,7 @@ def _with_texts(path: Path, texts: list[str | None]) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 @pytest.mark.parametrize("wrong", [[3], [0, 5], range(8)])
 def test_footers_that_let_expect_other_rows_change_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int]
@@ -506,7 +496,7 @@ def test_footers_that_let_expect_other_rows_change_no_byte(
     assert (resumed, _shard(tmp_path / "one")) == (alone, _shard(tmp_path / "alone"))
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 def test_a_file_whose_footer_says_how_many_rows_are_kept_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -517,7 +507,7 @@ def test_a_file_whose_footer_says_how_many_rows_are_kept_is_read_once(
     assert _shard(tmp_path / "1") == _shard(tmp_path / "2")
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("worker_threads")
 def test_a_count_that_fails_alone_is_named_and_not_stored(
     drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,20 +71,22 @@ def test_documents_keep_their_order_and_split(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("several", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("several", [3, pytest.param(2, marks=pytest.mark.sampled(0.4))])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
     harmony: Path,
     vocabulary: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
     several: int,
 ) -> None:
+    if several == 3:
+        request.getfixturevalue("worker_threads")
     digests = {}
     for workers in (0, several):
         out = tmp_path / str(workers)
         summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
         digests[workers] = (hashes(out), summary)
-    monkeypatch.setattr(kd_shard, "_PART_ROWS", 4096)
+    request.getfixturevalue("monkeypatch").setattr(kd_shard, "_PART_ROWS", 4096)
     summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
     digests[1] = (hashes(tmp_path / "one"), summary)
     assert all(each == digests[0] for each in digests.values())
@@ -109,6 +111,7 @@ def test_a_shard_without_rows_is_refused(
 
 
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
 def test_a_cap_on_rows_takes_the_first_rows(
     harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
@@ -146,14 +149,24 @@ def _documents_of_one_split(
     return lengths.tolist(), pq.read_table(next(out.glob("trace/*")))["row"].to_pylist()
 
 
+@pytest.fixture(scope="module")
+def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]:
+    """Tokens of each row of the shard."""
+    return _documents_of_one_split(harmony, vocabulary, tmp_path_factory.mktemp("all") / "kd")[0]
+
+
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
-    harmony: Path, vocabulary: Path, tmp_path: Path, cap: int, rendered: list[int]
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    cap: int,
+    lengths: list[int],
+    rendered: list[int],
 ) -> None:
-    lengths, _ = _documents_of_one_split(harmony, vocabulary, tmp_path / "all")
     before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    rendered.clear()
     for fraction in (0.0, 0.5):
         out = tmp_path / f"out_{fraction}"
         summary = build_kd_shard(harmony, out, KDConfig(vocabulary, fraction, max_tokens=cap))
@@ -248,8 +261,7 @@ def test_a_cap_on_rows_is_reached_in_batches(
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
 
-@pytest.mark.parametrize("bad_rows", [0, 3, 99])
-@pytest.mark.parametrize("caps", [{}, {"max_rows": 1}])
+@pytest.mark.parametrize(("bad_rows", "caps"), [(0, {}), (3, {"max_rows": 1}), (99, {})])
 def test_a_shard_without_a_good_row_fails_whatever_the_bound_is(
     write_rows: Write, vocabulary: Path, tmp_path: Path, bad_rows: int, caps: dict[str, int]
 ) -> None:
@@ -476,18 +488,18 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
     role = as_json([message("x" * 5000, "y")])
-    shard = write_rows([("n" * 5000, role)] * 600 + [("good", GOOD)])
+    shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
     task = next(kd_shard._tasks(shard, KDConfig(vocabulary)))
     summary = kd_part.make_part(task, tmp_path / "part")
-    assert summary["bad_rows"] == 600
+    assert summary["bad_rows"] == 100
     assert len(summary["first_bad_rows"]) == quarantine.MOST_NAMED
     assert len(json.dumps(summary)) < 40_000
     with pytest.raises(BadInput) as caught:
         build_kd_shard(shard, tmp_path / "failed", KDConfig(vocabulary))
     assert len(str(caught.value)) < 8_000
-    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=600))
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=100))
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
-    assert len(lines) == summary.files["quarantine/quarantine_07.jsonl"].rows == 600
+    assert len(lines) == summary.files["quarantine/quarantine_07.jsonl"].rows == 100
     entry = json.loads(lines[-1])
     assert list(entry) == ["shard", "row", "synth_id", "rule"]
     assert entry["synth_id"] == "n" * 5000

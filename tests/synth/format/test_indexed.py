@@ -131,9 +131,9 @@ for root in map(Path, sys.argv[1:]):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory in /proc")
 def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
-    """Two million documents: one int64 for each would be 16 MB."""
+    """A million documents: one int64 for each would be 8 MB."""
     document = np.array([200006, 200008, 200007, 199999], dtype="<i4")
-    rows = 1 << 18
+    rows = 1 << 17
     values = {"tokens": np.tile(document, rows), "lossmask": np.zeros(4 * rows, dtype="u1")}
     values["span"] = values["lossmask"]
     for name, times in (("some", 1), ("many", 8)):

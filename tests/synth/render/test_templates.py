@@ -23,7 +23,7 @@ from tests.synth.render.strategies import conversations, texts
 
 @given(st.lists(conversations, max_size=3))
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_every_kind_of_message_has_the_tokens_of_openai_harmony(
     vocabulary: Path, batch: list[list[dict[str, Any]]]
@@ -187,7 +187,9 @@ def test_keys_of_fixed_messages_are_named_each_time(vocabulary: Path) -> None:
 
 
 @given(st.lists(conversations, max_size=3), st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_conversation_has_as_many_keys_as_its_json(
     vocabulary: Path, batch: list[list[dict[str, Any]]], has_more: bool
 ) -> None:

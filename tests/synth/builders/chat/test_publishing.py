@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,31 @@ HEAD = 'schema = 1\nkind = "chat"\nname = "mine"\nmessages = "m"\nshards = 2\nid
 RENDER = '[render]\ntemplate = "drop:t.jinja"\n'
 
 
+@pytest.fixture(scope="module")
+def with_vocabulary(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> DataRoot:
+    """A data root for all tests, since the vocabulary of each path is loaded for itself."""
+    root = DataRoot(tmp_path_factory.mktemp("data"))
+    publish(
+        Build(
+            root=root.root,
+            artifact="tokenizer",
+            asset=f"tokenizers/{O200K.name}",
+            partition=O200K.name,
+            code_version="1",
+            config=Nothing(),
+            inputs=[],
+            make=lambda attempt: place(O200K, vocabulary, attempt.out),
+            laws=lambda _: (),
+            shared=True,
+        )
+    )
+    return root
+
+
 @pytest.fixture
-def root(tmp_path: Path, vocabulary: Path) -> DataRoot:
-    """A data root with the vocabulary and a drop of 60 conversations."""
-    root = DataRoot(tmp_path / "data")
+def root(with_vocabulary: DataRoot) -> Iterator[DataRoot]:
+    """This data root with a drop of 60 conversations alone."""
+    root = with_vocabulary
     drop = root.root / "drops/chat/mine"
     drop.mkdir(parents=True)
     (drop / "corpus.toml").write_text(HEAD + "split = { validation = 0.3 }\n" + RENDER)
@@ -65,21 +87,10 @@ def root(tmp_path: Path, vocabulary: Path) -> DataRoot:
     ]
     (drop / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (drop / ".done").touch()
-    publish(
-        Build(
-            root=root.root,
-            artifact="tokenizer",
-            asset=f"tokenizers/{O200K.name}",
-            partition=O200K.name,
-            code_version="1",
-            config=Nothing(),
-            inputs=[],
-            make=lambda attempt: place(O200K, vocabulary, attempt.out),
-            laws=lambda _: (),
-            shared=True,
-        )
-    )
-    return root
+    yield root
+    for each in root.root.iterdir():
+        if each.name != "tokenizer":
+            shutil.rmtree(each)
 
 
 def built(root: DataRoot, asset: str, key: str = "mine__01", **chosen: Any) -> Any:
