@@ -45,14 +45,17 @@ def fixed(number):
 CALL = "import family.kernels.code as c; print(c.outer({value}), c.outer.stats.cache_hits)"
 
 
+def put_code(folder: Path) -> Path:
+    """A package of kernels below a folder, and a home that can be written."""
+    (folder / "code/family/kernels").mkdir(parents=True)
+    (folder / "code/family/kernels/code.py").write_text(MODULE)
+    (folder / "home").mkdir()
+    return folder
+
+
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    """A package of kernels, and a home that can be written."""
-    folder = tmp_path / "code/family/kernels"
-    folder.mkdir(parents=True)
-    (folder / "code.py").write_text(MODULE)
-    (tmp_path / "home").mkdir()
-    return tmp_path
+    return put_code(tmp_path)
 
 
 def environment(code: Path, **variables: str | Path) -> dict[str, str]:
