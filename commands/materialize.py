@@ -203,8 +203,10 @@ class _Build:
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
             started = [key for key in plan.together if key not in found]
-            alone = [key for key in plan.alone if key not in found]
-            for some, together in ((started, True), (alone, False)):
+            left = [(key, error) for key, error in plan.alone.items() if key not in found]
+            idle = [key for key, error in left if isinstance(error, NothingToBuild)]
+            alone = [key for key, error in left if not isinstance(error, NothingToBuild)]
+            for some, together in ((started, True), (idle, True), (alone, False)):
                 outcomes = self._graph.materialize(
                     asset,
                     some,
@@ -217,7 +219,7 @@ class _Build:
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)
             self.outcomes += (found[key] for key in keys)
-            if (started or alone) and number < len(self._assets):
+            if (started or left) and number < len(self._assets):
                 # A drop may depend on artifacts that were just built, as a pool on its packs. What
                 # arrives between two assets of its inbox would not be built by the first.
                 begun = _inboxes_of(self._assets[:number])

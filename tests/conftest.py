@@ -1,8 +1,10 @@
 """Fixtures that several families need."""
 
 import gc
+import os
 import pickle
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -14,7 +16,7 @@ import pytest
 
 from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
-from tests.paths import REAL_DATA
+from tests.paths import REAL_DATA, memory
 from tests.requirements import missing_real_data
 from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
@@ -25,11 +27,20 @@ hypothesis.settings.register_profile(
 )
 
 
+_FOLDERS_BYTES = 8 << 30
+"""More than the folders of all tests take at a time."""
+
+
 def pytest_configure() -> None:
-    """End at once where real data is required and is not there: many tests would skip."""
+    """End at once where real data is required and is not there: many tests would skip.
+
+    Builds flush each file: without TMPDIR, tests have their folders in memory if they fit there.
+    """
     hypothesis.settings.load_profile("unhurried")
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
+    if "TMPDIR" not in os.environ and (place := memory(_FOLDERS_BYTES)):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(place)
 
 
 @pytest.hookimpl(wrapper=True)

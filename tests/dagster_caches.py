@@ -3,20 +3,25 @@
 For each SQLite file Dagster reads its 90 migration scripts, and for each statement it makes an
 engine, which compiles the statement again, and a connection, which reads the schema again. They are
 kept, the connections until the test ends or the file is another. And SQLite does not wait for the
-disk, which only the loss of power could show.
+disk, which only the loss of power could show. The schema of `dagster.yaml`, the same for each
+instance, is kept, too. What the steps of a run print is shown after them, not by four processes.
 
 `python -m tests.dagster_caches WORDS` is `gristmill WORDS` with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from dagster._core.execution import compute_logs
+from dagster._core.instance import config as instance_config
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
@@ -44,6 +49,19 @@ def install() -> None:
         return directories[place]
 
     ScriptDirectory.from_config = from_config  # type: ignore[method-assign,assignment]
+    compute_logs.execute_posix_tail = _shown_afterwards  # type: ignore[assignment]
+    schema = instance_config.dagster_instance_config_schema
+    instance_config.dagster_instance_config_schema = cache(schema)
+
+
+@contextmanager
+def _shown_afterwards(path: str, stream: Any) -> Iterator[tuple[None, None]]:
+    """Copy what was written into a log to the stream it was taken from, once all is there."""
+    try:
+        yield None, None
+    finally:
+        shown = compute_logs._fileno(stream)  # type: ignore[no-untyped-call]
+        os.write(1 if shown is None else shown, Path(path).read_bytes())
 
 
 keeps_connections = True

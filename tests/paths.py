@@ -7,3 +7,18 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 REAL_DATA = Path(os.environ.get("GRISTMILL_REAL_DATA", CHECKOUT.parent / "shared" / "data"))
+
+
+def memory(least: int = 0) -> Path | None:
+    """A folder in memory; None where there is none, for the usual temporary folder.
+
+    least: the number of bytes that are to be free in it.
+    """
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK):
+        return None
+    found = os.statvfs(place)
+    # Tests load libraries that they compile.
+    if found.f_flag & os.ST_NOEXEC or found.f_bavail * found.f_frsize < least:
+        return None
+    return place

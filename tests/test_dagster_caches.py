@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster._core.execution import compute_logs
+from dagster._core.instance import config as instance_config
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from sqlalchemy import text
 from sqlalchemy.pool import NullPool
@@ -75,3 +79,23 @@ def test_an_engine_can_keep_none(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     _run(file, "pragma journal_mode = wal")
     _run(file, "create table numbers (number)")
     assert not _log(file).exists()
+
+
+def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dagster_caches.install()
+    with (tmp_path / "shown").open("w+") as stream:
+        with compute_logs.mirror_stream_to_file(stream, str(tmp_path / "log")):
+            os.write(stream.fileno(), b"printed\n")
+            assert (tmp_path / "shown").read_text() == ""
+        assert (tmp_path / "shown").read_text() == (tmp_path / "log").read_text() == "printed\n"
+    with compute_logs.mirror_stream_to_file(StringIO(), str(tmp_path / "log")):
+        pass
+    assert capfd.readouterr().out == "printed\n"  # as of a stream without a file
+
+
+def test_the_schema_of_an_instance_is_made_once() -> None:
+    dagster_caches.install()
+    schema = instance_config.dagster_instance_config_schema
+    assert schema() is schema()

@@ -37,7 +37,8 @@ class Plan:
 
     standing: the outcome of each partition that needs no run.
     together: partitions whose build is known; they may share runs.
-    alone: partitions without a build, by the error that says why; a run shows it.
+    alone: partitions without a build, by the error that says why; a run shows it, one for each
+        that fails.
     """
 
     standing: dict[str | None, Outcome] = field(default_factory=dict)

@@ -120,7 +120,7 @@ def list_inbox(
         elif not (inbox / file).exists() and not entry.name.endswith(SAMPLE):
             loose[entry.name] = Loose(changed, f"is the mark of {file}, which is not there", True)
     for key, entries in drops.items():
-        real = real_paths(Path(entry.path) for entry in entries)
+        real = set(real_paths(Path(entry.path) for entry in entries))
         drops[key] = [entry for entry in entries if Path(entry.path) in real]
     return drops, loose
 

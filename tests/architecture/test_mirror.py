@@ -92,6 +92,7 @@ HELPED = {
     "test_later.py",
     "test_definitions.py",
     "test_operate.py",
+    "test_paths.py",
     "test_requirements.py",
     "test_run_folder.py",
 }

@@ -155,13 +155,14 @@ class World:
             if path.is_file()
         }
 
+    def listing(self) -> dict[tuple[str, str], tuple[str, str]]:
+        """State and reason of each artifact in `ls --json`, by asset and partition."""
+        rows = json.loads(self.run("ls", str(self.data), "--json").stdout)
+        return {(row["asset"], row["partition"]): (row["state"], row["why"]) for row in rows}
+
     def listed(self, case: Case) -> tuple[str, str]:
         """State and reason of the artifact in `ls --json`."""
-        rows = json.loads(self.run("ls", str(self.data), "--json").stdout)
-        (row,) = (
-            row for row in rows if (row["asset"], row["partition"]) == (case.asset, case.partition)
-        )
-        return row["state"], row["why"]
+        return self.listing()[case.asset, case.partition]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from tests.commands.inbox_cases import (
 from tests.run_folder import RunFolder
 from tests.sensors.run_requests import partitions_of
 
-pytestmark = pytest.mark.sampled(0.4)
+pytestmark = pytest.mark.sampled(0.2)
 
 TOGETHER = tuple(case for case in CASES if case is not READY_SYNTH)
 """The cases that fit into one data root: there is one Harmony dataset."""
@@ -120,47 +120,27 @@ def full(built: Path, tmp_path: Path) -> Iterator[World]:
         yield world
 
 
-@pytest.fixture(params=[TOGETHER, (READY_SYNTH,)], ids=["together", "synth_harmony"])
-def all_built(
+@pytest.fixture(params=CASES, ids=lambda case: case.inbox)
+def one_built(
     request: pytest.FixtureRequest, built: Path, imported: Path, tmp_path: Path
-) -> Iterator[tuple[World, tuple[Case, ...]]]:
-    """A data root in which the drops of some cases are built, and these cases."""
-    cases = request.param
-    with opened(_copy(built if cases is TOGETHER else imported, tmp_path)) as world:
-        yield world, cases
+) -> Iterator[tuple[World, Case]]:
+    """A data root in which drops are built, and the case of one of them."""
+    source = imported if request.param is READY_SYNTH else built
+    with opened(_copy(source, tmp_path)) as world:
+        yield world, request.param
 
 
-def _entrances(world: World, cases: Sequence[Case], state: str, status: int) -> dict[Case, str]:
-    """Ask every entrance about drops that were built before; return the reason of each.
+def _entrances(world: World, case: Case, state: str, status: int) -> str:
+    """Ask every entrance about a drop that was built before; return its reason.
 
     state: that all are to name. status: of `materialize` without a partition.
     """
     before = world.bytes_of()
-    reasons = {case: _entrances_of_one(world, case, state, status) for case in cases}
-    every = world.run("materialize", *(case.asset for case in cases))
-    whole = world.run("ls", str(world.data))
-    verified = world.run("verify", str(world.data))
-    assert every.exit_code == status, every.output
-    assert verified.exit_code == (state == REFUSED), verified.output
-    for case, reason in reasons.items():
-        assert _words(world, case, reason) in one_line(every.output), every.output
-        assert f"drops/{case.shown}: {state}: {reason}" in one_line(whole.output), whole.output
-        assert reason in one_line(verified.output), verified.output
-    assert world.bytes_of() == before, "something was published"
-    return reasons
-
-
-def _words(world: World, case: Case, reason: str) -> str:
-    """A reason as a line says it that names the drop before."""
-    return reason.removeprefix(f"{case.drop(world.data)}: ")
-
-
-def _entrances_of_one(world: World, case: Case, state: str, status: int) -> str:
-    """Ask the entrances that take one drop, and compare them with the judgement."""
     found = world.judged(case)
     assert found.state == state
     reason = one_line(found.reason)
-    words = _words(world, case, reason)
+    # As a line says it that names the drop before.
+    words = reason.removeprefix(f"{case.drop(world.data)}: ")
 
     tick = world.settled_tick(case)
     assert case.asset not in _requested(tick), "the sensor asked for a run"
@@ -175,16 +155,21 @@ def _entrances_of_one(world: World, case: Case, state: str, status: int) -> str:
     text = one_line(named.output)
     assert (named.exit_code, words in text) == (1, True), named.output
     assert ("failed " in text) == (state == REFUSED), named.output
-    if status:  # of each by itself; the others are asked of all together
-        every = world.run("materialize", case.asset)
-        assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
+    every = world.run("materialize", case.asset)
+    assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
     _local_entrances(world, case, words, status)
 
     run = world.button(case)
     assert run.success == (state != REFUSED)
     assert world.built_check(case) == (state != REFUSED)
+    whole = one_line(world.run("ls", str(world.data)).output)
+    assert f"drops/{case.shown}: {state}: {reason}" in whole, whole
     listed, why = world.listed(case)
     assert (listed, one_line(why)) == (f"drop {state}", reason)
+    verified = world.run("verify", str(world.data))
+    assert verified.exit_code == (state == REFUSED), verified.output
+    assert reason in one_line(verified.output), verified.output
+    assert world.bytes_of() == before, "something was published"
     return reason
 
 
@@ -241,43 +226,37 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
 
 
 def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
-    all_built: tuple[World, tuple[Case, ...]],
+    one_built: tuple[World, Case],
 ) -> None:
-    world, cases = all_built
-    for case in cases:
-        case.mark(world.data, "incomplete").touch()
-    for reason in _entrances(world, cases, ARRIVING, status=0).values():
-        assert "says that it is not complete: remove that file" in reason
+    world, case = one_built
+    case.mark(world.data, "incomplete").touch()
+    reason = _entrances(world, case, ARRIVING, status=0)
+    assert "says that it is not complete: remove that file" in reason
 
 
 def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
-    all_built: tuple[World, tuple[Case, ...]],
+    one_built: tuple[World, Case],
 ) -> None:
-    world, cases = all_built
-    for case in cases:
-        case.spoil(case.drop(world.data))
-    for case, reason in _entrances(world, cases, REFUSED, status=1).items():
-        assert case.word in reason
+    world, case = one_built
+    case.spoil(case.drop(world.data))
+    assert case.word in _entrances(world, case, REFUSED, status=1)
 
 
 def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(
-    all_built: tuple[World, tuple[Case, ...]],
+    one_built: tuple[World, Case],
 ) -> None:
-    world, cases = all_built
+    world, case = one_built
     before = world.bytes_of()
-    for case in cases:
-        drop = case.drop(world.data)
-        shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
-    for case in cases:
-        _is_gone(world, case)
-    every = world.run("materialize", *(case.asset for case in cases))
+    drop = case.drop(world.data)
+    shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
+    _is_gone(world, case)
+    every = world.run("materialize", case.asset)
     assert every.exit_code == 0 and "failed" not in every.output, every.output
     verified = world.run("verify", str(world.data))
     assert verified.exit_code == 0, verified.output
-    for case in cases:
-        row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
-        assert case is MONTH or re.search(row, one_line(every.output)), every.output
-        assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output, verified.output
+    row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
+    assert case is MONTH or re.search(row, one_line(every.output)), every.output
+    assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output, verified.output
     assert world.bytes_of() == before
 
 
@@ -350,8 +329,8 @@ def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World)
 
 def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
     POOL.drop(full.data).write_text('members = ["one", "three"]\n')
-    found = _entrances(full, [POOL], WAITS, status=0)
-    assert found[POOL].endswith("waits for macroxue/pack three, which is not built: bring its drop")
+    found = _entrances(full, POOL, WAITS, status=0)
+    assert found.endswith("waits for macroxue/pack three, which is not built: bring its drop")
 
 
 def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(
@@ -361,8 +340,8 @@ def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_to
         Lake(data_root=str(full.data)), "arc-sample", "arc", ["arc-sample", "other"]
     )
     waits = "waits for drops/puzzles/other: bring it, or write a recipe without it"
-    found = _entrances(full, [TASKS], WAITS, status=0)
-    assert found[TASKS].endswith(f"the recipe arc-sample {waits}")
+    found = _entrances(full, TASKS, WAITS, status=0)
+    assert found.endswith(f"the recipe arc-sample {waits}")
     of_recipe = full.lake.judged("puzzles/recipes", recipe)
     assert (of_recipe.state, waits in of_recipe.reason) == (WAITS, True)
     assert full.arrivals(DOMINO)[1]["arc-sample"] == (WAITS, of_recipe.reason)
@@ -399,8 +378,8 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
 
 def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -> None:
     shutil.copytree(SYNTH.drop(full.data), full.data / "drops/synth/second")
-    found = _entrances(full, [SYNTH], UNREAD, status=0)
-    assert "several drops are complete (synth/first, synth/second)" in found[SYNTH]
+    found = _entrances(full, SYNTH, UNREAD, status=0)
+    assert "several drops are complete (synth/first, synth/second)" in found
     with (full.data / "gristmill.toml").open("a") as settings:
         settings.write('[synth.harmony]\ndrop = "synth/first"\n')
     assert full.judged(SYNTH).state == READY
@@ -439,9 +418,10 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
                 os.utime(path)
         done = full.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
         assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+        listed = full.listing()
         for case in TOGETHER:
             assert full.judged(case) == Judgement(READY)
-            assert full.listed(case) == ("current", "")
+            assert listed[case.asset, case.partition] == ("current", "")
             asked = full.settled_tick(case).run_requests
             # A recipe or a pool with new times is compared by a run, which finds it unchanged.
             assert not asked or (case in OF_CONFIG and times == "new"), (times, case.inbox)
@@ -455,8 +435,9 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
 def test_new_times_alone_leave_the_listing_current_before_anything_is_built(full: World) -> None:
     for path in _raw_files(full):
         os.utime(path)
+    listed = full.listing()
     for case in TOGETHER:
-        assert full.listed(case) == ("current", "")
+        assert listed[case.asset, case.partition] == ("current", "")
 
 
 def test_one_command_names_each_of_many_partitions(full: World) -> None:

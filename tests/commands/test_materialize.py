@@ -430,6 +430,23 @@ def test_a_partition_whose_drop_is_gone_is_not_built_and_says_the_way_out(
     assert (data / PACKS / "one").exists()
 
 
+def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    drops = [land(data, key) for key in ("a", "b", "c")]
+    run("materialize", "macroxue/pack")
+    before = {each.run_id for each in instance.get_runs()}
+    for gone in drops[:2]:
+        shutil.rmtree(gone)
+    for file in drops[2].glob("*.gz"):
+        file.unlink()
+    done = run("materialize", "macroxue/pack")
+    assert done.exit_code == 1 and "2 not built, 1 failed" in done.output, done.output
+    assert all(f"not built macroxue/pack {key}: " in done.output for key in "ab"), done.output
+    new = [each for each in instance.get_runs() if each.run_id not in before]
+    assert sorted(each.is_success for each in new) == [False, True]
+
+
 def test_assets_without_a_drop_are_left_alone(
     run: Command, data: Path, vocabulary_root: Path
 ) -> None:

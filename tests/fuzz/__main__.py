@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import budget
-from tests.fuzz.parser import SCRATCH, Parser, memory
+from tests.fuzz.parser import SCRATCH, Parser
 from tests.fuzz.parsers import PARSERS
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, memory
 
 _AT_ONCE = 2
 _KEPT = CHECKOUT / ".fuzz"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import GristmillError
+from tests.paths import memory
 
 SCRATCH = "GRISTMILL_FUZZ_SCRATCH"
 CORPUS = Path(__file__).parent / "corpus"
@@ -78,12 +79,6 @@ def scratch() -> Path:
     made = Path(tempfile.mkdtemp(prefix="gristmill-fuzz-", dir=memory()))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
-
-
-def memory() -> Path | None:
-    """A folder in memory; None where there is none, for the usual temporary folder."""
-    place = Path("/dev/shm")
-    return place if os.access(place, os.W_OK) else None
 
 
 def file(name: str, data: bytes) -> Path:

@@ -20,6 +20,8 @@ from gristmill.untrusted.files import REFUSE_LINKS
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 
+pytestmark = pytest.mark.usefixtures("games_played_once")
+
 BOARD = "53..7...." * 9
 MAZE = "#####" + "#S  #" + "# # #" + "#  G#" + "#####"
 SOLVED = "534678912" * 9

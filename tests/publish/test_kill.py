@@ -15,8 +15,9 @@ from tests.publish.scenarios import SCENARIOS
 # Workers take most of the time and do the same whatever is committed, so the
 # short matrix has them in one scenario.
 WITH_WORKERS = {"replace"}
-# `make test` kills the simplest commit, the slow tests all others.
+# `make test` kills the simplest commit at some places, the slow tests all others.
 QUICK = {"fresh"}
+QUICK_KILLS = 16
 
 
 def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
@@ -34,7 +35,8 @@ def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
     assert len(kills) > 50
     assert {call.role for call in calls} == ({"main", "worker"} if workers == 2 else {"main"})
     if scenario in QUICK:
-        assert set(_kill_all(killer, kills, workers)) == {"old", "new"}
+        some = budget.dice("kill fresh").sample(kills, QUICK_KILLS)
+        assert set(_kill_all(killer, some, workers)) <= {"old", "new"}
         return
     sampled = budget.sample(f"kill once {scenario}", kills, 1 / len(SCENARIOS), least=4)
     found = set(_kill_all(killer, sampled, workers))

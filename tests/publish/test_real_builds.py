@@ -15,7 +15,7 @@ import definitions
 from gristmill.families import FAMILIES
 from gristmill.publish.storage import link_form
 from tests import budget
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, memory
 from tests.publish.killing import LINK, REFUSED, forms, in_two_threads
 from tests.publish.real_builds import (
     COLLECTION,
@@ -33,7 +33,6 @@ ALL = sorted(
     for asset in definitions.build_defs().resolve_asset_graph().materializable_asset_keys
 )
 ASSETS = budget.chosen("assets of real builds", ALL, each=5)
-_MEMORY = Path("/dev/shm")
 _STATES_BYTES = 2 << 30
 # A sample takes at least so many faults of each asset, whatever time they take.
 _LEAST = 2
@@ -52,9 +51,9 @@ def builder(
     """
     form = {link_form.VARIABLE: request.param}
     folder = tmp_path_factory.mktemp("real").resolve()
-    if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _STATES_BYTES:
+    if place := memory(_STATES_BYTES):
         shutil.rmtree(folder)
-        folder = _MEMORY / f"gristmill-real-{os.getpid()}"
+        folder = place / f"gristmill-real-{os.getpid()}"
         folder.mkdir()
     try:
         # In a process of its own: its threads would not survive the forks of the servers.

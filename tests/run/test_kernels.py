@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -45,14 +46,32 @@ def fixed(number):
 CALL = "import family.kernels.code as c; print(c.outer({value}), c.outer.stats.cache_hits)"
 
 
+def put_code(folder: Path) -> Path:
+    """A package of kernels below a folder, and a home that can be written."""
+    (folder / "code/family/kernels").mkdir(parents=True)
+    (folder / "code/family/kernels/code.py").write_text(MODULE)
+    (folder / "home").mkdir()
+    return folder
+
+
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    """A package of kernels, and a home that can be written."""
-    folder = tmp_path / "code/family/kernels"
-    folder.mkdir(parents=True)
-    (folder / "code.py").write_text(MODULE)
-    (tmp_path / "home").mkdir()
-    return tmp_path
+    return put_code(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = put_code(tmp_path_factory.mktemp("filled"))
+    assert python(made, CALL.format(value=5)) == "17 Counter()"
+    return made
+
+
+@pytest.fixture
+def compiled(code: Path, _filled: Path) -> Path:
+    """`code`, with its machine code in the home: that of a copy at another path."""
+    assert machine_code(_filled / "code") == []
+    shutil.copytree(_filled / "home", code / "home", dirs_exist_ok=True)
+    return code
 
 
 def environment(code: Path, **variables: str | Path) -> dict[str, str]:
@@ -89,11 +108,9 @@ def home_cache(code: Path) -> Path:
     return code / "home/.cache/gristmill/kernels"
 
 
-def test_machine_code_is_kept_in_the_users_cache_and_used_again(code: Path) -> None:
-    assert python(code, CALL.format(value=5)) == "17 Counter()"
-    assert len(machine_code(home_cache(code))) == 3
-    assert machine_code(code / "code") == []
-    assert "1" in python(code, CALL.format(value=5)).split("Counter")[1]
+def test_machine_code_is_kept_in_the_users_cache_and_used_again(compiled: Path) -> None:
+    assert len(machine_code(home_cache(compiled))) == 3
+    assert "1" in python(compiled, CALL.format(value=5)).split("Counter")[1]
 
 
 def test_lines_of_progress_say_that_kernels_are_compiled(code: Path) -> None:
@@ -184,16 +201,14 @@ def test_a_folder_that_others_can_write_is_not_trusted(
     assert kernels.cache_folder() is None
 
 
-def test_a_copy_of_the_code_at_another_path_uses_the_machine_code(code: Path) -> None:
+def test_a_copy_of_the_code_at_another_path_uses_the_machine_code(compiled: Path) -> None:
     """Another clone, and files that are newer."""
-    first = python(code, CALL.format(value=5))
-    kept = machine_code(home_cache(code))
+    code, kept = compiled, machine_code(home_cache(compiled))
     copy = code / "copy/family/kernels"
     copy.mkdir(parents=True)
     (copy / "code.py").write_text("# A comment.\n" + MODULE)
     paths = os.pathsep.join([str(code / "copy"), str(CHECKOUT)])
     answer, hits = python(code, CALL.format(value=5), PYTHONPATH=paths).split(" ", 1)
-    assert first == "17 Counter()"
     assert answer == "17" and hits.endswith(": 1})")
     assert machine_code(home_cache(code)) == kept
 
@@ -237,12 +252,11 @@ def test_a_process_that_is_killed_while_it_keeps_machine_code_leaves_none(
 
 
 @pytest.mark.parametrize("kind", ["*.nbc", pytest.param("*.nbi", marks=pytest.mark.slow)])
-def test_machine_code_that_is_cut_short_is_compiled_again(code: Path, kind: str) -> None:
-    python(code, CALL.format(value=5))
-    for file in home_cache(code).rglob(kind):
+def test_machine_code_that_is_cut_short_is_compiled_again(compiled: Path, kind: str) -> None:
+    for file in home_cache(compiled).rglob(kind):
         file.write_bytes(file.read_bytes()[:20])
-    assert python(code, CALL.format(value=5)).startswith("17")
-    assert "1" in python(code, CALL.format(value=5)).split("Counter")[1]
+    assert python(compiled, CALL.format(value=5)).startswith("17")
+    assert "1" in python(compiled, CALL.format(value=5)).split("Counter")[1]
 
 
 def test_a_full_disk_leaves_the_kernel_in_memory(code: Path) -> None:

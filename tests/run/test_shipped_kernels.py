@@ -10,7 +10,7 @@ import pytest
 from gristmill.run import shipped_kernels
 from gristmill.run.kernels import CACHE_DIR
 from tests.run.ship_kernels import pack
-from tests.run.test_kernels import CALL, MODULE, code, home_cache, machine_code, python
+from tests.run.test_kernels import CALL, MODULE, code, home_cache, machine_code, put_code, python
 
 __all__ = ["code"]
 
@@ -26,14 +26,20 @@ shipped_kernels.ARCHIVE = Path({archive!r})
 """
 
 
-@pytest.fixture
-def archive(code: Path) -> Path:
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The kernels of `code`, compiled for the processor of an archive."""
+    code = put_code(tmp_path_factory.mktemp("shipped"))
     folder = code / "compiled"
     folder.mkdir(mode=0o700)
     variables = {CACHE_DIR: folder, "NUMBA_CPU_NAME": _NAME, "NUMBA_CPU_FEATURES": _FEATURES}
     assert python(code, CALL.format(value=5), **variables) == "17 Counter()"
-    assert pack(folder, code / "kernels.zip") == 3
+    return folder
+
+
+@pytest.fixture
+def archive(code: Path, compiled: Path) -> Path:
+    assert pack(compiled, code / "kernels.zip") == 3
     return code / "kernels.zip"
 
 
@@ -46,8 +52,10 @@ def test_a_shipped_kernel_is_not_compiled(code: Path, archive: Path) -> None:
     assert machine_code(home_cache(code)) == []
 
 
-def test_the_archive_is_the_same_for_the_same_kernels(code: Path, archive: Path) -> None:
-    assert pack(code / "compiled", code / "again.zip") == 3
+def test_the_archive_is_the_same_for_the_same_kernels(
+    code: Path, compiled: Path, archive: Path
+) -> None:
+    assert pack(compiled, code / "again.zip") == 3
     assert (code / "again.zip").read_bytes() == archive.read_bytes()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import random
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.workers import Engine, WorkerDied, ordered_map, threaded_map
+from tests import budget
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.run import tiny_work
@@ -59,7 +59,7 @@ def test_threads_give_results_in_order_and_errors_as_they_were_raised(workers: i
 
 def test_threads_work_side_by_side_and_end_with_the_generator() -> None:
     meeting = threading.Barrier(2)
-    results = threaded_map(lambda _: meeting.wait(timeout=120), range(4), 2)
+    results = threaded_map(lambda _: meeting.wait(timeout=120), range(2), 2)
     assert sorted([next(results), next(results)]) == [0, 1]
     before = threading.active_count()
     results.close()
@@ -117,13 +117,13 @@ def test_workers_at_work_die_with_their_parent(tmp_path: Path) -> None:
 
 
 def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None:
-    """Killed at instants spread over the start of parent and workers."""
-    chance = random.Random(2048)
-    for instant in range(12):
+    """Killed at instants of the seed that are spread over the start of parent and workers."""
+    chance = budget.dice("workers that are starting")
+    for instant in range(4):
         folder = tmp_path / str(instant)
         folder.mkdir()
         parent = _start_parent(folder)
-        time.sleep(0.06 + 0.02 * instant + chance.uniform(0, 0.02))
+        time.sleep(0.06 + 0.06 * (instant + chance.random()))
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
         assert wait_for_end(parent.pid) == []

@@ -173,17 +173,17 @@ def test_a_quiet_tick_says_why(tick, tmp_path):
     assert tick().skip_reason.skip_message == "still arriving: d3"
 
 
-def test_ten_thousand_loose_files_are_reported_once_and_shortly(tick, tmp_path):
+def test_thousands_of_loose_files_are_reported_once_and_shortly(tick, tmp_path):
     folder = tmp_path / "drops/toy"
     folder.mkdir(parents=True)
-    for number in range(10_000):
+    for number in range(2_000):
         (folder / f"game_{number:05}.jsonl.gz").touch()
     land(tmp_path, "d1")
     first = tick()
     assert len(reported(first)) == 21
-    assert reported(first)[-1].metadata["refused"].value == "and 9,980 more"
+    assert reported(first)[-1].metadata["refused"].value == "and 1,980 more"
     assert "game_00009.jsonl.gz is refused: a drop is a folder" in first.skip_reason.skip_message
-    assert "and 9,990 more; still arriving: d1" in first.skip_reason.skip_message
+    assert "and 1,990 more; still arriving: d1" in first.skip_reason.skip_message
     second = tick()
     assert [request.partition_key for request in second.run_requests] == ["d1"]
     assert len(reported(second)) == 2

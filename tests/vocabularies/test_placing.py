@@ -7,7 +7,10 @@ import io
 import logging
 import shutil
 import string
+import sysconfig
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,27 +25,43 @@ from gristmill.vocabularies.declared import FILE, read_declared
 from gristmill.vocabularies.encode import Encoded
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
+from tests.paths import CHECKOUT
 from tests.vocabularies import mixed_texts
 
 EOD = "<|end|>"
+_ALL_TEXTS = probe.texts
 _PLAIN = (
     "the number of apples that Tom has is a number, and the answer to the problem is that number"
 )
 
 
-def trained(path: Path, normalizer: normalizers.Normalizer | None = None) -> Path:
-    """A small byte-level tokenizer of 600 ids, with one control token, and one that is none."""
+@pytest.fixture(scope="module", autouse=True)
+def _few_texts() -> Iterator[None]:
+    """Prove with a tenth of the fixed texts."""
+    few = probe.texts()[:500]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(probe, "texts", lambda: few)
+        yield
+
+
+@cache
+def _trained(normalizer: str) -> str:
     made = Loaded(models.BPE())
-    made.normalizer = normalizer
+    made.normalizer = getattr(normalizers, normalizer)() if normalizer else None
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=600, initial_alphabet=alphabet, special_tokens=[EOD], show_progress=False
     )
-    made.train_from_iterator(probe.texts()[:500], trainer)
+    made.train_from_iterator(probe.texts()[:100], trainer)
     made.add_tokens(["<think>"])
-    made.save(str(path))
+    return str(made.to_str())
+
+
+def trained(path: Path, normalizer: str = "") -> Path:
+    """A small byte-level tokenizer of 600 ids, with one control token, and one that is none."""
+    path.write_text(_trained(normalizer))
     return path
 
 
@@ -85,7 +104,7 @@ def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder: Path) -> None
 
 def test_both_engines_give_the_same_ids_and_no_control_token(folder: Path) -> None:
     found = open_tokenizer(folder / "mine")
-    for text in (f"a{EOD}b", "x <think> y", *probe.texts()[500:700]):
+    for text in (f"a{EOD}b", "x <think> y", *probe.texts()[300:]):
         assert ids(found, text) == ids(found, text, "reference")
         assert 0 not in ids(found, text)
     assert 600 in ids(found, "x<think>y"), "a token that is no control token stays one"
@@ -130,6 +149,8 @@ def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_tex
 def test_mixed_texts_have_the_ids_of_the_library_and_another_id_is_found(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All that is installed would be listed for a few texts.
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"purelib": str(CHECKOUT / "gristmill")})
     tokenizer, texts = open_tokenizer(folder / "mine"), list(mixed_texts.mixed(40))
     assert mixed_texts.differing(tokenizer, texts) == []
     encode = Tokenizer.encode
@@ -146,7 +167,7 @@ def test_a_normaliser_leaves_no_offsets_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
-    source = trained(tmp_path / "tokenizer.json", normalizers.NFKC())
+    source = trained(tmp_path / "tokenizer.json", "NFKC")
     drop = put(source, tmp_path, name="nfkc", eod=EOD).parent
     with caplog.at_level(logging.WARNING):
         summary = place_tokenizer(drop, read_declared(drop), tmp_path / "out")
@@ -287,6 +308,7 @@ def test_a_missing_key_and_a_built_in_name_are_refused(tmp_path: Path) -> None:
             read_declared(tmp_path / name)
 
 
-def test_the_fixed_texts_stay() -> None:
+def test_the_fixed_texts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "texts", _ALL_TEXTS)
     assert len(probe.texts()) == 5000
     assert probe.digest() == "c7f8b07fe43566cff7e5e03bdd5e143a90653cd6b8620655e9769b24159b8c50"

@@ -425,7 +425,9 @@ def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake
     from gristmill.chess.builders import validate
 
     monkeypatch.setenv(part_streams.VARIABLE, "0")
-    drop(lake, "x_2024-01.pgn", games=6000)
+    drop(lake, "x_2024-01.pgn", games=120)
+    plan = validate.plan
+    monkeypatch.setattr(validate, "plan", lambda path, _: plan(path, 20_000))
     assert build("2024-01", assets=[elite_pgn]).success
     real, asked = validate.validate_range, []
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real conversation
 KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
 
 
-@pytest.fixture
-def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
+def builder(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    """What builds a partition of an asset in a run."""
+
     def materialize(asset: dg.AssetsDefinition, key: str | None = None, **config: Any) -> Any:
         return dg.materialize(
             [*tokenizers.ASSETS, *FAMILY.assets],
@@ -60,6 +62,16 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
         )
 
     return materialize
+
+
+def build_all(build: Any, asset: dg.AssetsDefinition, **config: Any) -> None:
+    for number in NUMBERS:
+        assert build(asset, number, **config).success
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    return builder(lake, instance)
 
 
 def refusal(lake: Lake, drop: Path) -> str:
@@ -76,10 +88,32 @@ def unread(lake: Lake, drop: Path) -> str:
     return found.reason
 
 
+@pytest.fixture(scope="module")
+def roots(vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Data roots with the vocabulary, with Harmony shards, too, and with all; to be copied."""
+    made = {name: tmp_path_factory.mktemp(name) for name in ("vocabulary", "converted", "built")}
+    lake = Lake(data_root=str(made["built"]))
+    with dg.DagsterInstance.ephemeral() as instance:
+        build = builder(lake, instance)
+        shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
+        assert build(tokenizers.ASSETS[0]).success
+        _copy(lake.root, made["vocabulary"])
+        write_drop(lake.inbox("synth") / "first", files=9, rows=12)
+        build_all(build, harmony)
+        assert build(harmony_manifest).success
+        _copy(lake.root, made["converted"])
+        build_all(build, kd_shards, valid_fraction=0.2)
+        assert build(kd_manifest).success
+    return made
+
+
+def _copy(root: Path, to: Path) -> None:
+    shutil.copytree(root, to, symlinks=True, dirs_exist_ok=True)
+
+
 @pytest.fixture
-def vocabulary(build: Any, lake: Lake, vocabulary_root: Path) -> None:
-    shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-    assert build(tokenizers.ASSETS[0]).success
+def vocabulary(roots: dict[str, Path], lake: Lake) -> None:
+    _copy(roots["vocabulary"], lake.root)
 
 
 @pytest.fixture
@@ -91,23 +125,17 @@ def drop(lake: Lake) -> Path:
 
 @pytest.fixture
 def all_of(build: Any) -> Any:
-    def every(asset: dg.AssetsDefinition, **config: Any) -> None:
-        for number in NUMBERS:
-            assert build(asset, number, **config).success
-
-    return every
+    return partial(build_all, build)
 
 
 @pytest.fixture
-def converted(all_of: Any, build: Any, drop: Path, vocabulary: None) -> None:
-    all_of(harmony)
-    assert build(harmony_manifest).success
+def converted(roots: dict[str, Path], lake: Lake) -> None:
+    _copy(roots["converted"], lake.root)
 
 
 @pytest.fixture
-def built(all_of: Any, build: Any, converted: None) -> None:
-    all_of(kd_shards, valid_fraction=0.2)
-    assert build(kd_manifest).success
+def built(roots: dict[str, Path], lake: Lake) -> None:
+    _copy(roots["built"], lake.root)
 
 
 def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
