@@ -1,7 +1,7 @@
 """Corpora: a row read by a compiled recipe, and a look at a folder of 10 GB.
 
-Run from the checkout: python -m bench.corpora [--gigabytes N] [--cold]. Needs the real drops
-(GRISTMILL_REAL_DATA, default ../shared/data).
+Run from the checkout: python -m bench.corpora [--gigabytes N] [--cold] [--only PART]. Needs the
+real drops (GRISTMILL_REAL_DATA, default ../shared/data).
 
 Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain Python that give
 the same records, which is checked; us a row, medians of rounds by turns. A look: hard links to one
@@ -85,6 +85,7 @@ def a_row(_: kit.Given) -> None:
             _each(partial(_by_file, reader), repeated),
             _each(by_hand, repeated),
             rounds=ROUNDS,
+            clock=kit.cpu_seconds,
         )
         own, other = (median(each) / len(repeated) * 1e6 for each in (ours, theirs))
         what = f"{own:.2f} us a row by the corpus file, {other:.2f} by hand"

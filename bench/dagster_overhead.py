@@ -1,6 +1,6 @@
 """What Dagster runs cost in this project against a bare one of a single trivial asset.
 
-Run from the checkout: python -m bench.dagster_overhead [--rounds N]. Three
+Run from the checkout: python -m bench.dagster_overhead [--rounds N] [--only PART]. Three
 comparisons, each with its required ratio or bound; status 1 where one is missed:
 a single-partition run launched as the UI launches it, a batch of partitions in
 one run, and the loading of the code location after `import dagster`. The bare

@@ -167,8 +167,10 @@ def texts(given: kit.Given) -> None:
                     said = f" refused: {error.rule[:50]}"
                 costs.append((kit.cpu_seconds() - begun) / len(text) * 1e6)
             base = base or min(costs)
-            what = f"{reader.name:>15} {name:>14}: {min(costs):.5f} CPU seconds a MB,{said}"
-            kit.bounded(f"{what} of honest", min(costs) / base, most=MOST_RATIO)
+            what = (
+                f"{reader.name:>15} {name:>14}{said}: {min(costs):.5f} CPU seconds a MB, of honest"
+            )
+            kit.bounded(what, min(costs) / base, most=MOST_RATIO)
     if not given.readers:
         corpora(given)
 

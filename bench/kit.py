@@ -158,7 +158,7 @@ def compare(
     clock: Clock = time.process_time,
     warm: bool = True,
     around: bool = False,
-    before: Callable[[], object] = bool,
+    before: Callable[[], object] = lambda: None,
 ) -> None:
     """Print the median rates of two works, and the median ratio of ours to theirs with its bound.
 

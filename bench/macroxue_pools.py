@@ -15,7 +15,7 @@ import gc
 import itertools
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -121,28 +121,28 @@ def in_turns(
     return [median(column) for column in zip(*times, strict=True)]
 
 
-def copy_maps(sources: list[Path], target: Path) -> None:
-    """Copy step rows file after file into one new npy through numpy memory maps.
+def copy(maps: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Copy arrays, one after the other.
 
     Not flushed to the disk, as `merge` does not: making durable is the publisher's.
     """
-    maps = [np.load(source, mmap_mode="r") for source in sources]
-    total = sum(len(rows) for rows in maps)
-    out = np.lib.format.open_memmap(target, "w+", maps[0].dtype, (total,))
     at = 0
     for rows in maps:
         out[at : at + len(rows)] = rows
         at += len(rows)
 
 
+def copy_maps(sources: list[Path], target: Path) -> None:
+    """Copy step rows into one new npy through numpy memory maps."""
+    maps = [np.load(source, mmap_mode="r") for source in sources]
+    shape = (sum(map(len, maps)),)
+    copy(maps, np.lib.format.open_memmap(target, "w+", maps[0].dtype, shape))
+
+
 def copy_bytes(sources: list[Path], target: Path) -> None:
     """As copy_maps, but of opaque bytes: the harder limit, since no field is looked at."""
     maps = [np.memmap(source, np.uint8, "r") for source in sources]
-    out = np.memmap(target, np.uint8, "w+", shape=(sum(map(len, maps)),))
-    at = 0
-    for octets in maps:
-        out[at : at + len(octets)] = octets
-        at += len(octets)
+    copy(maps, np.memmap(target, np.uint8, "w+", shape=(sum(map(len, maps)),)))
 
 
 def bench_merge(root: Path, rows: int) -> None:

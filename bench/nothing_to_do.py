@@ -1,7 +1,7 @@
 """What `gristmill materialize --all` costs where nothing needs doing.
 
-Run from the checkout: python -m bench.nothing_to_do [--packs N]. It packs N small drops
-(default 400) and a tenth of them in roots and instances of their own, then calls the command
+Run from the checkout: python -m bench.nothing_to_do [--packs N] [--rounds N]. It packs N small
+drops (default 400) and a tenth of them in roots and instances of their own, then calls the command
 again and measures its CPU seconds, those of its start included. The difference is that of the
 artifacts. Status 1 where an artifact costs more than 10 ms, where a call takes more than 5 CPU
 seconds and 10 ms an artifact beyond the samples, or where a run was started.

@@ -1,9 +1,9 @@
 """Packing raw drops: speed against a JSON parser that drops its result, workers, memory.
 
-Run from the checkout: python -m bench.pack [--rows N]. Needs the real drops
-(GRISTMILL_REAL_DATA, default ../shared/data), which it repeats in a scratch
-folder. Every line compares two things measured in turns in this run and ends
-with the ratio; the exit status is 1 where a required ratio is missed.
+Run from the checkout: python -m bench.pack [--rows N] [--worker-rows N] [--only PART]. Needs the
+real drops (GRISTMILL_REAL_DATA, default ../shared/data), which it repeats in a scratch folder.
+Every line compares two things measured in turns in this run and ends with the ratio; the exit
+status is 1 where a required ratio is missed.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def compare(
     given: kit.Given,
     least: float,
     *,
-    before: Callable[[], object] = bool,
+    before: Callable[[], object] = lambda: None,
 ) -> None:
     """Compare a build with encoding its texts one by one by tiktoken alone, all in one process."""
     encode = plain_tiktoken(pinned, find(pinned, kit.DATA)).encode_ordinary

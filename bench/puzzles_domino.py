@@ -139,6 +139,8 @@ def dataset(given: kit.Given) -> None:
         given,
     )
     kit.bounded("times the loop", ratio, least=FLOOR)
+    if given.scale:
+        scaled(given)
 
 
 def child(out: str, games: str, aug: str, workers: str) -> None:
@@ -148,13 +150,12 @@ def child(out: str, games: str, aug: str, workers: str) -> None:
     )
 
 
-def scale(given: kit.Given) -> None:
+def scaled(given: kit.Given) -> None:
     """Compare two workers with two independent builds of half the games."""
-    if given.scale:
-        games, out = _TIMES * given.games, [given.scratch / f"out{k}" for k in range(2)]
-        halves = [(each, games // 2, given.aug, 1) for each in out]
-        kit.two_workers(halves, (out[0], games, given.aug, 2), given.rounds, made=out)
+    games, out = _TIMES * given.games, [given.scratch / f"out{k}" for k in range(2)]
+    halves = [(each, games // 2, given.aug, 1) for each in out]
+    kit.two_workers(halves, (out[0], games, given.aug, 2), given.rounds, made=out)
 
 
 if __name__ == "__main__":
-    kit.main(__doc__, dataset, scale, child=child, games=20_000, aug=2, rounds=3, scale=False)
+    kit.main(__doc__, dataset, child=child, games=20_000, aug=2, rounds=3, scale=False)

@@ -120,6 +120,8 @@ def dataset(given: kit.Given) -> None:
         ratio,
         least=None if rate >= LEAST_EXAMPLES else LEAST_RATIO,
     )
+    if given.scale:
+        scaled(given)
 
 
 def child(drop: str, out: str, aug: str, workers: str) -> int:
@@ -128,10 +130,8 @@ def child(drop: str, out: str, aug: str, workers: str) -> int:
     return kit.peak_bytes()
 
 
-def scale(given: kit.Given) -> None:
+def scaled(given: kit.Given) -> None:
     """Compare two workers with two independent builds, and the memory at two sizes."""
-    if not given.scale:
-        return
     # Twice the rows of the other measurements: a worker takes a second to start.
     folder, sources = given.scratch / "scale", 2 * given.sources
     drops = {k: write_drop(folder / f"x{k}", k * sources, _TWINS) for k in (1, 2, 4)}
@@ -146,4 +146,4 @@ def scale(given: kit.Given) -> None:
 
 
 if __name__ == "__main__":
-    kit.main(__doc__, dataset, scale, child=child, sources=500, aug=400, rounds=3, scale=False)
+    kit.main(__doc__, dataset, child=child, sources=500, aug=400, rounds=3, scale=False)

@@ -1,8 +1,9 @@
 """Plain data loaders over the readers, against reading samples one by one, in turns in one run.
 
-Run from the checkout: python -m bench.readers [--rows N]. Exit status 1 where a required ratio is
-missed: batches of 2048 rows at least 20 times as fast as the same rows one by one with torch's
-default collate. Opening times at each level of verification are printed without a limit.
+Run from the checkout: python -m bench.readers [--rows N] [--only PART]. Exit status 1 where a
+required ratio is missed: batches of 2048 rows at least 20 times as fast as the same rows one by one
+with torch's default collate. Opening times at each level of verification are printed without a
+limit.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ reads the same columns of the same files and writes the same table with the same
 workers beside two independent processes; (c) the peak memory at two sizes. Seconds are CPU
 seconds, those of the child process included, but for (b). Ends with status 1 beyond a limit.
 
-    python -m bench.synth_harmony [--rows 40000] [--rounds 5]
+    python -m bench.synth_harmony [--rows 40000] [--rounds 5] [--only two]
 """
 
 from __future__ import annotations

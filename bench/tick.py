@@ -1,8 +1,9 @@
 """What a tick of the sensors costs where nothing arrived, by the number of drops.
 
-Run from the checkout: python -m bench.tick [--drops N]. It writes N small drops (default 2,000)
-and a tenth of them, each set with an instance in which all of them are built, and measures the CPU
-seconds of one tick of each sensor that watches them. Status 1 where a tick takes more than 0.3 s.
+Run from the checkout: python -m bench.tick [--drops N] [--rounds N]. It writes N small drops
+(default 2,000) and a tenth of them, each set with an instance in which all of them are built, and
+measures the CPU seconds of one tick of each sensor that watches them. Status 1 where a tick takes
+more than 0.3 s.
 """
 
 from __future__ import annotations
