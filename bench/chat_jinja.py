@@ -66,8 +66,9 @@ def templates(given: kit.Given) -> None:
     def built(render: Render) -> Callable[[], object]:
         config = ChatKDConfig(vocabulary, 0.0, render=render.recorded)
         outs = (given.scratch / f"{render.recorded} {turn}" for turn in range(ROUNDS))
-        chosen = of_pinned(O200K, vocabulary)
-        return lambda: build_chat_shard(shard, next(outs), config, render, chosen)
+        return lambda: build_chat_shard(
+            shard, next(outs), config, render, of_pinned(O200K, vocabulary)
+        )
 
     works = [built(render) for render in renders]
     times = kit.in_turns(*works, rounds=ROUNDS, clock=kit.cpu_seconds)

@@ -7,23 +7,10 @@ Prints kB a run, by the database that has them, and the size after pruning again
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from bench import kit
 from gristmill.macroxue.samples import write_drop
-
-
-def _called(words: list[str], places: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "gristmill.cli", *words]
-    environment = os.environ | places
-    done = subprocess.run(
-        command, cwd=kit.CHECKOUT, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise SystemExit(done.stdout + done.stderr)
 
 
 def _sizes(home: Path) -> dict[str, int]:
@@ -44,13 +31,14 @@ def instance(given: kit.Given) -> None:
     home.mkdir()
     write_drop(data / "drops/macroxue/d1", seed=1, games=1, max_moves=20, depth=6)
     places = {"GRISTMILL_DATA": str(data), "DAGSTER_HOME": str(home)}
-    build = ["materialize", "macroxue/pack", "--partition", "d1", "--rebuild"]
-    _called(build, places)
+    command = ("-m", "gristmill.cli")
+    build = [*command, "materialize", "macroxue/pack", "--partition", "d1", "--rebuild"]
+    kit.python(build, places)
     first = _sizes(home)
     for _ in range(runs):
-        _called(build, places)
+        kit.python(build, places)
     last = _sizes(home)
-    _called(["prune", "--keep-runs", "1"], places)
+    kit.python([*command, "prune", "--keep-runs", "1"], places)
     pruned = sum(_sizes(home).values())
     for kind, size in last.items():
         print(f"{kind}: {(size - first[kind]) / runs / 1e3:.0f} kB a run")

@@ -8,9 +8,6 @@ the median seconds of both and their ratio.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -34,19 +31,8 @@ def run(folder: Path, drops: int, address: str | None) -> float:
     for number in range(drops):
         write_drop(data / f"drops/macroxue/d{number}", seed=number, games=1, max_moves=20, depth=6)
     places = {"GRISTMILL_DATA": str(data), "DAGSTER_HOME": str(home)}
-    words = [sys.executable, "-m", "gristmill.cli", "materialize", "macroxue/pack"]
-    before = time.perf_counter()
-    done = subprocess.run(
-        words,
-        cwd=kit.CHECKOUT,
-        env=os.environ | places,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise SystemExit(done.stdout + done.stderr)
-    return time.perf_counter() - before
+    words = ("-m", "gristmill.cli", "materialize", "macroxue/pack")
+    return kit.spent(lambda: kit.python(words, places), time.perf_counter)
 
 
 def storages(given: kit.Given) -> None:

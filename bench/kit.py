@@ -257,9 +257,16 @@ def python(words: Sequence[str], variables: Mapping[str, str]) -> float:
     """CPU seconds of one call of Python in the checkout, and of what it starts and waits for."""
     environment = {**os.environ, **variables, "PYTHONPATH": str(CHECKOUT)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, *words], env=environment, cwd=CHECKOUT, check=True, capture_output=True
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=environment,
+        cwd=CHECKOUT,
+        check=False,
+        capture_output=True,
+        text=True,
     )
+    if done.returncode:
+        sys.exit(f"{words!r} failed with status {done.returncode}:\n{done.stdout}{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -131,13 +130,8 @@ def _cpu() -> float:
 
 def materialize(root: Path, home: Path, assets: list[str]) -> None:
     """Build assets by command."""
-    subprocess.run(
-        [sys.executable, "operate.py", "materialize", *assets, "--data-root", str(root)],
-        cwd=kit.CHECKOUT,
-        env=os.environ | {"DAGSTER_HOME": str(home), "GRISTMILL_DATA": str(root)},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    places = {"DAGSTER_HOME": str(home), "GRISTMILL_DATA": str(root)}
+    kit.python(["operate.py", "materialize", *assets, "--data-root", str(root)], places)
 
 
 def outputs(root: Path, asset: str) -> tuple[int, int, int]:
