@@ -109,7 +109,7 @@ def bounded(
     verdict = f" (required {' and '.join(asked)}) {'ok' if good else 'MISSED'}" if asked else ""
     print(f"{what} {shown(found)}{verdict}", flush=True)
     if not good:
-        _missed.append(f"{what} {shown(found)}")
+        _missed.append(f"{what} {found:.4g}")
     return good
 
 
