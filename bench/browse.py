@@ -13,9 +13,6 @@ where a limit is missed:
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 import orjson
 
+from bench import kit
 from gristmill.browse import Query, open_table
 from gristmill.browse.source import Table
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
@@ -69,7 +67,7 @@ def write_games(folder: Path, rows: int, size: int, word: str = "") -> Path:
     return path
 
 
-def pages(place: Path, rows: int) -> bool:
+def pages(place: Path, rows: int) -> None:
     """Print how long opening and paging take."""
     table, opening = timed(lambda: open_table(place))
     found, first = timed(lambda: table.rows(0, 25))
@@ -77,12 +75,13 @@ def pages(place: Path, rows: int) -> bool:
     assert len(found) == 25 and table.count == rows
     later = [timed(lambda at=at: table.rows(at, 25))[1] for at in (rows // 2, rows - 25)]  # type: ignore[misc]
     worst = 1000 * max(opening, first, *later)
-    print(
+    kit.bounded(
         f"pages   {table.kind}, {rows:,} rows: opening {1000 * opening:.1f} ms, first page "
-        f"{1000 * first:.1f} ms, middle and end {1000 * max(later):.1f} ms (at most {PAGE_MS:.0f});"
-        f" the first jump to the end {passed:.2f} s"
+        f"{1000 * first:.1f} ms, middle and end {1000 * max(later):.1f} ms, the first jump to the "
+        f"end {passed:.2f} s; most ms",
+        worst,
+        most=PAGE_MS,
     )
-    return worst <= PAGE_MS
 
 
 def whole_search(table: Table, word: str) -> int:
@@ -94,7 +93,7 @@ def whole_search(table: Table, word: str) -> int:
     return hits
 
 
-def search(home: Path, rows: int) -> bool:
+def search(home: Path, rows: int) -> None:
     """Print how long a search without a hit takes, and a loop over the same rows."""
     path = write_games(home / "search", rows, 500)
     table = open_table(path.parent)
@@ -106,58 +105,45 @@ def search(home: Path, rows: int) -> bool:
             return sum("sought" in orjson.loads(line)["moves"] for line in file)
 
     _, plain = timed(loop)
-    print(
-        f"search  {rows:,} rows of 500 bytes: {took:.2f} s (at most {SEARCH_S:.0f}), "
-        f"{took / plain:.2f} times a loop of orjson.loads (at most {LOOP})"
-    )
-    return took <= SEARCH_S and took / plain <= LOOP
+    kit.bounded(f"search  {rows:,} rows of 500 bytes: s", took, most=SEARCH_S)
+    kit.bounded("search  times a loop of orjson.loads", took / plain, most=LOOP)
 
 
 def _seconds(found: tuple[int, float]) -> float:
     return found[1]
 
 
-def first_hits(home: Path, rows: int) -> bool:
+def first_hits(home: Path, rows: int) -> None:
     """Print how long the first hits in long rows take."""
     table = open_table(write_games(home / "long", rows, 100_000, "sought").parent)
     found, took = timed(lambda: table.find(Query(search="sought")))
-    print(
-        f"first   rows of 100 kB: {len(found.rows)} hits in {took:.2f} s (at most {SEARCH_S:.0f})"
-    )
-    return bool(found.rows) and took <= SEARCH_S
+    assert found.rows
+    kit.bounded(f"first   rows of 100 kB: {len(found.rows)} hits in s", took, most=SEARCH_S)
 
 
-def sorting(place: Path) -> bool:
+def sorting(place: Path) -> None:
     """Print how long the first page by a column takes."""
     table = open_table(place)
     values = np.load(place / "values.npy", mmap_mode="r")["reward"]
     order, plain = timed(lambda: np.argsort(np.array(values), kind="stable"))
     found, took = timed(lambda: table.find(Query(sort="reward")))
     assert [row.number for row in found.rows] == order[:25].tolist()
-    print(f"sorted  {len(values):,} numbers: {took:.2f} s, {took / plain:.2f} times NumPy ({SORT})")
-    return took / plain <= SORT
+    what = f"sorted  {len(values):,} numbers: {took:.2f} s, times NumPy"
+    kit.bounded(what, took / plain, most=SORT)
 
 
-def main() -> int:
-    """Run all comparisons; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    rows = max(BLOCK * 10, parser.parse_args().rows // (BLOCK * 10) * BLOCK * 10)
-    with tempfile.TemporaryDirectory(prefix="gristmill-browse-") as folder:
-        home = Path(folder)
-        write_values(home / "one", 1)
-        open_table(home / "one")  # the imports of a process
-        write_values(home / "values", rows)
-        write_games(home / "games", rows, 80)
-        passed = [
-            pages(home / "values", rows),
-            pages(home / "games", rows),
-            search(home, rows // 10),
-            first_hits(home, 2_000),
-            sorting(home / "values"),
-        ]
-    return 0 if all(passed) else 1
+def tables(given: kit.Given) -> None:
+    home, rows = given.scratch, max(BLOCK * 10, given.rows // (BLOCK * 10) * BLOCK * 10)
+    write_values(home / "one", 1)
+    open_table(home / "one")  # the imports of a process
+    write_values(home / "values", rows)
+    write_games(home / "games", rows, 80)
+    pages(home / "values", rows)
+    pages(home / "games", rows)
+    search(home, rows // 10)
+    first_hits(home, 2_000)
+    sorting(home / "values")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, tables, rows=10_000_000)

@@ -8,17 +8,15 @@ Exit status 1 where the template makes less than half the rows of Harmony.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.cpu_seconds import cpu_seconds
+from bench import kit
 from gristmill.synth.builders.chat.part import build_chat_shard
 from gristmill.synth.config import ChatKDConfig
 from gristmill.synth.raw.render import Render
@@ -59,35 +57,26 @@ def write_shard(path: Path, rows: int) -> None:
     pq.write_table(table, path, row_group_size=1000, compression="zstd")
 
 
-def measured(shard: Path, out: Path, vocabulary: Path, render: Render) -> float:
-    """CPU seconds of a build."""
-    config = ChatKDConfig(vocabulary, 0.0, render=render.recorded)
-    before = cpu_seconds()
-    build_chat_shard(shard, out, config, render, of_pinned(O200K, vocabulary))
-    return cpu_seconds() - before
+def templates(given: kit.Given) -> None:
+    vocabulary = given.vocabulary or find(O200K, kit.DATA)
+    shard = given.scratch / "shard_00.parquet"
+    write_shard(shard, given.rows)
+    renders = Render(), Render("drop:t.jinja", given.scratch / "t.jinja", SOURCE)
 
+    def built(render: Render) -> Callable[[], object]:
+        config = ChatKDConfig(vocabulary, 0.0, render=render.recorded)
+        outs = (given.scratch / f"{render.recorded} {turn}" for turn in range(ROUNDS))
+        return lambda: build_chat_shard(
+            shard, next(outs), config, render, of_pinned(O200K, vocabulary)
+        )
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--vocabulary", type=Path)
-    chosen = parser.parse_args()
-    vocabulary = chosen.vocabulary or find(O200K, Path("data"))
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        shard = work / "shard_00.parquet"
-        write_shard(shard, chosen.rows)
-        renders = (Render(), Render("drop:t.jinja", work / "t.jinja", SOURCE))
-        seconds = [
-            [measured(shard, work / f"{turn}{at}", vocabulary, each) for turn in range(ROUNDS)]
-            for at, each in enumerate(renders)
-        ]
+    works = [built(render) for render in renders]
+    times = kit.in_turns(*works, rounds=ROUNDS, clock=kit.cpu_seconds)
     # The first build of each loads the vocabulary.
-    harmony, jinja = (chosen.rows / min(each[1:]) for each in seconds)
-    print(f"Harmony {harmony:,.0f} rows per CPU second, Jinja {jinja:,.0f}")
-    print(f"ratio {jinja / harmony:.2f}, at least {LEAST} is wanted")
-    return int(jinja < LEAST * harmony)
+    harmony, jinja = (given.rows / min(each[1:]) for each in times)
+    what = f"Harmony {harmony:,.0f} rows per CPU second, Jinja {jinja:,.0f}, ratio"
+    kit.bounded(what, jinja / harmony, least=LEAST)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, templates, rows=20_000, vocabulary={"type": Path})

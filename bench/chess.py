@@ -18,22 +18,14 @@ Compilation is done before (numba keeps it on disk).
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import os
-import resource
 import shutil
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from bench import kit
 from gristmill.chess import (
     CacheConfig,
     GameConfig,
@@ -46,11 +38,15 @@ from gristmill.chess import (
 )
 from gristmill.chess.samples import write_month
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", CHECKOUT.parent / "shared" / "data")) / "chess"
+_UNIT = "games per CPU second"
 
 
-def chain(pgns: list[Path], home: Path) -> int:
+def real_pgns() -> list[Path]:
+    """The real games."""
+    return sorted(kit.real("chess/pgn").glob("*.pgn"))
+
+
+def built(pgns: list[Path], home: Path) -> int:
     """PGN to validated games, dataset and cache; returns the games read."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
@@ -103,32 +99,15 @@ def plain_splices(rows: list[dict[str, Any]], codes: list[bytes], out: Path) -> 
     return written
 
 
-def per_second(work: Callable[[], int]) -> float:
-    """Items per CPU second of this process."""
-    begun = time.process_time()
-    items = work()
-    return items / (time.process_time() - begun)
-
-
-def report(name: str, ours: list[float], theirs: list[float], unit: str, least: float) -> bool:
-    """Print the medians and the median ratio of the interleaved rounds."""
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    good = ratio >= least
-    print(
-        f"{name}: ours {statistics.median(ours):,.0f} {unit}, "
-        f"theirs {statistics.median(theirs):,.0f} {unit}, "
-        f"ratio {ratio:.2f} (required {least:g}) {'ok' if good else 'MISSED'}"
+def chain(given: kit.Given) -> None:
+    home, pgns = given.scratch / "home", real_pgns()
+    built(pgns[:1], home)
+    kit.compare(
+        *("chain", lambda: built(pgns, home), lambda: read_all(pgns), _UNIT),
+        least=60,
+        rounds=given.rounds,
+        warm=False,
     )
-    return good
-
-
-def bench_chain(pgns: list[Path], home: Path, rounds: int) -> bool:
-    chain(pgns[:1], home)
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(per_second(lambda: chain(pgns, home)))
-        theirs.append(per_second(lambda: read_all(pgns)))
-    return report("chain", ours, theirs, "games/CPU s", 60)
 
 
 def parse_all(pgn: Path) -> int:
@@ -142,67 +121,64 @@ def parse_all(pgn: Path) -> int:
     return parsed
 
 
-def bench_parser(pgns: list[Path], home: Path, rounds: int) -> bool:
+def parser(given: kit.Given) -> None:
     if find_spec("rust_pgn_reader_python_binding") is None:
         print("parser: left out: pip install --no-deps rust-pgn-reader-python-binding==4.1.0")
-        return True
-    pgn = home.with_name("ten.pgn")
-    pgn.write_bytes(b"".join(pgn.read_bytes() + b"\n\n" for pgn in pgns) * 10)
-
-    def validated() -> int:
-        shutil.rmtree(home, ignore_errors=True)
-        return validate([pgn], home).total_games
-
-    ours, theirs = [], []
-    for _ in range(rounds + 1):
-        ours.append(per_second(validated))
-        theirs.append(per_second(lambda: parse_all(pgn)))
-    return report("parser", ours[1:], theirs[1:], "games/CPU s", 1.2)
+        return
+    pgn = given.scratch / "ten.pgn"
+    pgn.write_bytes(b"".join(pgn.read_bytes() + b"\n\n" for pgn in real_pgns()) * 10)
+    kit.compare(
+        *("parser", lambda: validated(pgn, given.scratch / "home"), lambda: parse_all(pgn), _UNIT),
+        least=1.2,
+        rounds=given.rounds,
+    )
 
 
-def bench_splices(pgns: list[Path], home: Path, rounds: int) -> bool:
+def validated(pgn: Path, home: Path) -> int:
+    """Validate an archive again; the number of its games."""
+    shutil.rmtree(home, ignore_errors=True)
+    return validate([pgn], home).total_games
+
+
+def splices(given: kit.Given) -> None:
     from gristmill.chess.read.phases import phase_codes
 
-    shutil.rmtree(home, ignore_errors=True)
+    home = given.scratch / "splices"
     home.mkdir()
-    validate(pgns, home / "valid")
+    validate(real_pgns(), home / "valid")
     build_splice_dataset(home / "valid", home / "warm", SpliceConfig(max_samples_per_game=1))
     lines = (home / "valid" / "valid_games.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if row["winner_side"] in "WB"][:600]
     codes = phase_codes([row["moves"] for row in rows])
 
-    def ours_once() -> int:
+    def ours() -> int:
         shutil.rmtree(home / "splice", ignore_errors=True)
         return sum(build_splice_dataset(home / "valid", home / "splice").samples.values())
 
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(per_second(ours_once))
-        theirs.append(per_second(lambda: plain_splices(rows, codes, home / "plain.jsonl")))
-    return report("splices", ours, theirs, "rows/CPU s", 8)
-
-
-def peak(pgns: list[Path], home: Path) -> int:
-    """Peak memory in KiB of the chain in a process of its own."""
-    command = [sys.executable, "-m", "bench.chess", "--peak", str(home), *map(str, pgns)]
-    done = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
-    return int(done.stdout)
-
-
-def bench_memory(pgns: list[Path], home: Path) -> bool:
-    big = home.with_name("big.pgn")
-    with big.open("wb") as file:
-        for _ in range(4):
-            for pgn in pgns:
-                file.write(pgn.read_bytes() + b"\n\n")
-    one, four = peak(pgns, home), peak([big], home)
-    ratio = four / one
-    good = ratio <= 1.25
-    print(
-        f"memory: {one / 1024:.0f} MiB, on four times the games {four / 1024:.0f} MiB, "
-        f"ratio {ratio:.2f} (at most 1.25) {'ok' if good else 'MISSED'}"
+    kit.compare(
+        *("splices", ours, lambda: plain_splices(rows, codes, home / "plain.jsonl")),
+        "rows per CPU second",
+        least=8,
+        rounds=given.rounds,
+        warm=False,
     )
-    return good
+
+
+def peak(home: str, *pgns: str) -> int:
+    """Peak memory of the chain in this process."""
+    built([Path(path) for path in pgns], Path(home))
+    return kit.peak_bytes()
+
+
+def memory(given: kit.Given) -> None:
+    texts = [pgn.read_bytes() + b"\n\n" for pgn in real_pgns()]
+
+    def of(times: int) -> int:
+        pgn = given.scratch / "times.pgn"
+        pgn.write_bytes(b"".join(texts) * times)
+        return int(kit.finish(kit.start(given.scratch / "home", pgn)))
+
+    kit.grows(of, 1, 4, "times the games", most=1.25)
 
 
 def write_archives(plain: Path, tagged: Path, games: int) -> None:
@@ -226,49 +202,17 @@ def write_archives(plain: Path, tagged: Path, games: int) -> None:
             print(game, file=out, end="\n\n")
 
 
-def bench_starts(home: Path, rounds: int) -> bool:
-    plain, tagged = home.with_name("plain.pgn"), home.with_name("tagged.pgn")
+def starts(given: kit.Given) -> None:
+    plain, tagged = given.scratch / "plain.pgn", given.scratch / "tagged.pgn"
     write_archives(plain, tagged, 3_000)
-
-    def games_of(pgn: Path) -> int:
-        shutil.rmtree(home, ignore_errors=True)
-        return validate([pgn], home).total_games
-
-    games_of(plain)
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(per_second(lambda: games_of(tagged)))
-        theirs.append(per_second(lambda: games_of(plain)))
-    return report("starts", ours, theirs, "games/CPU s", 0.5)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", help="the name of the one comparison to make")
-    parser.add_argument("--peak", nargs="+", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    logging.getLogger("chess.pgn").setLevel(logging.CRITICAL + 1)
-    if asked.peak:
-        chain([Path(path) for path in asked.peak[1:]], Path(asked.peak[0]))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        return 0
-    pgns = sorted((REAL / "pgn").glob("*.pgn"))
-    if not pgns:
-        print(f"no PGN under {REAL}; set GRISTMILL_REAL_DATA")
-        return 1
-    with tempfile.TemporaryDirectory() as scratch:
-        home = Path(scratch) / "home"
-        benches = {
-            "chain": lambda: bench_chain(pgns, home, asked.rounds),
-            "parser": lambda: bench_parser(pgns, home, asked.rounds),
-            "splices": lambda: bench_splices(pgns, home, asked.rounds),
-            "memory": lambda: bench_memory(pgns, home),
-            "starts": lambda: bench_starts(home, asked.rounds),
-        }
-        good = [bench() for name, bench in benches.items() if asked.only in (None, name)]
-    return 0 if all(good) else 1
+    home = given.scratch / "home"
+    kit.compare(
+        *("starts", lambda: validated(tagged, home), lambda: validated(plain, home), _UNIT),
+        least=0.5,
+        rounds=given.rounds,
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    logging.getLogger("chess.pgn").setLevel(logging.CRITICAL + 1)
+    kit.main(__doc__, chain, parser, splices, memory, starts, child=peak, rounds=3)

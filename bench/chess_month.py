@@ -1,27 +1,24 @@
 """A month of chess from its drop to all artifacts, through Dagster, against `read_game` alone.
 
 Run from the checkout: python -m bench.chess_month [--games N]. It writes N games (default
-320,000), the real ones without comments, with other days and cut somewhere in their last third,
-so that most have moves of their own. It calls `gristmill drop` and `gristmill materialize --all`
-in a root and an instance of their own. Both start, check all laws and write records. It prints
-their CPU seconds, the ratio of games per CPU second to that of `chess.pgn.read_game`, and the
-peak of the root's bytes beside those at the end. Status 1 where a bound is missed.
+320,000), the real ones without comments with other days and cut somewhere in their last third, so
+that most have moves of their own. It calls `gristmill drop` and `gristmill materialize --all` in a
+root and an instance of their own. Both start, check all laws and write records. It prints their
+CPU seconds, the ratio of games per CPU second to that of `chess.pgn.read_game`, and the peak of the
+root's bytes beside those at the end. Status 1 where a bound is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import re
-import sys
-import tempfile
 import threading
 from pathlib import Path
 
-from bench.chess import REAL, per_second, read_all
-from bench.nothing_to_do import prepare
-from bench.small_commands import children_seconds
+from bench import kit
+from bench.chess import read_all, real_pgns
+from bench.servers import write_home
 
 TIMES, PEAK = 20.0, 1.2
 _READ = 2000  # games that python-chess reads
@@ -29,7 +26,7 @@ _READ = 2000  # games that python-chess reads
 
 def write_games(path: Path, count: int) -> None:
     """Write a month of games."""
-    texts = [file.read_text("latin-1") for file in sorted((REAL / "pgn").glob("*.pgn"))]
+    texts = [file.read_text("latin-1") for file in real_pgns()]
     games = [game for text in texts for game in re.split(r"(?m)^(?=\[Event )", text)]
     games = [game for game in games if re.fullmatch(r"[^{(;$]+", game.partition("\n\n")[2])]
     draw = random.Random(1)
@@ -65,39 +62,25 @@ class Peak(threading.Thread):
             self.bytes = max(self.bytes, self.size())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=320_000)
-    count = parser.parse_args().games
-    with tempfile.TemporaryDirectory() as scratch:
-        home, pgn = Path(scratch) / "month", Path(scratch) / "lichess_elite_2024-01.pgn"
-        prepare(home)
-        (home / "data").mkdir()
-        write_games(pgn, count)
-        environment = {
-            "GRISTMILL_DATA": str(home / "data"),
-            "DAGSTER_HOME": str(home / "home"),
-        }
-        peak = Peak(home / "data")
-        peak.start()
-        calls = (("drop", "--family", "chess", str(pgn)), ("materialize", "--all"))
-        seconds = sum(
-            children_seconds(("-m", "gristmill.cli", *call), environment) for call in calls
-        )
-        peak.over.set()
-        peak.join()
-        few = Path(scratch) / "few.pgn"
-        write_games(few, _READ)
-        ratio = count / seconds / per_second(lambda: read_all([few]))
-        most, end = peak.bytes, peak.size()
-    good = ratio >= TIMES and most <= PEAK * end
-    print(
-        f"a month of {count:,} games: CPU s {seconds:.1f} | times as fast as read_game {ratio:.1f} "
-        f"(required {TIMES:g}) | peak of bytes {most / end:.2f} times those at the end "
-        f"(required {PEAK:g}) {'ok' if good else 'MISSED'}"
-    )
-    return int(not good)
+def month(given: kit.Given) -> None:
+    home, pgn = given.scratch / "month", given.scratch / "lichess_elite_2024-01.pgn"
+    write_home(home / "home")
+    (home / "data").mkdir()
+    write_games(pgn, given.games)
+    environment = {"GRISTMILL_DATA": str(home / "data"), "DAGSTER_HOME": str(home / "home")}
+    peak = Peak(home / "data")
+    peak.start()
+    calls = (("drop", "--family", "chess", str(pgn)), ("materialize", "--all"))
+    seconds = sum(kit.python(("-m", "gristmill.cli", *call), environment) for call in calls)
+    peak.over.set()
+    peak.join()
+    few = given.scratch / "few.pgn"
+    write_games(few, _READ)
+    ratio = given.games / seconds / kit.rate(lambda: read_all([few]))
+    what = f"a month of {given.games:,} games: CPU s {seconds:.1f}, times as fast as read_game"
+    kit.bounded(what, ratio, least=TIMES)
+    kit.bounded("peak of bytes by those at the end", peak.bytes / peak.size(), most=PEAK)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, month, games=320_000)

@@ -1,7 +1,7 @@
 """Corpora: a row read by a compiled recipe, and a look at a folder of 10 GB.
 
-Run from the checkout: python -m bench.corpora [--gigabytes N] [--cold]. Needs the real drops
-(GRISTMILL_REAL_DATA, default ../shared/data).
+Run from the checkout: python -m bench.corpora [--gigabytes N] [--cold] [--only PART]. Needs the
+real drops (GRISTMILL_REAL_DATA, default ../shared/data).
 
 Rows: GSM8K and GSM8K_Backward by their corpus files, against functions in plain Python that give
 the same records, which is checked; us a row, medians of rounds by turns. A look: hard links to one
@@ -11,18 +11,17 @@ the page cache before each, where root may. Exit status 1 where a ceiling is mis
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from bench.cpu_seconds import cpu_seconds
+from bench import kit
 from gristmill.look.finding import look
 from gristmill.look.report import lines
 from gristmill.reasoning.format.corpora import CORPORA
@@ -31,8 +30,6 @@ from gristmill.reasoning.raw.flatten import text
 from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.reasoning.raw.rows import rows
 
-HERE: Final = Path(__file__).resolve().parent.parent
-REAL: Final = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data"))
 MOST_RATIO: Final = 2.5
 MOST_SECONDS: Final = 5.0
 ROUNDS: Final = 7
@@ -69,34 +66,30 @@ def _found(corpus: str, paths: Sequence[Path]) -> list[_Row]:
     ]
 
 
-def read_rows() -> Iterator[str]:
-    """Print what a row costs either way; yields what is missed."""
+def a_row(_: kit.Given) -> None:
+    """What a row costs either way."""
+    real = kit.real("reasoning")
     files = (
-        ("gsm8k", sorted((REAL / "reasoning/gsm8k").glob("*.jsonl")), gsm8k),
-        ("reasoning_traces", sorted((REAL / "reasoning/metamath").glob("*.jsonl")), backward),
+        ("gsm8k", sorted((real / "gsm8k").glob("*.jsonl")), gsm8k),
+        ("reasoning_traces", sorted((real / "metamath").glob("*.jsonl")), backward),
     )
     for corpus, paths, by_hand in files:
         found = _found(corpus, paths)
-        if not found:
-            print(f"{corpus}: no real rows at {REAL}")
-            continue
         reader = Reader(CORPORA[corpus])
         found = [row for row in found if _is_read(by_hand, row)]
         repeated = found * (1 + 20_000 // len(found))
         wrong = [row for row in found if reader.read(row, (0, 1)) != by_hand(row)]
         if wrong:
             raise SystemExit(f"{corpus}: not the same record: {json.dumps(wrong[0])[:300]}")
-        ours, theirs = [], []
-        for _ in range(ROUNDS):
-            ours.append(_taken(lambda row, read=reader.read: read(row, (0, 1)), repeated))
-            theirs.append(_taken(lambda row, read=by_hand: read(row), repeated))
-        ratio = median(ours) / median(theirs)
-        print(
-            f"{corpus}: {median(ours):.2f} us a row by the corpus file, {median(theirs):.2f} by "
-            f"hand, {ratio:.2f} times, over {len(found):,} rows"
+        ours, theirs = kit.in_turns(
+            _each(partial(_by_file, reader), repeated),
+            _each(by_hand, repeated),
+            rounds=ROUNDS,
+            clock=kit.cpu_seconds,
         )
-        if ratio > MOST_RATIO:
-            yield f"{corpus}: {ratio:.2f} times a function by hand"
+        own, other = (median(each) / len(repeated) * 1e6 for each in (ours, theirs))
+        what = f"{own:.2f} us a row by the corpus file, {other:.2f} by hand"
+        kit.bounded(f"{corpus}, {len(found):,} rows: {what}, times", own / other, most=MOST_RATIO)
 
 
 def _is_read(by_hand: Callable[[_Row], Record], row: _Row) -> bool:
@@ -107,12 +100,16 @@ def _is_read(by_hand: Callable[[_Row], Record], row: _Row) -> bool:
     return True
 
 
-def _taken(read: Callable[[_Row], object], found: Sequence[_Row]) -> float:
-    """CPU us a row."""
-    begun = cpu_seconds()
-    for row in found:
-        read(row)
-    return (cpu_seconds() - begun) / len(found) * 1e6
+def _by_file(reader: Reader, row: _Row) -> object:
+    return reader.read(row, (0, 1))
+
+
+def _each(read: Callable[[_Row], object], found: Sequence[_Row]) -> Callable[[], None]:
+    def work() -> None:
+        for row in found:
+            read(row)
+
+    return work
 
 
 def _write_folder(folder: Path, size: int) -> None:
@@ -153,41 +150,26 @@ def _drop_caches(is_cold: bool) -> None:
         _CACHES.write_text("3")
 
 
-def look_at_folder(gigabytes: float, is_cold: bool) -> Iterator[str]:
-    """Print what a look costs beside reading the bytes once; yields what is missed."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("GRISTMILL_BENCH")) as scratch:
-        folder = Path(scratch) / "folder"
-        folder.mkdir()
-        _write_folder(folder, int(gigabytes * 1e9))
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        for cold in (False, True)[: 1 + is_cold]:
-            _drop_caches(cold)
-            begun = time.perf_counter()
-            for _ in lines(look(folder)):
-                pass
-            taken = time.perf_counter() - begun
-            _drop_caches(cold)
-            begun = time.perf_counter()
-            _read_all(folder)
-            read = time.perf_counter() - begun
-            print(
-                f"a look at {size / 1e9:.1f} GB in {len(list(folder.iterdir()))} files, page cache "
-                f"{'dropped' if cold else 'as it is'}: {taken:.2f} s, {taken / read:.2f} of the "
-                f"{read:.2f} s to read the bytes once"
-            )
-            if taken > MOST_SECONDS:
-                yield f"a look takes {taken:.1f} s, ceiling {MOST_SECONDS:g}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gigabytes", type=float, default=10)
-    parser.add_argument("--cold", action="store_true")
-    chosen = parser.parse_args()
-    missed = [*read_rows(), *look_at_folder(chosen.gigabytes, chosen.cold)]
-    if missed:
-        sys.exit(f"missed: {'; '.join(missed)}")
+def a_look(given: kit.Given) -> None:
+    """What a look costs beside reading the bytes once."""
+    folder = given.scratch / "folder"
+    folder.mkdir()
+    _write_folder(folder, int(given.gigabytes * 1e9))
+    files = [*folder.iterdir()]
+    size = sum(path.stat().st_size for path in files) / 1e9
+    for cold in (False, True)[: 1 + given.cold]:
+        _drop_caches(cold)
+        taken = kit.spent(lambda: deque(lines(look(folder)), 0), time.perf_counter)
+        _drop_caches(cold)
+        read = kit.spent(lambda: _read_all(folder), time.perf_counter)
+        cache = "dropped" if cold else "as it is"
+        kit.bounded(
+            f"a look at {size:.1f} GB in {len(files)} files, page cache {cache}: "
+            f"{taken / read:.2f} of the {read:.2f} s to read the bytes once, s",
+            taken,
+            most=MOST_SECONDS,
+        )
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, a_row, a_look, gigabytes=10.0, cold=False)

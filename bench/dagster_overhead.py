@@ -1,6 +1,6 @@
 """What Dagster runs cost in this project against a bare one of a single trivial asset.
 
-Run from the checkout: python -m bench.dagster_overhead [--rounds N]. Three
+Run from the checkout: python -m bench.dagster_overhead [--rounds N] [--only PART]. Three
 comparisons, each with its required ratio or bound; status 1 where one is missed:
 a single-partition run launched as the UI launches it, a batch of partitions in
 one run, and the loading of the code location after `import dagster`. The bare
@@ -9,10 +9,8 @@ project has Dagster's own launcher.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,10 +18,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import yaml
 
-from bench.servers import CHECKOUT, Server, copy_checkout, plain_environment
+from bench import kit
+from bench.servers import Server, copy_checkout, plain_environment
 
 BARE = """
 import dagster as dg
@@ -38,18 +38,15 @@ defs = dg.Definitions(assets=[trivial], executor=dg.in_process_executor)
 """
 
 
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
 @contextmanager
 def servers(scratch: Path) -> Iterator[tuple[Server, Server]]:
     """Ours, in a copy of the checkout with a state of its own, and a bare project."""
     copy_checkout(scratch / "ours")
-    settings = yaml.safe_load((CHECKOUT / "dagster.yaml").read_text())
+    settings = yaml.safe_load((kit.CHECKOUT / "dagster.yaml").read_text())
     del settings["run_launcher"]
     (scratch / "bare").mkdir()
     (scratch / "bare/definitions.py").write_text(BARE)
-    (scratch / "bare/workspace.yaml").write_text((CHECKOUT / "workspace.yaml").read_text())
+    (scratch / "bare/workspace.yaml").write_text((kit.CHECKOUT / "workspace.yaml").read_text())
     (scratch / "bare/dagster.yaml").write_text(yaml.safe_dump(settings))
     data, ours = str(scratch / "data"), str(scratch / "ours")
     environment = {"GRISTMILL_DATA": data, "PYTHONPATH": ours}
@@ -92,7 +89,7 @@ def single_runs(rounds: int) -> tuple[float, float]:
                 time.sleep(chance.random())
                 took[server] = server.run(asset, key, named)
             times.append((took[ours], took[bare]))
-    mine, dagsters = (statistics.median(kind) for kind in zip(*times[1:], strict=True))
+    mine, dagsters = map(median, zip(*times[1:], strict=True))
     return mine, dagsters
 
 
@@ -113,7 +110,7 @@ def batch(partitions: int, rounds: int) -> tuple[float, float]:
         for asset in (published, bare) if number % 2 else (bare, published):
             with (
                 tempfile.TemporaryDirectory() as folder,
-                tempfile.TemporaryDirectory(dir=_MEMORY) as state,
+                tempfile.TemporaryDirectory(dir=kit.MEMORY) as state,
                 dg.DagsterInstance.local_temp(state) as instance,
             ):
                 # What the round before left to be written and removed is not ours.
@@ -132,7 +129,8 @@ def batch(partitions: int, rounds: int) -> tuple[float, float]:
                 )
                 row[asset] = time.perf_counter() - started
         times.append((row[published], row[bare]))
-    return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
+    ours, limit = map(median, zip(*times, strict=True))
+    return ours, limit
 
 
 def loading(rounds: int) -> float:
@@ -145,49 +143,35 @@ def loading(rounds: int) -> float:
     for _ in range(rounds):
         done = subprocess.run(
             [sys.executable, "-c", script],
-            cwd=CHECKOUT,
+            cwd=kit.CHECKOUT,
             env=plain_environment(),
             capture_output=True,
             text=True,
             check=True,
         )
         times.append(float(done.stdout.split()[-1]))
-    return statistics.median(times)
+    return median(times)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21)
-    rounds = parser.parse_args().rounds
-    missed = 0
+def code(given: kit.Given) -> None:
+    """The loading of the code location."""
+    kit.bounded("code location after `import dagster`: s", loading(given.rounds), most=1)
 
-    def report(what: str, value: float, bound: float) -> None:
-        nonlocal missed
-        missed += value > bound
-        print(f"{what} | required <= {bound}: {'ok' if value <= bound else 'MISSED'}", flush=True)
 
-    seconds = loading(rounds)
-    report(f"code location after `import dagster`: {seconds:.2f} s", seconds, 1.0)
+def partitions(given: kit.Given) -> None:
+    """A batch of partitions in one run."""
+    count = 200
+    ours, limit = (seconds / count * 1000 for seconds in batch(count, 5))
+    what = f"batch of {count}, ms a partition: ours {ours:.1f}, bare range run {limit:.1f}"
+    kit.bounded(f"{what}, difference", ours - limit, most=10)
 
-    partitions = 200
-    ours, limit = batch(partitions, 5)
-    each = (ours - limit) / partitions * 1000
-    report(
-        f"batch of {partitions}, ms a partition: ours {ours / partitions * 1000:.1f} | bare range "
-        f"run {limit / partitions * 1000:.1f} | difference {each:.1f}",
-        each,
-        10.0,
-    )
 
-    ours, limit = single_runs(rounds)
-    report(
-        f"single-partition run from the UI, s: ours {ours:.2f} (packs a drop, four checks) | bare "
-        f"{limit:.2f} | ratio {ours / limit:.2f}",
-        ours / limit,
-        1.5,
-    )
-    return int(missed > 0)
+def run(given: kit.Given) -> None:
+    """A single-partition run from the UI, which packs a drop and makes four checks."""
+    ours, limit = single_runs(given.rounds)
+    what = f"single-partition run from the UI: ours {ours:.2f} s, bare {limit:.2f} s, ratio"
+    kit.bounded(what, ours / limit, most=1.5)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, code, partitions, run, rounds=21)

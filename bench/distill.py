@@ -11,11 +11,6 @@ template has less than ten times the rows with spans.
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,16 +18,15 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
-from bench.synth_build import HERE, NAME, cpu, write_distinct
+from bench import kit
+from bench.synth_build import NAME, forget, write_distinct
 from gristmill.synth.builders.distill.shard import build_distill
 from gristmill.synth.config import DistillConfig
 from gristmill.synth.render.harmony import encoding, parse
-from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 
-DATA = Path(os.environ.get("GRISTMILL_DATA", HERE / "data"))
 FLOOR = 10
 _THEIR_ROWS = 300
 _THEIRS = "openai-harmony"
@@ -54,45 +48,38 @@ def theirs(texts: list[str], vocabulary: Path, spans: bool = True) -> None:
 
 def ours(shard: Path, out: Path, vocabulary: Path, template: str) -> None:
     """Build the dataset by an engine that knows no word yet."""
-    encoder = bpe.encoder(O200K, vocabulary)
-    if encoder._fast is not None:
-        encoder._fast.forget()
-    shutil.rmtree(out, ignore_errors=True)
+    forget(vocabulary, out)
+    out.rmdir()
     config = DistillConfig(vocabulary, template=template, reference=False)  # type: ignore[arg-type]
     build_distill(shard, out, config, of_pinned(O200K, vocabulary), dataset="bench")
 
 
-def main() -> int:
-    """Print rows per CPU second and their ratios; return the exit status."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=16000)
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    vocabulary, slow = find(O200K, DATA), False
-    with tempfile.TemporaryDirectory() as scratch:
-        shard, out = Path(scratch) / NAME, Path(scratch) / "out"
-        write_distinct(shard, given.rows)
-        texts = pq.read_table(shard)["messages_json"].slice(0, _THEIR_ROWS).to_pylist()
-        rows = pq.read_metadata(shard).num_rows
-        theirs(texts[:1], vocabulary)  # loads both engines
-        ours(shard, out, vocabulary, "harmony")
-        work: dict[str, tuple[int, Callable[[], None]]] = {
-            _THEIRS: (len(texts), lambda: theirs(texts, vocabulary)),
-            "the whole alone": (len(texts), lambda: theirs(texts, vocabulary, False)),
-        }
-        for each in ("harmony", "chatgpt_plain"):
-            work[each] = rows, partial(ours, shard, out, vocabulary, each)
-        rates: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(given.rounds):
-            for name, (count, do) in work.items():
-                rates[name].append(count / cpu(do))
-        base = median(rates[_THEIRS])
-        for name, found in rates.items():
-            ratio = median(found) / base
-            slow |= name in ("harmony", "chatgpt_plain") and ratio < FLOOR
-            print(f"{name}: {median(found):,.0f} rows per CPU second, {ratio:.1f} times")
-    return int(slow)
+def templates(given: kit.Given) -> None:
+    """Print rows per CPU second and their ratios."""
+    vocabulary, shard, out = find(O200K, kit.DATA), given.scratch / NAME, given.scratch / "out"
+    write_distinct(shard, given.rows)
+    texts = pq.read_table(shard)["messages_json"].slice(0, _THEIR_ROWS).to_pylist()
+    rows = pq.read_metadata(shard).num_rows
+    theirs(texts[:1], vocabulary)  # loads both engines
+    ours(shard, out, vocabulary, "harmony")
+    work: dict[str, tuple[int, Callable[[], None]]] = {
+        _THEIRS: (len(texts), lambda: theirs(texts, vocabulary)),
+        "the whole alone": (len(texts), lambda: theirs(texts, vocabulary, False)),
+    }
+    for each in ("harmony", "chatgpt_plain"):
+        work[each] = rows, partial(ours, shard, out, vocabulary, each)
+    times = kit.in_turns(
+        *(do for _, do in work.values()), rounds=given.rounds, clock=kit.cpu_seconds
+    )
+    rates = {
+        name: count / median(spent)
+        for (name, (count, _)), spent in zip(work.items(), times, strict=True)
+    }
+    for name, found in rates.items():
+        least = FLOOR if name in ("harmony", "chatgpt_plain") else None
+        what = f"{name}: {found:,.0f} rows per CPU second, times {_THEIRS}"
+        kit.bounded(what, found / rates[_THEIRS], least=least)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, templates, rows=16000, rounds=3)

@@ -7,13 +7,11 @@ read and, where it is taken, reads 1,000 rows. Prints CPU seconds, and the error
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bench.cpu_seconds import cpu_seconds
+from bench import kit
 from gristmill.contract import GristmillError
 from gristmill.look.finding import look
 from gristmill.look.report import lines
@@ -78,26 +76,20 @@ def folders() -> Iterator[tuple[str, Callable[[Path], object]]]:
     yield "many files", many
 
 
-def hostile_corpora() -> list[str]:
-    """Print what each costs, and return the names of those that take more than a second."""
-    slow = []
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        for kind, cases in (("recipe", recipes()), ("look", folders())):
-            for name, made in cases:
-                place = folder / f"{kind} {name}"
-                place.mkdir()
-                made(place) if callable(made) else (place / "corpus.toml").write_text(made)
-                begun, said = cpu_seconds(), ""
-                try:
-                    _looked(place) if callable(made) else _read(place / "corpus.toml")
-                except GristmillError as error:
-                    said = f"refused: {str(error).partition(': ')[2][:60]}"
-                taken = cpu_seconds() - begun
-                if taken > MOST_SECONDS:
-                    slow.append(f"{kind} {name}")
-                print(f"{kind:>15} {name:>20}: {taken:.3f} CPU seconds {said}")
-    return slow
+def corpora(given: kit.Given) -> None:
+    """What each costs."""
+    for kind, cases in (("recipe", recipes()), ("look", folders())):
+        for name, made in cases:
+            place = given.scratch / f"{kind} {name}"
+            place.mkdir()
+            made(place) if callable(made) else (place / "corpus.toml").write_text(made)
+            begun, said = kit.cpu_seconds(), ""
+            try:
+                _looked(place) if callable(made) else _read(place / "corpus.toml")
+            except GristmillError as error:
+                said = f" refused: {str(error).partition(': ')[2][:60]}"
+            what = f"{kind:>15} {name:>20}:{said} CPU seconds"
+            kit.bounded(what, kit.cpu_seconds() - begun, most=MOST_SECONDS)
 
 
 def _read(path: Path) -> None:
@@ -115,5 +107,4 @@ def _looked(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if found := hostile_corpora():
-        sys.exit(f"missed: more than a second: {', '.join(found)}")
+    kit.main(__doc__, corpora)

@@ -11,22 +11,18 @@ hold. Exit status 1 where a ratio is above 3, or a second is over.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import io
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.cpu_seconds import cpu_seconds
-from bench.hostile_corpora import hostile_corpora
+from bench import kit
+from bench.hostile_corpora import corpora
 from gristmill.chess.raw import pgn
 from gristmill.chess.raw.unpack import unpack_pgn
 from gristmill.contract import BadInput
@@ -39,8 +35,6 @@ from gristmill.puzzles.raw.sudoku_bank import read_bank
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.rows import rows
 
-HERE: Final = Path(__file__).resolve().parent.parent
-REAL: Final = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data"))
 MOST_RATIO: Final = 3.0
 ROUNDS: Final = 3
 
@@ -106,7 +100,8 @@ def _run(meta: Path, path: Path) -> None:
 
 
 def _of_reasoning() -> Iterator[Reader]:
-    gsm8k = (REAL / "reasoning/gsm8k/train.jsonl").read_bytes()
+    real = kit.real("reasoning")
+    gsm8k = (real / "gsm8k/train.jsonl").read_bytes()
     lines = gsm8k.splitlines()
     as_rows = partial(_of_corpus, "gsm8k")
     yield Reader("train.jsonl", as_rows, gsm8k, lines[0] + b"\n")
@@ -123,15 +118,15 @@ def _of_reasoning() -> Iterator[Reader]:
     ends = lines[0] + b"]"
     opened = b'{"question": "'
     yield Reader("train.json", as_rows, members, lines[0] + b",\n", opened, skip=1, end=ends)
-    cot = (REAL / "reasoning/flan_cot/aqua_train.tsv").read_bytes()
+    cot = (real / "flan_cot/aqua_train.tsv").read_bytes()
     line = cot[: cot.index(b"\n") + 1]
     yield Reader("aqua_train.tsv", partial(_of_corpus, "cot_collection"), cot, line)
 
 
 def _of_games() -> Iterator[Reader]:
-    games = b"".join(path.read_bytes() for path in sorted((REAL / "chess/pgn").glob("*.pgn")))
+    games = b"".join(path.read_bytes() for path in sorted(kit.real("chess/pgn").glob("*.pgn")))
     yield Reader("games.pgn", _pgn, games, games[: games.index(b"\n[Event ", 10) + 1], b"{")
-    drop = REAL / "macroxue/d6_v1"
+    drop = kit.real("macroxue/d6_v1")
     steps, meta = sorted(drop.glob("*.gz"))[0], sorted(drop.glob("*meta*"))[0]
     played = gzip.decompress(steps.read_bytes())
     pack = partial(gzip.compress, compresslevel=1)
@@ -156,38 +151,29 @@ def _of_corpus(name: str, path: Path) -> None:
     _all(rows(path, CORPORA[name]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=4)
-    parser.add_argument("only", nargs="*", metavar="READER")
-    chosen = parser.parse_args()
-    failed = False
-    with tempfile.TemporaryDirectory() as scratch:
-        for reader in (*_of_reasoning(), *_of_games(), *_of_puzzles()):
-            if chosen.only and reader.name not in chosen.only:
-                continue
-            path, base = Path(scratch) / reader.name, 0.0
-            for name, text in reader.files(int(chosen.megabytes * 1e6)):
-                path.write_bytes(reader.pack(text))
-                costs, said = [], ""
-                for _ in range(ROUNDS):
-                    begun = cpu_seconds()
-                    try:
-                        reader.read(path)
-                    except BadInput as error:
-                        said = f"refused: {error.rule[:50]}"
-                    costs.append((cpu_seconds() - begun) / len(text) * 1e6)
-                base = base or min(costs)
-                ratio = min(costs) / base
-                failed |= ratio > MOST_RATIO
-                cost = f"{min(costs):.5f} CPU seconds a MB, {ratio:.2f} of honest"
-                print(f"{reader.name:>15} {name:>14}: {cost} {said}")
-    slow = [] if chosen.only else hostile_corpora()
-    if slow:
-        sys.exit(f"missed: more than a second: {', '.join(slow)}")
-    if failed:
-        sys.exit(f"missed: a MB costs more than {MOST_RATIO} times a MB of the honest file")
+def texts(given: kit.Given) -> None:
+    for reader in (*_of_reasoning(), *_of_games(), *_of_puzzles()):
+        if given.readers and reader.name not in given.readers:
+            continue
+        path, base = given.scratch / reader.name, 0.0
+        for name, text in reader.files(int(given.megabytes * 1e6)):
+            path.write_bytes(reader.pack(text))
+            costs, said = [], ""
+            for _ in range(ROUNDS):
+                begun = kit.cpu_seconds()
+                try:
+                    reader.read(path)
+                except BadInput as error:
+                    said = f" refused: {error.rule[:50]}"
+                costs.append((kit.cpu_seconds() - begun) / len(text) * 1e6)
+            base = base or min(costs)
+            what = (
+                f"{reader.name:>15} {name:>14}{said}: {min(costs):.5f} CPU seconds a MB, of honest"
+            )
+            kit.bounded(what, min(costs) / base, most=MOST_RATIO)
+    if not given.readers:
+        corpora(given)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, texts, megabytes=4.0, readers={"nargs": "*", "metavar": "READER"})

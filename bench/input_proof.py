@@ -8,16 +8,14 @@ the proof by times takes more than a hundredth of the proof by hash.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import kit
 from gristmill.contract import Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
@@ -53,12 +51,6 @@ def _build(
     return Build(root, f"bench/{name}", f"bench/{name}", None, "1", config, inputs, make)
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
 def _read(folder: Path) -> None:
     for path in sorted(folder.glob("*.bin")):
         with path.open("rb") as file:
@@ -66,34 +58,26 @@ def _read(folder: Path) -> None:
                 pass
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=1024)
-    config = _Config(parser.parse_args().megabytes)
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / "root"
-        item = _source(root, config)
-        time.sleep(0.1)  # a file is trusted only if it is older than its record
-        copied = Path(scratch) / "copied"
-        shutil.copytree(root, copied)
+def proofs(given: kit.Given) -> None:
+    config, root, copied = (
+        _Config(given.megabytes),
+        given.scratch / "root",
+        given.scratch / "copied",
+    )
+    item = _source(root, config)
+    time.sleep(0.1)  # a file is trusted only if it is older than its record
+    shutil.copytree(root, copied)
 
-        def prove(place: Path) -> None:
-            InputProof(
-                _build(place, "made", config, [item], lambda _: Summary({})), SILENT
-            ).before()
+    def prove(place: Path) -> None:
+        InputProof(_build(place, "made", config, [item], lambda _: Summary({})), SILENT).before()
 
-        taken: dict[str, list[float]] = {"reading": [], "proof by times": [], "proof by hash": []}
-        for _ in range(ROUNDS):
-            taken["reading"].append(_seconds(lambda: _read(root / "bench/source")))
-            taken["proof by times"].append(_seconds(lambda: prove(root)))
-            taken["proof by hash"].append(_seconds(lambda: prove(copied)))
-    reading = min(taken["reading"])
-    for name, seconds in taken.items():
-        ratio = min(seconds) / reading
-        print(f"{name:>15}: {min(seconds):.4f} CPU seconds, {ratio:.4f} of reading")
-    if min(taken["proof by times"]) > MOST_OF_HASHING * min(taken["proof by hash"]):
-        sys.exit("missed: the proof by times takes more than a hundredth of the proof by hash")
+    works = (lambda: _read(root / "bench/source"), lambda: prove(root), lambda: prove(copied))
+    reading, by_times, by_hash = map(min, kit.in_turns(*works, rounds=ROUNDS))
+    print(f"reading: {reading:.4f} CPU seconds")
+    print(f"proof by hash: {by_hash:.4f} CPU seconds, {by_hash / reading:.4f} of reading")
+    what = f"proof by times: {by_times:.4f} CPU seconds, of the proof by hash"
+    kit.bounded(what, by_times / by_hash, most=MOST_OF_HASHING)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, proofs, megabytes=1024)

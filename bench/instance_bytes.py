@@ -7,25 +7,10 @@ Prints kB a run, by the database that has them, and the size after pruning again
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-from bench.servers import CHECKOUT
+from bench import kit
 from gristmill.macroxue.samples import write_drop
-
-
-def _called(words: list[str], places: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "gristmill.cli", *words]
-    environment = os.environ | places
-    done = subprocess.run(
-        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise SystemExit(done.stdout + done.stderr)
 
 
 def _sizes(home: Path) -> dict[str, int]:
@@ -41,23 +26,20 @@ def _sizes(home: Path) -> dict[str, int]:
     return sizes
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10)
-    runs = parser.parse_args().runs
-    with tempfile.TemporaryDirectory() as folder:
-        home, data = Path(folder, "home"), Path(folder, "data")
-        home.mkdir()
-        write_drop(data / "drops/macroxue/d1", seed=1, games=1, max_moves=20, depth=6)
-        places = {"GRISTMILL_DATA": str(data), "DAGSTER_HOME": str(home)}
-        build = ["materialize", "macroxue/pack", "--partition", "d1", "--rebuild"]
-        _called(build, places)
-        first = _sizes(home)
-        for _ in range(runs):
-            _called(build, places)
-        last = _sizes(home)
-        _called(["prune", "--keep-runs", "1"], places)
-        pruned = sum(_sizes(home).values())
+def instance(given: kit.Given) -> None:
+    home, data, runs = given.scratch / "home", given.scratch / "data", given.runs
+    home.mkdir()
+    write_drop(data / "drops/macroxue/d1", seed=1, games=1, max_moves=20, depth=6)
+    places = {"GRISTMILL_DATA": str(data), "DAGSTER_HOME": str(home)}
+    command = ("-m", "gristmill.cli")
+    build = [*command, "materialize", "macroxue/pack", "--partition", "d1", "--rebuild"]
+    kit.python(build, places)
+    first = _sizes(home)
+    for _ in range(runs):
+        kit.python(build, places)
+    last = _sizes(home)
+    kit.python([*command, "prune", "--keep-runs", "1"], places)
+    pruned = sum(_sizes(home).values())
     for kind, size in last.items():
         print(f"{kind}: {(size - first[kind]) / runs / 1e3:.0f} kB a run")
     total = sum(last.values())
@@ -66,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, instance, runs=10)

@@ -8,15 +8,13 @@ CPU seconds a drop that it took when each drop had a run of its own.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from bench import kit
 from bench.servers import Server, copy_checkout
 from gristmill.macroxue.samples import write_drop
 
@@ -66,25 +64,16 @@ def _are_over(server: Server) -> bool:
     return all(run["status"] in _OVER for run in server.ask(_RUNS)["runsOrError"]["results"])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--drops", type=int, default=300)
-    count = parser.parse_args().drops
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        one = scratch / "one"
-        write_drop(one, seed=1, games=2, max_moves=20, depth=6)
-        (one / ".done").touch()
-        for number in range(count):
-            shutil.copytree(one, scratch / f"drops/d{number:05}")
-        seconds, runs = landed(scratch, scratch / "drops", count)
-    is_met = seconds / count <= BOUND_SECONDS
-    print(
-        f"{count} drops at once: {seconds:.0f} CPU s in {runs} runs | {seconds / count:.2f} each | "
-        f"required <= {BOUND_SECONDS}: {'ok' if is_met else 'MISSED'}"
-    )
-    return int(not is_met)
+def drops(given: kit.Given) -> None:
+    one, count = given.scratch / "one", given.drops
+    write_drop(one, seed=1, games=2, max_moves=20, depth=6)
+    (one / ".done").touch()
+    for number in range(count):
+        shutil.copytree(one, given.scratch / f"drops/d{number:05}")
+    seconds, runs = landed(given.scratch, given.scratch / "drops", count)
+    what = f"{count} drops at once: {seconds:.0f} CPU s in {runs} runs, each"
+    kit.bounded(what, seconds / count, most=BOUND_SECONDS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, drops, drops=300)

@@ -1,32 +1,27 @@
 """The loader of all families against what it replaces, in turns in one run.
 
-Run from the checkout: python -m bench.loader [--rows N]. Exit status 1 where a required ratio is
-missed: rows of 2048 in batches of 256 at least 1.5 times as fast as `DataLoader(shuffle=True)`;
-sequences shuffled over all shards at least 0.9 times as fast as `ShardReader.batches` with a seed,
-which shuffles in a shard; a plan of 8 sources at most 600 ns a sample; a plan of 10^12 samples and
-its first batch less than 50 MB; 1,000 mixtures in mid-run at most 5 ms each; batches of 256 chess
-samples from packed moves at least 25 times as fast as from rows, through `collate` 8 times; the
-line of one of a million runs or examples in at most 20 ms.
+Run from the checkout: python -m bench.loader [--rows N] [--only PART]. Exit status 1 where a
+required ratio is missed: rows of 2048 in batches of 256 at least 1.5 times as fast as
+`DataLoader(shuffle=True)`; sequences shuffled over all shards at least 0.9 times as fast as
+`ShardReader.batches` with a seed, which shuffles in a shard; a plan of 8 sources at most 600 ns a
+sample; a plan of 10^12 samples and its first batch less than 50 MB; 1,000 mixtures in mid-run at
+most 5 ms each; batches of 256 chess samples from packed moves at least 25 times as fast as from
+rows, through `collate` 8 times; the line of one of a million runs or examples in at most 20 ms.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import shutil
-import statistics
-import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch.utils.data import DataLoader
 
+from bench import kit
 from bench.macroxue_pools import write_pack
 from bench.reasoning_reader import write_shards
 from gristmill.chess import GameSpliceDataset, build_game_dataset, build_splice_cache, validate
@@ -41,7 +36,6 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.read.shard_order import FORMER
 from gristmill.reasoning.read.trace import line_of
 
-ROUNDS = 5
 SHARDS = 16
 PLANNED = 1 << 20
 GAMES = 4000
@@ -65,39 +59,27 @@ def numbers_only(numbers: Numbers) -> dict[str, Any]:
     return {"value": numbers}
 
 
-def seconds(work: Callable[[], Iterable[object]]) -> float:
-    """CPU seconds to go through what it gives."""
-    start = time.process_time()
-    for _ in work():
-        pass
-    return time.process_time() - start
+def passed(work: Callable[[], Iterable[object]]) -> kit.Work:
+    """A work that goes through what `work` gives."""
+    return lambda: sum(1 for _ in work())
 
 
 def compare(
-    name: str,
+    what: str,
     ours: Callable[[], Iterable[object]],
     theirs: Callable[[], Iterable[object]],
     least: float,
-) -> bool:
-    """Measure both in turns; print the median ratio of the rounds."""
-    seconds(ours), seconds(theirs)
-    ratios = [seconds(theirs) / seconds(ours) for _ in range(ROUNDS)]
-    return asked(f"{name}: times as fast", statistics.median(ratios), least, at_least=True)
+) -> None:
+    """Compare the batches of both."""
+    kit.compare(what, passed(ours), passed(theirs), "batches per CPU second", least=least)
 
 
-def asked(name: str, found: float, limit: float, *, at_least: bool = False) -> bool:
-    """Print a number, and whether it keeps its limit."""
-    good = found >= limit if at_least else found <= limit
-    print(f"{name} {found:.3g} (required {limit:g}) {'ok' if good else 'MISSED'}")
-    return good
-
-
-def rows(root: Path, count: int) -> bool:
+def rows(given: kit.Given) -> None:
     """Batches of 256 rows of a pack."""
-    data = StepDataset(write_pack(root / "pack", count))
+    data = StepDataset(write_pack(given.scratch / "pack", given.rows))
     plan = Plan(Numbered("pack", len(data), data.batch), seed=1)
     steps = data.as_torch()
-    return compare(
+    compare(
         "2048 rows",
         lambda: Loader(plan, 256),
         lambda: DataLoader(steps, batch_size=256, shuffle=True),
@@ -105,8 +87,9 @@ def rows(root: Path, count: int) -> bool:
     )
 
 
-def sequences(root: Path) -> bool:
+def sequences(given: kit.Given) -> None:
     """Batches of 64 sequences, over all shards and in one shard after the other."""
+    root = given.scratch / "shards"
     root.mkdir()
     write_shards(root, SHARDS)
     former, plan = ShardReader(root, seed=1), Plan(ShardReader(root).source(), seed=1)
@@ -117,11 +100,12 @@ def sequences(root: Path) -> bool:
         former.start_epoch(0)
         return former.batches(64)
 
-    return compare("sequences", lambda: Loader(plan, 64, form="numpy"), epoch, 0.9)
+    compare("sequences", lambda: Loader(plan, 64, form="numpy"), epoch, 0.9)
 
 
-def samples(root: Path) -> list[bool]:
+def samples(given: kit.Given) -> None:
     """Random batches of 256 samples of a month of chess, with packed moves and without."""
+    root = given.scratch / "chess"
     pgn, home, bare = root / "lichess_elite_2024-01.pgn", root / "a_game", root / "b_game"
     root.mkdir()
     write_month(pgn, "2024-01", GAMES, 11)
@@ -138,30 +122,29 @@ def samples(root: Path) -> list[bool]:
     def loader(data: GameSpliceDataset) -> Callable[[], Iterable[object]]:
         return lambda: DataLoader(data, batch_sampler=batches, collate_fn=data.collate)
 
-    return [
-        compare("chess as arrays", arrays(packed), arrays(by_rows), 25),
-        compare("chess through collate", loader(packed), loader(by_rows), 8),
-    ]
+    compare("chess as arrays", arrays(packed), arrays(by_rows), 25)
+    compare("chess through collate", loader(packed), loader(by_rows), 8)
 
 
-def plans() -> list[bool]:
+def plans(_: kit.Given) -> None:
     """What a plan takes without reading."""
     eight = tuple(Numbered(f"s{n}", 10**9, numbers_only) for n in range(8))
     plan, places = Plan(Mixture(eight, (10**9,) * 8), seed=1), np.arange(PLANNED)
-    one = seconds(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
-    good = [asked("plan of 8 sources: ns a sample", one / PLANNED * 1e9, 600)]
+    one = kit.spent(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
+    kit.bounded("plan of 8 sources: ns a sample", one / PLANNED * 1e9, most=600)
     mixtures = [Mixture(eight, tuple(range(n, n + 8))) for n in range(1, 1001)]
-    many = seconds(lambda: (plan.changed(10**6, each).at(places[:256]) for each in mixtures))
-    good.append(asked("another mixture and its first batch: ms", many, 5))
+    many = kit.spent(lambda: [plan.changed(10**6, each).at(places[:256]) for each in mixtures])
+    kit.bounded("another mixture and its first batch: ms", many, most=5)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     long = Plan(Numbered("long", 10**12, numbers_only), seed=1)
     next(iter(Loader(long, 256, form="numpy")))
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return [*good, asked("plan of 10^12 samples and its first batch: MB", more, 50)]
+    kit.bounded("plan of 10^12 samples and its first batch: MB", more, most=50)
 
 
-def lines(root: Path) -> list[bool]:
+def lines(given: kit.Given) -> None:
     """What the way back from a sample takes where a million lines are in a trace or an index."""
+    root = given.scratch / "lines"
     root.mkdir()
     index = root / names.split_index("gsm8k", "train")
     index.parent.mkdir(parents=True)
@@ -179,28 +162,12 @@ def lines(root: Path) -> list[bool]:
                 json.dumps({**row, "spans": spans, "rank": 0, "text_sha256": digest}) + "\n"
             )
     wanted = [names.example_id("gsm8k", "train", number) for number in range(7, LINES, LINES // 50)]
-    by_run = seconds(lambda: (trace(root, number) for number in range(7, LINES, LINES // 50)))
-    by_id = seconds(lambda: (line_of(root, "gsm8k__train", each) for each in wanted))
-    return [
-        asked("one of a million runs: ms", by_run / len(wanted) * 1e3, 20),
-        asked("one of a million examples: ms", by_id / len(wanted) * 1e3, 20),
-    ]
-
-
-def main() -> None:
-    """All of it; see the module's head."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=300_000, help="rows of the pack")
-    count = parser.parse_args().rows
-    warnings.simplefilter("ignore")  # torch warns about itself
-    good = plans()
-    with tempfile.TemporaryDirectory() as scratch:
-        good += [rows(Path(scratch), count), sequences(Path(scratch) / "shards")]
-        good += samples(Path(scratch) / "chess")
-        good += lines(Path(scratch) / "lines")
-    if not all(good):
-        sys.exit("missed a required ratio")
+    by_run = kit.spent(lambda: [trace(root, at) for at in range(7, LINES, LINES // 50)])
+    by_id = kit.spent(lambda: [line_of(root, "gsm8k__train", each) for each in wanted])
+    kit.bounded("one of a million runs: ms", by_run / len(wanted) * 1e3, most=20)
+    kit.bounded("one of a million examples: ms", by_id / len(wanted) * 1e3, most=20)
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")  # torch warns about itself
+    kit.main(__doc__, plans, rows, sequences, samples, lines, rows=300_000)

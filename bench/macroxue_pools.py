@@ -11,21 +11,18 @@ flat in rows (within a tenth, and 8 MiB for the tables of runs).
 
 from __future__ import annotations
 
-import argparse
 import gc
 import itertools
 import shutil
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
+from bench import kit
 from bench.python_values import python_values
 from gristmill.macroxue import (
     MergeConfig,
@@ -56,9 +53,8 @@ from gristmill.run.progress import SILENT
 ROUNDS = 5
 GAMES, STEPS = 40, 500
 BATCH = 4096
-RUN_TABLES = 8192
-"""Kilobytes that `runs` and the trace may add, which are held by run, not by row."""
-missed: list[str] = []
+RUN_TABLES = 8 << 20
+"""Bytes that `runs` and the trace may add, which are held by run, not by row."""
 
 
 def played() -> tuple[np.ndarray, np.ndarray]:
@@ -110,13 +106,9 @@ def write_pack(folder: Path, rows: int, layout: Layout = "aligned48", shard_rows
 
 
 def report(what: str, ours: float, theirs: float, need: float, unit: str) -> None:
-    """Print both medians (seconds) and theirs / ours; book a miss."""
-    ratio = theirs / ours
-    verdict = "ok" if ratio >= need else "MISSED"
-    print(f"{what}: {ours * 1e3:.3f} against {theirs * 1e3:.3f} {unit}:", end=" ")
-    print(f"ratio {ratio:.2f}, required {need} {verdict}")
-    if ratio < need:
-        missed.append(what)
+    """Print both medians (seconds) and theirs / ours."""
+    times = f"{ours * 1e3:.3f} against {theirs * 1e3:.3f} {unit}"
+    kit.bounded(f"{what}: {times}, ratio", theirs / ours, least=need)
 
 
 def in_turns(
@@ -124,39 +116,33 @@ def in_turns(
     rounds: int = ROUNDS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Median seconds of each task, all run once a round."""
-    times: list[list[float]] = [[] for _ in tasks]
-    for _ in range(rounds):
-        for task, spent in zip(tasks, times, strict=True):
-            gc.collect()
-            start = clock()
-            task()
-            spent.append(clock() - start)
-    return [statistics.median(spent) for spent in times]
+    """Median seconds of each task, all run once a round, without garbage of the one before."""
+    times = [[(gc.collect(), kit.spent(task, clock))[1] for task in tasks] for _ in range(rounds)]
+    return [median(column) for column in zip(*times, strict=True)]
 
 
-def copy_maps(sources: list[Path], target: Path) -> None:
-    """Copy step rows file after file into one new npy through numpy memory maps.
+def copy(maps: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Copy arrays, one after the other.
 
     Not flushed to the disk, as `merge` does not: making durable is the publisher's.
     """
-    maps = [np.load(source, mmap_mode="r") for source in sources]
-    total = sum(len(rows) for rows in maps)
-    out = np.lib.format.open_memmap(target, "w+", maps[0].dtype, (total,))
     at = 0
     for rows in maps:
         out[at : at + len(rows)] = rows
         at += len(rows)
 
 
+def copy_maps(sources: list[Path], target: Path) -> None:
+    """Copy step rows into one new npy through numpy memory maps."""
+    maps = [np.load(source, mmap_mode="r") for source in sources]
+    shape = (sum(map(len, maps)),)
+    copy(maps, np.lib.format.open_memmap(target, "w+", maps[0].dtype, shape))
+
+
 def copy_bytes(sources: list[Path], target: Path) -> None:
     """As copy_maps, but of opaque bytes: the harder limit, since no field is looked at."""
     maps = [np.memmap(source, np.uint8, "r") for source in sources]
-    out = np.memmap(target, np.uint8, "w+", shape=(sum(map(len, maps)),))
-    at = 0
-    for octets in maps:
-        out[at : at + len(octets)] = octets
-        at += len(octets)
+    copy(maps, np.memmap(target, np.uint8, "w+", shape=(sum(map(len, maps)),)))
 
 
 def bench_merge(root: Path, rows: int) -> None:
@@ -262,45 +248,26 @@ def bench_reads(root: Path) -> None:
                 start = time.perf_counter()
                 read(indices)
                 spent.append(time.perf_counter() - start)
-        one, limit = statistics.median(ours), statistics.median(theirs)
-        report(f"{BATCH} random rows, {name}", one, limit, 0.8, "ms")
+        report(f"{BATCH} random rows, {name}", median(ours), median(theirs), 0.8, "ms")
     start = time.perf_counter()
     StepDataset(sharded)
     print(f"    opening the sharded pack: {(time.perf_counter() - start) * 1e3:.1f} ms")
 
 
-_PEAK = """
-import shutil, sys
-from pathlib import Path
-from gristmill.macroxue import (
-    MergeConfig, ValueConfig, ViewConfig, merge, training_view, value_sidecar
-)
-out = Path(sys.argv[2])
-if sys.argv[1] == "merge":
-    merge([Path(p) for p in sys.argv[3:]], out, MergeConfig())
-elif sys.argv[1] == "values":
-    value_sidecar(Path(sys.argv[3]), out, ValueConfig())
-else:
-    source, values = Path(sys.argv[3]), [Path(sys.argv[4])]
-    training_view(source, values, out, ViewConfig(0.1, num_bins=0))
-shutil.rmtree(out)
-# Not ru_maxrss: that begins at what the parent had when it forked.
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
-"""
+def child(what: str, out: str, *packs: str) -> int:
+    """One build in a process of its own; its peak memory."""
+    source, target = [Path(pack) for pack in packs], Path(out)
+    if what == "merge":
+        merge(source, target, MergeConfig())
+    elif what == "values":
+        value_sidecar(source[0], target, ValueConfig())
+    else:
+        training_view(source[0], source[1:], target, ViewConfig(0.1, num_bins=0))
+    shutil.rmtree(target)
+    return kit.peak_bytes()
 
 
-def peak(*arguments: object) -> int:
-    """Peak resident kilobytes of one build in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PEAK, *map(str, arguments)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return int(done.stdout)
-
-
-def bench_memory(root: Path, rows: int) -> None:
+def memory(root: Path, rows: int) -> None:
     """Peaks for a tenth of the rows and for all; a tenth apart but for what is held by run."""
     few = [write_pack(root / f"few{i}", rows // 10) for i in range(2)]
     many = [root / "a", root / "b"]
@@ -308,34 +275,24 @@ def bench_memory(root: Path, rows: int) -> None:
     valued = [few[0], root / "few_values"], [many[0], root / "values"]
     for what in ("merge", "values", "view"):
         of = valued if what == "view" else (few, many)
-        small, large = (peak(what, root / "peak", *packs) for packs in of)
-        flat = large <= small * 1.1 + RUN_TABLES
-        print(
-            f"{what}: peak {small >> 10} MiB, with ten times the rows {large >> 10} MiB:", end=" "
+        small, large = (kit.finish(kit.start(what, root / "peak", *packs)) for packs in of)
+        of_tables = f"but for {RUN_TABLES >> 20} MiB of tables of ten times the runs"
+        peaks = f"{small >> 20} MiB, with ten times the rows {large >> 20} MiB"
+        kit.bounded(
+            f"{what}: peak {peaks}, ratio {large / small:.2f}, {of_tables}",
+            (large - RUN_TABLES) / small,
+            most=1.1,
         )
-        print(
-            f"ratio {large / small:.2f}, required 1.1 and {RUN_TABLES >> 10} MiB for the tables"
-            f" of ten times the runs {'ok' if flat else 'MISSED'}"
-        )
-        if not flat:
-            missed.append(f"{what} memory")
 
 
-def main() -> None:
-    """All of it; see the module's head."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each pack merged")
-    rows = parser.parse_args().rows
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
-        bench_merge(root, rows)
-        bench_values(root, rows)
-        bench_views(root)
-        bench_memory(root, rows)
-        bench_reads(root)
-    if missed:
-        sys.exit(f"missed: {', '.join(missed)}")
+def pools(given: kit.Given) -> None:
+    root = given.scratch
+    bench_merge(root, given.rows)
+    bench_values(root, given.rows)
+    bench_views(root)
+    memory(root, given.rows)
+    bench_reads(root)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, pools, child=child, rows=1_000_000)

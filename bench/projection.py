@@ -14,16 +14,13 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-import statistics
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import orjson
 
+from bench import kit
 from bench.puzzles_reader import write_dataset
 from gristmill.exports.project import PARQUET, write, written
 from gristmill.exports.table import Split
@@ -38,21 +35,9 @@ from gristmill.reasoning.format.published import NORMALIZED, TOKENS
 from gristmill.reasoning.format.shards import EOS, Meta, meta_bytes
 from gristmill.reasoning.read.exported import split_of
 
-ROUNDS = 5
 LEAST = 0.5
 MOST_MIB = 256
 SEQUENCE = 2048
-
-
-def seconds(work: Callable[[Path], object], root: Path) -> float:
-    """CPU seconds of work that writes into a new folder."""
-    out = root / "out"
-    out.mkdir()
-    start = time.process_time()
-    work(out)
-    taken = time.process_time() - start
-    shutil.rmtree(out)
-    return taken
 
 
 def copied(files: Sequence[Path], out: Path) -> None:
@@ -78,29 +63,31 @@ def compare(
     to: str = PARQUET,
     limit: Callable[[Sequence[Path], Path], object] = copied,
     least: float = LEAST,
-) -> bool:
-    """Measure both in turns; print the bytes per CPU second and the median ratio.
+) -> None:
+    """Compare a projection with its limit.
 
     limit: what the projection is compared with. least: ratio that is required.
     """
-
-    def project(out: Path) -> object:
-        return written(splits, out) if to == PARQUET else write(to, splits, out)
-
-    seconds(project, root)
-    pairs = [
-        (seconds(lambda out: limit(files, out), root), seconds(project, root))
-        for _ in range(ROUNDS)
-    ]
-    ratio = statistics.median(copy / own for copy, own in pairs)
     total = sum(path.stat().st_size for path in files) / 1e6
-    rates = [total / statistics.median(column) for column in zip(*pairs, strict=True)]
-    good = ratio >= least
-    print(
-        f"{name}, {total:,.0f} MB: copy {rates[0]:,.0f} MB, projection {rates[1]:,.0f} MB per CPU "
-        f"second, ratio {ratio:.2f} (required {least:g}) {'ok' if good else 'MISSED'}"
-    )
-    return good
+
+    total = sum(path.stat().st_size for path in files) / 1e6
+
+    out = root / "out"
+
+    def new_folder() -> None:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+
+    def project() -> float:
+        _ = written(splits, out) if to == PARQUET else write(to, splits, out)
+        return total
+
+    def copy() -> float:
+        limit(files, out)
+        return total
+
+    what, unit = f"{name}, {total:,.0f} MB", "MB per CPU second"
+    kit.compare(what, project, copy, unit, least=least, before=new_folder)
 
 
 def write_shards(root: Path, tokens: int) -> list[Path]:
@@ -134,41 +121,37 @@ def write_records(root: Path, count: int) -> list[Path]:
     return sorted(path.parent.glob("*.jsonl"))
 
 
-def main() -> None:
-    """Compare all kinds; exit with 1 where a requirement is missed."""
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        arc = write_dataset(root / "arc", 900, 12, 200, 100, 5)
-        (arc / "identifiers.json").write_text(json.dumps([str(at) for at in range(20_000)]))
-        pack = root / "pack"
-        pack.mkdir()
-        chance = np.random.default_rng(0)
-        octets = chance.integers(0, 256, 4_000_000 * STEP_ROW_DTYPE.itemsize, np.uint8)
-        np.save(pack / "steps.npy", octets.view(STEP_ROW_DTYPE))
-        del octets
-        shards = write_shards(root / TOKENS_FOLDER / "made", 100_000_000)
-        texts = write_records(root / NORMALIZED_FOLDER, 200_000)
-        tokens = [split_of(TOKENS, root / TOKENS_FOLDER / "made", "gsm8k__train", root)]
-        records = [
-            split_of(NORMALIZED, root / NORMALIZED_FOLDER, f"gsm8k__{split}", root)
-            for split in ("train", "test")
-        ]
-        (root / "chunks").mkdir()
-        write("litdata", tokens, root / "chunks")
-        chunks = sorted((root / "chunks").glob("*/*.bin"))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        arrays = sorted(arc.glob("*/*.npy"))
-        good = [
-            compare("puzzles like ARC", arrays, [*puzzles_of("puzzles/arc", arc)], root),
-            compare("pack of 2048", [pack / "steps.npy"], [*steps_of("macroxue/pack", pack)], root),
-            compare("tokens to llm.c", shards, tokens, root, "llm.c"),
-            compare("tokens to litdata, of twice the bytes", chunks, tokens, root, "litdata"),
-            compare("records to nanochat", texts, records, root, "nanochat", parsed, 0.25),
-        ]
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"memory of its own: {grown:,.0f} MiB (allowed {MOST_MIB}, mapped files included)")
-    sys.exit(0 if all(good) and grown <= MOST_MIB else 1)
+def formats(given: kit.Given) -> None:
+    """Compare all kinds."""
+    root = given.scratch
+    arc = write_dataset(root / "arc", 900, 12, 200, 100, 5)
+    (arc / "identifiers.json").write_text(json.dumps([str(at) for at in range(20_000)]))
+    pack = root / "pack"
+    pack.mkdir()
+    chance = np.random.default_rng(0)
+    octets = chance.integers(0, 256, 4_000_000 * STEP_ROW_DTYPE.itemsize, np.uint8)
+    np.save(pack / "steps.npy", octets.view(STEP_ROW_DTYPE))
+    del octets
+    shards = write_shards(root / TOKENS_FOLDER / "made", 100_000_000)
+    texts = write_records(root / NORMALIZED_FOLDER, 200_000)
+    tokens = [split_of(TOKENS, root / TOKENS_FOLDER / "made", "gsm8k__train", root)]
+    records = [
+        split_of(NORMALIZED, root / NORMALIZED_FOLDER, f"gsm8k__{split}", root)
+        for split in ("train", "test")
+    ]
+    (root / "chunks").mkdir()
+    write("litdata", tokens, root / "chunks")
+    chunks = sorted((root / "chunks").glob("*/*.bin"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    arrays = sorted(arc.glob("*/*.npy"))
+    compare("puzzles like ARC", arrays, [*puzzles_of("puzzles/arc", arc)], root)
+    compare("pack of 2048", [pack / "steps.npy"], [*steps_of("macroxue/pack", pack)], root)
+    compare("tokens to llm.c", shards, tokens, root, "llm.c")
+    compare("tokens to litdata, of twice the bytes", chunks, tokens, root, "litdata")
+    compare("records to nanochat", texts, records, root, "nanochat", parsed, 0.25)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    kit.bounded("memory of its own, mapped files included: MiB", grown, most=MOST_MIB)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, formats)

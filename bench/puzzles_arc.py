@@ -12,80 +12,42 @@ checkout (GRISTMILL_REAL_DATA).
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from bench.cpu_seconds import cpu_seconds
-from gristmill import families
-from gristmill.contract import Summary, Violation
-from gristmill.families import Subject
-from gristmill.provenance import Input, config_fields
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
+from bench import kit
+from bench.puzzles_build import Built, published
+from gristmill.provenance import Input
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
-
-HERE = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "puzzles"
 
 _AUGMENTATIONS = 100
 _EVERY = 8
 _FLOOR = 8.0
 _LAWS = 0.5
-_WORKERS = 0.85
 _MEMORY = 1000
 Grid = np.ndarray
 
 
-def published(root: Path, source: Path, config: ArcConfig) -> int:
-    """Build and publish a dataset as the asset does; the number of examples."""
+def our_build(root: Path, source: Path, config: ArcConfig) -> Built:
+    """Publish a dataset, and remove it."""
     inputs = [
         Input(path=path.name, sha256="0" * 64, bytes=path.stat().st_size)
         for path in sorted(source.glob("*/*.json"))
     ]
-    held: dict[str, int] = {}
-
-    def make(attempt: Attempt) -> Summary:
-        summary = build_arc(source, attempt.out, config, attempt.parts)
-        held.update(summary.examples)
-        return summary
-
-    def laws(out: Path) -> Iterator[Violation]:
-        began = cpu_seconds()
-        yield from families.check("puzzles/arc", Subject(out, config=config_fields(config)))
-        law_seconds.append(cpu_seconds() - began)
-
-    publish(
-        Build(
-            root=root,
-            artifact="puzzles/arc-bench",
-            asset="puzzles/arc",
-            partition="arc-bench",
-            code_version=ArcConfig.CODE_VERSION,
-            config=config,
-            inputs=inputs,
-            make=make,
-            laws=laws,
-        )
+    done = published(
+        *(root, "puzzles/arc", config),
+        lambda attempt: build_arc(source, attempt.out, config, attempt.parts),
+        inputs,
+        kit.cpu_seconds,
     )
     shutil.rmtree(root)
-    return sum(held.values())
-
-
-law_seconds: list[float] = []
-"""CPU seconds of the laws of each published build."""
+    return done
 
 
 def plain(source: Path, out: Path, augmentations: int) -> int:
@@ -168,123 +130,58 @@ def _tokens(grid: Grid, row: int, column: int) -> Grid:
     return cells.reshape(-1)
 
 
-def cpu(work: Callable[[], int]) -> float:
-    """CPU microseconds of this process and its children for each example of `work`."""
-    before = cpu_seconds()
-    count = work()
-    return (cpu_seconds() - before) / count * 1e6
+def build(given: kit.Given) -> None:
+    """Compare our published build with the plain loop, and its laws with the rest of it."""
+    source, config = kit.real("puzzles/arc"), ArcConfig(num_aug=_AUGMENTATIONS, dtype="uint8")
+    our_build(given.scratch / "warm", source, ArcConfig(num_aug=1, dtype="uint8"))
+    shares: list[float] = []
+
+    def ours() -> int:
+        done = our_build(given.scratch / "ours", source, config)
+        shares.append(done.laws / (done.whole - done.laws))
+        return done.examples
+
+    kit.compare(
+        *("published build and the plain loop", ours),
+        lambda: plain(source, given.scratch / "plain", _AUGMENTATIONS),
+        "examples per CPU second",
+        least=_FLOOR,
+        rounds=given.rounds,
+        clock=kit.cpu_seconds,
+        warm=False,
+        around=True,
+    )
+    kit.bounded("laws by the rest of the build", median(shares), most=_LAWS)
 
 
-def against_plain(scratch: Path, rounds: int) -> list[str]:
-    """Rate of our published build over that of the plain loop, and the part of the laws in it."""
-    source, config = REAL / "arc", ArcConfig(num_aug=_AUGMENTATIONS, dtype="uint8")
-    published(scratch / "warm", source, ArcConfig(num_aug=1, dtype="uint8"))
-    ratios, shares = [], []
-    for number in range(rounds):
-        before = cpu(lambda: plain(source, scratch / "plain", _AUGMENTATIONS))
-        began = cpu_seconds()
-        ours = cpu(lambda: published(scratch / "ours", source, config))
-        whole = cpu_seconds() - began
-        theirs = (before + cpu(lambda: plain(source, scratch / "plain", _AUGMENTATIONS))) / 2
-        ratios.append(theirs / ours)
-        shares.append(law_seconds[-1] / (whole - law_seconds[-1]))
-        print(
-            f"  round {number + 1}, us an example: plain loop {theirs:.1f}; published build"
-            f" {ours:.1f}, {whole:.2f} s, of which {law_seconds[-1]:.2f} s laws"
-        )
-    ratio, share = median(ratios), median(shares)
-    print(f"published build over the plain loop: {ratio:.1f} times; floor {_FLOOR}")
-    print(f"laws over the rest of the build: {share:.2f}; ceiling {_LAWS}")
-    misses = [] if ratio >= _FLOOR else [f"build over plain loop: {ratio:.2f}, floor {_FLOOR}"]
-    return misses + ([] if share <= _LAWS else [f"laws: {share:.3f}, ceiling {_LAWS}"])
-
-
-def against_two(scratch: Path, rounds: int) -> list[str]:
-    """Two workers on ARC-1 over two independent processes, each on every other task.
-
-    By the clock, so it needs an idle machine.
-    """
-    halves = [scratch / f"half_{number}" for number in range(2)]
-    for number, path in enumerate(sorted((REAL / "arc").glob("*/*.json"))):
+def two(given: kit.Given) -> None:
+    """Compare two workers on ARC-1 with two processes, each on every other task."""
+    source = kit.real("puzzles/arc")
+    halves = [given.scratch / f"half_{number}" for number in range(2)]
+    for number, path in enumerate(sorted(source.glob("*/*.json"))):
         folder = halves[number % 2] / path.parent.name
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder)
-
-    def seconds(sources: list[Path], workers: int) -> float:
-        began = time.perf_counter()
-        running = [
-            child("build", scratch / f"root_{number}", source, 2 * _AUGMENTATIONS, workers)
-            for number, source in enumerate(sources)
-        ]
-        if any(process.wait() for process in running):
-            raise SystemExit("a build failed")
-        return time.perf_counter() - began
-
-    ratios = [seconds(halves, 1) / seconds([REAL / "arc"], 2) for _ in range(rounds)]
-    print(
-        f"two workers over two independent processes: {median(ratios):.3f} of their joint rate;"
-        f" floor {_WORKERS}"
-    )
-    ratio = median(ratios)
-    return [] if ratio >= _WORKERS else [f"two workers: {ratio:.3f}, floor {_WORKERS}"]
+    words = [
+        (given.scratch / f"root_{number}", half, 2 * _AUGMENTATIONS, 1)
+        for number, half in enumerate(halves)
+    ]
+    kit.two_workers(words, (words[0][0], source, 2 * _AUGMENTATIONS, 2), given.rounds)
 
 
-def memory(scratch: Path, augmentations: int) -> list[str]:
-    """Peak resident memory of ARC-1 with many augmentations, laws and publishing included."""
-    process = child(
-        "peak", scratch / "peak", REAL / "arc", augmentations, 1, stdout=subprocess.PIPE
-    )
-    peak = int(process.communicate()[0]) / 1e6
-    print(f"peak memory with {augmentations} augmentations: {peak:.0f} MB; ceiling {_MEMORY} MB")
-    return [] if peak <= _MEMORY else [f"peak memory: {peak:.0f} MB, ceiling {_MEMORY} MB"]
+def memory(given: kit.Given) -> None:
+    """Peak memory of ARC-1 with many augmentations, laws and publishing included."""
+    words = given.scratch / "peak", kit.real("puzzles/arc"), given.augmentations, 1
+    peak = kit.finish(kit.start(*words)) / 1e6
+    kit.bounded(f"peak memory with {given.augmentations} augmentations: MB", peak, most=_MEMORY)
 
 
-def child(
-    what: str, root: Path, source: Path, augmentations: int, workers: int, stdout: int | None = None
-) -> subprocess.Popen[bytes]:
-    arguments = [what, str(root), str(source), str(augmentations), str(workers)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "bench.puzzles_arc", "--child", *arguments], cwd=HERE, stdout=stdout
-    )
-
-
-def run_child(what: str, root: str, source: str, augmentations: str, workers: str) -> None:
+def child(root: str, source: str, augmentations: str, workers: str) -> int:
+    """A build in a process of its own; its peak memory."""
     config = ArcConfig(num_aug=int(augmentations), dtype="uint8", workers=int(workers))
-    published(Path(root), Path(source), config)
-    if what == "peak":
-        # Not ru_maxrss: a child inherits its parent's.
-        status = Path("/proc/self/status").read_text()
-        print(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--augmentations", type=int, default=1000)
-    parser.add_argument("--only", choices=["build", "two", "memory"])
-    parser.add_argument("--child", nargs=5)
-    arguments = parser.parse_args()
-    if arguments.child:
-        run_child(*arguments.child)
-        return
-    with tempfile.TemporaryDirectory(dir=os.environ.get("GRISTMILL_BENCH")) as folder:
-        scratch = Path(folder)
-        parts: dict[str, Callable[[], list[str]]] = {
-            "build": lambda: against_plain(scratch, arguments.rounds),
-            "two": lambda: against_two(scratch, arguments.rounds),
-            "memory": lambda: memory(scratch, arguments.augmentations),
-        }
-        misses = [
-            miss
-            for name, part in parts.items()
-            if arguments.only in (None, name)
-            for miss in part()
-        ]
-    for miss in misses:
-        print(f"MISSED {miss}")
-    if misses:
-        raise SystemExit(1)
+    our_build(Path(root), Path(source), config)
+    return kit.peak_bytes()
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, build, two, memory, child=child, rounds=3, augmentations=1000)

@@ -10,10 +10,6 @@ like Sudoku and on one like ARC, at least 5 times its batches per CPU second.
 from __future__ import annotations
 
 import json
-import statistics
-import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -22,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import kit
 from gristmill.puzzles.format.names import TOKENS
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from gristmill.puzzles.read.examples import PuzzleExamples
@@ -70,33 +67,24 @@ def write_dataset(
     return root
 
 
-def rate(batches: Iterable[Any], most: int) -> float:
-    """Batches per CPU second, of at most so many."""
-    start = time.process_time()
-    done = sum(1 for _ in islice(batches, most))
-    return done / (time.process_time() - start)
-
-
-def compare(name: str, ours: Iterable[Any], plain: Iterable[Any], most: int) -> bool:
-    """Measure both in turns; print the medians and the median ratio of the rounds."""
-    rate(ours, most), rate(plain, most)
-    pairs = [(rate(ours, most), rate(plain, most)) for _ in range(ROUNDS)]
-    ratio = statistics.median(one / other for one, other in pairs)
-    good = ratio >= LEAST
-    own, other = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(
-        f"{name}: {own:,.0f} batches per CPU second, plain reader {other:,.0f},"
-        f" ratio {ratio:.1f} (required {LEAST:g}) {'ok' if good else 'MISSED'}"
+def compare(what: str, ours: Iterable[Any], plain: Iterable[Any], most: int) -> None:
+    """Compare so many batches at most."""
+    kit.compare(
+        what,
+        lambda: sum(1 for _ in islice(ours, most)),
+        lambda: sum(1 for _ in islice(plain, most)),
+        "batches per CPU second",
+        least=LEAST,
+        rounds=ROUNDS,
     )
-    return good
 
 
-def of_original(name: str, root: Path, test: bool, most: int) -> bool:
+def of_original(name: str, root: Path, test: bool, most: int) -> None:
     """Compare the batches of the original reader."""
     split = "test" if test else "train"
     ours = PuzzleDataset(PuzzleDatasetConfig(0, root, BATCH, test, 4, 0, 1), split)
     plain = PlainReader(root, split, seed=0, size=BATCH, test=test, epochs=4)
-    return compare(f"{name}, {split}", ours, plain, most)
+    compare(f"{name}, {split}", ours, plain, most)
 
 
 class Shuffled:
@@ -113,7 +101,7 @@ class Shuffled:
         return (self._batch(order[at : at + BATCH]) for at in range(0, self._count, BATCH))
 
 
-def by_number(name: str, root: Path, most: int) -> bool:
+def by_number(name: str, root: Path, most: int) -> None:
     """Compare examples by number with a loop that reads them one by one."""
     examples = PuzzleExamples(root)
     arrays = {field: np.load(root / f"train/all__{field}.npy", mmap_mode="r") for field in TOKENS}
@@ -134,22 +122,18 @@ def by_number(name: str, root: Path, most: int) -> bool:
     for field, column in plain(first).items():
         np.testing.assert_array_equal(examples.batch(first)[field], column)
     ours = Shuffled(examples.batch, len(examples))
-    return compare(f"{name}, by number", ours, Shuffled(plain, len(examples)), most)
+    compare(f"{name}, by number", ours, Shuffled(plain, len(examples)), most)
 
 
-def main() -> None:
-    """All of it; see the module's head."""
-    warnings.simplefilter("ignore")  # torch warns about itself
-    with tempfile.TemporaryDirectory() as scratch:
-        sudoku = write_dataset(Path(scratch) / "sudoku", 81, 11, 2_000, 50, 1)
-        arc = write_dataset(Path(scratch) / "arc", 900, 12, 800, 10, 4)
-        good = []
-        for name, root, most in (("Sudoku", sudoku, 60), ("ARC", arc, 20)):
-            good += [of_original(name, root, test, most) for test in (False, True)]
-            good.append(by_number(name, root, most))
-    if not all(good):
-        sys.exit("missed a required ratio")
+def batches(given: kit.Given) -> None:
+    sudoku = write_dataset(given.scratch / "sudoku", 81, 11, 2_000, 50, 1)
+    arc = write_dataset(given.scratch / "arc", 900, 12, 800, 10, 4)
+    for name, root, most in (("Sudoku", sudoku, 60), ("ARC", arc, 20)):
+        for test in (False, True):
+            of_original(name, root, test, most)
+        by_number(name, root, most)
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")  # torch warns about itself
+    kit.main(__doc__, batches)

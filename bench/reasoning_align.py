@@ -10,19 +10,15 @@ records a minute.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import shutil
-import statistics
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from bench import kit
 from bench.distinct_text import Text
 from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.builders.normalize import normalize
@@ -34,8 +30,6 @@ from gristmill.vocabularies.encode import Encoded, encoder
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 
-HERE = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "reasoning"
 LEAST = 50_000
 BATCH = 1024
 
@@ -44,12 +38,12 @@ Split = tuple[str, str]
 
 def write_drops(folder: Path, wanted: int) -> list[Split]:
     """Write drops of the shared corpora and of distinct text; return their splits."""
-    splits = []
+    splits, real = [], kit.real("reasoning")
     for corpus, split, sources in (
-        ("gsm8k", "train", sorted((REAL / "gsm8k").glob("train.jsonl"))),
-        ("gsm8k", "test", sorted((REAL / "gsm8k").glob("test.jsonl"))),
-        ("cot_collection", "train", sorted((REAL / "flan_cot").glob("*.tsv"))),
-        ("reasoning_traces", "train", sorted((REAL / "metamath").glob("*.jsonl"))),
+        ("gsm8k", "train", sorted((real / "gsm8k").glob("train.jsonl"))),
+        ("gsm8k", "test", sorted((real / "gsm8k").glob("test.jsonl"))),
+        ("cot_collection", "train", sorted((real / "flan_cot").glob("*.tsv"))),
+        ("reasoning_traces", "train", sorted((real / "metamath").glob("*.jsonl"))),
     ):
         (folder / corpus).mkdir(parents=True, exist_ok=True)
         for number, source in enumerate(sources):
@@ -116,52 +110,41 @@ def encode_all(encode: Callable[[list[str]], Encoded], batches: list[list[str]])
         encode(batch)
 
 
-def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of this process that `work` takes, and what it returns."""
-    before = time.process_time()
-    result = work()
-    return time.process_time() - before, result
-
-
-def main() -> int:
-    """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    vocabulary = find(GPT2, HERE / ".test-data")
+def alignment(given: kit.Given) -> None:
+    """Measure `align` split by split, and the encoding of the same texts."""
+    root, vocabulary = given.scratch, find(GPT2, kit.CHECKOUT / ".test-data")
     encode = encoder(GPT2, vocabulary).encode
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        splits = write_drops(root / "drops", given.records)
-        build_inputs(root, splits, vocabulary)
-        best: dict[Split, float] = {}
-        rows: dict[Split, int] = {}
-        ratios = []
-        for number in range(given.rounds):
-            aligning = encoding = 0.0
-            for split in splits:
-                jsonl = root / "raw" / split[0] / f"{split[1]}.jsonl"
-                kept = [batch for batch in texts(jsonl) if batch]
-                encoding += cpu(partial(encode_all, encode, kept))[0]
-                out = root / f"aligned-{number}-{'-'.join(split)}"
-                config = AlignConfig(vocabulary)
-                took, summary = cpu(partial(align, jsonl, root / "tokens", out, config))
-                aligning += took
-                best[split] = min(took, best.get(split, took))
-                rows[split] = summary.examples
-                shutil.rmtree(out)
-            ratios.append(aligning / encoding)
+    splits = write_drops(root / "drops", given.records)
+    build_inputs(root, splits, vocabulary)
+    best = dict.fromkeys(splits, float("inf"))
+    rows: dict[Split, int] = {}
+    ratios = []
+    for number in range(given.rounds):
+        aligning = encoding = 0.0
         for split in splits:
-            rate = rows[split] / best[split] * 60
-            print(
-                f"{'/'.join(split):28} {rows[split]:>8,} records {rate:>12,.0f} a minute and core"
-            )
-        rate = sum(rows.values()) / sum(best.values()) * 60
-        print(f"{'all':28} {sum(rows.values()):>8,} records {rate:>12,.0f} a minute and core")
-        print(f"CPU seconds over those of encoding alone: {statistics.median(ratios):.2f}")
-    return 0 if rate >= LEAST else 1
+            jsonl = root / "raw" / split[0] / f"{split[1]}.jsonl"
+            kept = [batch for batch in texts(jsonl) if batch]
+            encoding += kit.spent(partial(encode_all, encode, kept))
+            out = root / f"aligned-{number}-{'-'.join(split)}"
+
+            def aligned(jsonl: Path = jsonl, out: Path = out, split: Split = split) -> None:
+                summary = align(jsonl, root / "tokens", out, AlignConfig(vocabulary))
+                rows[split] = summary.examples
+
+            took = kit.spent(aligned)
+            aligning += took
+            best[split] = min(took, best[split])
+            shutil.rmtree(out)
+        ratios.append(aligning / encoding)
+    for split in splits:
+        kit.bounded(
+            f"{'/'.join(split)}, {rows[split]:,} records: records a minute and core",
+            rows[split] / best[split] * 60,
+        )
+    rate = sum(rows.values()) / sum(best.values()) * 60
+    kit.bounded(f"all, {sum(rows.values()):,}: records a minute and core", rate, least=LEAST)
+    kit.bounded("CPU seconds over those of encoding alone", median(ratios))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, alignment, records=100_000, rounds=3)

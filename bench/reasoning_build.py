@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from bench.cpu_seconds import cpu_seconds
+from bench import kit, publishing
 from bench.distinct_text import Text
 from gristmill.contract import Summary, Violation
 from gristmill.provenance import Input, raw_inputs, read_record, record_path
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
+from gristmill.publish.build import Attempt
 from gristmill.reasoning.builders.manifest import write_manifest
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.builders.shards import tokenize
@@ -27,9 +25,6 @@ from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.reasoning.laws.shards import shard_laws
 from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.tokenizer_file import file_of_pinned
-
-HERE = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "reasoning"
 
 DISTINCT = "openr1_math_220k"
 """Corpus whose place the distinct text takes."""
@@ -51,7 +46,7 @@ def write_drops(root: Path, records: int, seed: int = 1, real: bool = True) -> l
         drop = root / "drops" / "reasoning" / corpus
         drop.mkdir(parents=True)
         for name in files:
-            file = REAL / name
+            file = kit.real("reasoning") / name
             number += sum(1 for _ in file.open("rb"))
             split = "test" if file.stem == "test" else "train"
             named = file.name if split in file.name else f"{split}-{file.name}"
@@ -88,19 +83,11 @@ def normalized(root: Path, partitions: list[str]) -> None:
             return normalized_laws(out, partition)
 
         files = sorted(drop.iterdir())
-        publish(
-            Build(
-                root=root,
-                artifact=names.NORMALIZED,
-                asset="reasoning/normalized",
-                partition=partition,
-                code_version="1",
-                config=config,
-                inputs=raw_inputs.raw_inputs(root, files, "reasoning/raw", corpus, known={}),
-                make=make,
-                laws=laws,
-                shared=True,
-            )
+        inputs = raw_inputs.raw_inputs(root, files, "reasoning/raw", corpus, known={})
+        publishing.published(
+            *(root, "reasoning/normalized", partition, config, make, inputs),
+            artifact=names.NORMALIZED,
+            laws=laws,
         )
 
 
@@ -124,34 +111,19 @@ def published(
             gpt2 = file_of_pinned(GPT2, vocabulary)
             yield from text_laws(out, partition, root / names.NORMALIZED, gpt2, sampled=True)
 
-        done = publish(
-            Build(
-                root=root,
-                artifact=names.TOKENIZED,
-                asset="reasoning/gpt2_shards",
-                partition=partition,
-                code_version="1",
-                config=config,
-                inputs=[_input(root, names.NORMALIZED, partition)],
-                make=make,
-                laws=laws,
-                shared=True,
-            )
+        inputs = [_input(root, names.NORMALIZED, partition)]
+        done = publishing.published(
+            *(root, "reasoning/gpt2_shards", partition, config, make, inputs),
+            artifact=names.TOKENIZED,
+            laws=laws,
         )
         tokens += int(done.record.counts["text_tokens"])
-    publish(
-        Build(
-            root=root,
-            artifact=names.TOKENIZED,
-            asset="reasoning/manifest",
-            partition=names.MANIFEST_RECORD,
-            code_version="1",
-            config=NormalizeConfig(),
-            inputs=[_input(root, names.TOKENIZED, each) for each in partitions],
-            make=lambda attempt: write_manifest(tokenized, attempt.out, partitions),
-            laws=lambda out: manifest_laws(out, names.MANIFEST_RECORD, tokenized),
-            shared=True,
-        )
+    publishing.published(
+        *(root, "reasoning/manifest", names.MANIFEST_RECORD, NormalizeConfig()),
+        lambda attempt: write_manifest(tokenized, attempt.out, partitions),
+        [_input(root, names.TOKENIZED, each) for each in partitions],
+        artifact=names.TOKENIZED,
+        laws=lambda out: manifest_laws(out, names.MANIFEST_RECORD, tokenized),
     )
     return tokens
 
@@ -162,13 +134,6 @@ def lines(root: Path, partitions: list[str]) -> Iterator[bytes]:
         corpus, split = partition.split("__")
         with (root / names.NORMALIZED / names.normalized(corpus, split)).open("rb") as file:
             yield from file
-
-
-def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of this process and its children that `work` takes."""
-    before = cpu_seconds()
-    work()
-    return cpu_seconds() - before
 
 
 def _input(root: Path, folder: str, partition: str) -> Input:

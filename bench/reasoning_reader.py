@@ -9,14 +9,9 @@ without a limit.
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
-import sys
-import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from bench import kit
 from gristmill.reasoning.format import align, index, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT
 from gristmill.reasoning.read.shard_reader import ShardReader
@@ -127,9 +123,9 @@ def shuffled(reader: ShardReader) -> Iterable[tuple[str, Any]]:
             yield reader.shards[shard].path, rows[first : first + BATCH]
 
 
-def read(batches: Iterable[dict[str, Any]]) -> int:
-    """Go through batches; return the bytes of their tokens."""
-    return sum(batch["input_ids"].nbytes for batch in batches)
+def read(batches: Iterable[dict[str, Any]]) -> float:
+    """Go through batches; return the GB of their tokens."""
+    return float(sum(batch["input_ids"].nbytes for batch in batches) / 1e9)
 
 
 def epoch(reader: ShardReader) -> Iterable[dict[str, Any]]:
@@ -138,51 +134,28 @@ def epoch(reader: ShardReader) -> Iterable[dict[str, Any]]:
     return reader.batches(BATCH)
 
 
-def rate(work: Callable[[], int]) -> float:
-    """Bytes per CPU second."""
-    start = time.process_time()
-    done = work()
-    return done / (time.process_time() - start)
+def compare(what: str, ours: kit.Work, bare: kit.Work, least: float | None = LEAST) -> None:
+    """Compare a reader with a bare copy."""
+    kit.compare(what, ours, bare, "GB per CPU second", least=least, rounds=ROUNDS)
 
 
-def compare(name: str, ours: Callable[[], int], bare: Callable[[], int], least: float) -> bool:
-    """Measure both in turns; print the medians and the median ratio of the rounds."""
-    ours(), bare()
-    pairs = [(rate(ours), rate(bare)) for _ in range(ROUNDS)]
-    ratio = statistics.median(a / b for a, b in pairs)
-    good = ratio >= least
-    asked = f" (required {least:g}) {'ok' if good else 'MISSED'}" if least else ""
-    own, other = (statistics.median(column) / 1e9 for column in zip(*pairs, strict=True))
-    print(f"{name}: {own:.2f} GB per CPU second, bare copy {other:.2f}, ratio {ratio:.2f}{asked}")
-    return good
+def batches(given: kit.Given) -> None:
+    root = given.scratch
+    write_shards(root, given.shards)
+    plain, random = ShardReader(root), ShardReader(root, seed=1)
+    stepped = ShardReader(root, steps=root / "alignment")
+    loader = DataLoader(ShardReader(root).as_torch(BATCH), batch_size=None)
+    bare_loader = DataLoader(BareCopies(root, plain), batch_size=None)
 
+    def bare() -> float:
+        return read(copied(root, in_order(plain)))
 
-def main() -> None:
-    """All of it; see the module's head."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--shards", type=int, default=16, help="shards of 8 MiB")
-    shards = parser.parse_args().shards
-    warnings.simplefilter("ignore")  # torch warns about itself
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
-        write_shards(root, shards)
-        plain, random = ShardReader(root), ShardReader(root, seed=1)
-        stepped = ShardReader(root, steps=root / "alignment")
-        loader = DataLoader(ShardReader(root).as_torch(BATCH), batch_size=None)
-        bare_loader = DataLoader(BareCopies(root, plain), batch_size=None)
-        bare = lambda: read(copied(root, in_order(plain)))  # noqa: E731
-        good = [
-            compare("in order", lambda: read(epoch(plain)), bare, LEAST),
-            compare(
-                *("shuffled", lambda: read(epoch(random))),
-                *(lambda: read(copied(root, shuffled(random))), LEAST),
-            ),
-            compare("data loader", lambda: read(loader), lambda: read(bare_loader), LEAST),
-            compare("with steps", lambda: read(epoch(stepped)), bare, 0),
-        ]
-    if not all(good):
-        sys.exit("missed a required ratio")
+    compare("in order", lambda: read(epoch(plain)), bare)
+    compare("shuffled", lambda: read(epoch(random)), lambda: read(copied(root, shuffled(random))))
+    compare("data loader", lambda: read(loader), lambda: read(bare_loader))
+    compare("with steps", lambda: read(epoch(stepped)), bare, None)
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")  # torch warns about itself
+    kit.main(__doc__, batches, shards=16)

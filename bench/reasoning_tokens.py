@@ -10,18 +10,14 @@ process and its children; medians of interleaved rounds. Ends with status 1 wher
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import orjson
 
-from bench.reasoning import DATA, missed, plain_tiktoken
-from bench.reasoning_build import cpu, lines, normalized, write_drops
+from bench import kit, plain_tiktoken
+from bench.reasoning_build import lines, normalized, write_drops
 from gristmill.asset import Wanted, declared
 from gristmill.data_root import DataRoot
 from gristmill.publish.publish import publish
@@ -54,36 +50,14 @@ def built(root: Path, engine: str) -> None:
     publish(asset.build(Wanted(asset, DataRoot(root), "all", {"engine": engine})))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("GRISTMILL_BENCH")) as folder:
-        root, vocabulary = Path(folder), find(GPT2, DATA)
-        partitions = prepared(root, arguments.records, vocabulary)
-        texts = [text_of(orjson.loads(line)) for line in lines(root, partitions)]
-        limit, misses = plain_tiktoken(vocabulary), []
-
-        def encode() -> None:
-            for text in texts:
-                limit.encode_ordinary(text)
-
-        ratios: dict[str, list[float]] = {engine: [] for engine in _FLOORS}
-        built(root, AUTO)  # loads what is loaded once
-        for _ in range(arguments.rounds):
-            for engine, found in ratios.items():
-                theirs = cpu(encode)
-                found.append(theirs / cpu(partial(built, root, engine)))
-        for engine, floor in _FLOORS.items():
-            what = f"tokens over encode_ordinary, engine {engine}"
-            print(f"{what}: {median(ratios[engine]):.2f} times; floor {floor}")
-            misses += missed(what, median(ratios[engine]), floor)
-    for miss in misses:
-        print(f"MISSED {miss}")
-    if misses:
-        raise SystemExit(1)
+def build(given: kit.Given) -> None:
+    root, vocabulary = given.scratch, find(GPT2, kit.DATA)
+    partitions = prepared(root, given.records, vocabulary)
+    texts = [text_of(orjson.loads(line)) for line in lines(root, partitions)]
+    for engine, floor in _FLOORS.items():
+        what = f"tokens and encode_ordinary, engine {engine}"
+        plain_tiktoken.compare(what, partial(built, root, engine), GPT2, texts, given, floor)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, build, records=100_000, rounds=3)

@@ -9,24 +9,25 @@ a table with the bound of each and by how much the target passes it, the worst l
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import hashlib
+import itertools
 import math
 import multiprocessing
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
+from bench import kit
 from bench.dagster_overhead import batch
 from bench.large_instance import PACK, PARTITIONS, fill
-from bench.servers import CHECKOUT
+from bench.publishing import published
+from bench.servers import write_home
 from bench.tick import ticks
 from gristmill.contract import Summary
 from gristmill.macroxue.config import PackConfig
@@ -34,11 +35,9 @@ from gristmill.provenance import Input
 from gristmill.provenance.inventory import missing
 from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish import locks
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
+from gristmill.publish.build import Attempt
 from gristmill.publish.storage import lease, lease_file
 
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ALL_PARTITIONS, OF_ONE_ASSET, DROPS, NODES = 500_000, 100_000, 10_000, 64
 _SHARED = 1000
 """Partitions of one shared folder, as months and shards are."""
@@ -75,47 +74,35 @@ class Row:
         return self.many[1] * float(self.target / self.many[0]) ** self.power
 
 
-def _publish(root: Path, number: int, shared: bool) -> None:
-    key = f"p{number:06}"
-
+def _publish(root: Path, key: str, inputs: Sequence[Input] = (), *, shared: bool = False) -> None:
     def make(attempt: Attempt) -> Summary:
         attempt.out.mkdir()
         (attempt.out / f"{key}.bin").write_bytes(b"x" * 64)
         return Summary(files={})
 
-    publish(
-        Build(
-            root=root,
-            artifact="scale/shared" if shared else f"scale/{key}",
-            asset="macroxue/pack",
-            partition=key,
-            code_version="1",
-            config=PackConfig(),
-            inputs=[],
-            make=make,
-            shared=shared,
-        )
+    published(
+        *(root, "macroxue/pack", key, PackConfig(), make, inputs),
+        artifact="scale/shared" if shared else f"scale/{key}",
+        shared=shared,
+        rebuild=bool(inputs),  # the same partition again and again
     )
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    before = time.process_time()
-    work()
-    return time.process_time() - before
+def _keys() -> Iterator[str]:
+    return (f"p{number:06}" for number in itertools.count())
 
 
 def _best(work: Callable[[], object], rounds: int = 3) -> float:
-    return min(_seconds(work) for _ in range(rounds))
+    return min(kit.spent(work) for _ in range(rounds))
 
 
 def artifacts(scratch: Path, count: int) -> dict[str, float]:
     """CPU seconds of one more publish, of `ls` and of the inventory, beside `count` artifacts."""
-    root = scratch / f"artifacts-{count}"
-    for number in range(count):
-        _publish(root, number, shared=False)
-    after = iter(range(count, count + 1000))
+    root, keys = scratch / f"artifacts-{count}", _keys()
+    for _ in range(count):
+        _publish(root, next(keys))
     found = {
-        "publish": _best(lambda: [_publish(root, next(after), False) for _ in range(20)]) / 20,
+        "publish": _best(lambda: [_publish(root, next(keys)) for _ in range(20)]) / 20,
         "ls": _best(lambda: list_artifacts(root)),
         "inventory": _best(lambda: missing(root)),
     }
@@ -125,11 +112,10 @@ def artifacts(scratch: Path, count: int) -> dict[str, float]:
 
 def shared_folder(scratch: Path, count: int) -> float:
     """CPU seconds of one more partition in a folder that holds `count` of them."""
-    root = scratch / f"shared-{count}"
-    for number in range(count):
-        _publish(root, number, shared=True)
-    after = iter(range(count, count + 1000))
-    found = _best(lambda: _publish(root, next(after), True), 5)
+    root, keys = scratch / f"shared-{count}", _keys()
+    for _ in range(count):
+        _publish(root, next(keys), shared=True)
+    found = _best(lambda: _publish(root, next(keys), shared=True), 5)
     shutil.rmtree(root)
     return found
 
@@ -137,9 +123,7 @@ def shared_folder(scratch: Path, count: int) -> float:
 def instance(scratch: Path, count: int) -> dict[str, float]:
     """Bytes of an event, CPU seconds of a page of the asset, of a new partition: `count` stand."""
     home = scratch / f"home-{count}"
-    home.mkdir()
-    text = (CHECKOUT / "dagster.yaml").read_text()
-    (home / "dagster.yaml").write_text(text.replace(": .dagster/", f": {home}/"))
+    write_home(home)
     keys = [f"d{number:06}" for number in range(count)]
     with dg.DagsterInstance.from_config(str(home)) as held:
         fill(held, keys, 100)
@@ -160,36 +144,18 @@ def manifest(scratch: Path, count: int) -> float:
     (root / "drops").mkdir(parents=True)
     for number in range(count):
         (root / "drops" / f"{number}").write_bytes(b"x")
-    found = _best(lambda: publish(_from_files(root, count), rebuild=True))
+    found = _best(lambda: _publish(root, "all", _raw(root, count)))
     shutil.rmtree(root)
     return found
 
 
-def _from_files(root: Path, count: int) -> Build:
-    def make(attempt: Attempt) -> Summary:
-        attempt.out.mkdir()
-        (attempt.out / "file.bin").write_bytes(b"x" * 64)
-        return Summary(files={})
-
+def _raw(root: Path, count: int) -> list[Input]:
     sha256 = hashlib.sha256(b"x").hexdigest()
-    return Build(
-        root=root,
-        artifact="scale/manifest",
-        asset="macroxue/pack",
-        partition="all",
-        code_version="1",
-        config=PackConfig(),
-        inputs=[
-            Input(
-                path=f"drops/{number}",
-                bytes=1,
-                sha256=sha256,
-                mtime_ns=(root / "drops" / f"{number}").stat().st_mtime_ns,
-            )
-            for number in range(count)
-        ],
-        make=make,
-    )
+    paths = [f"drops/{number}" for number in range(count)]
+    return [
+        Input(path=path, bytes=1, sha256=sha256, mtime_ns=(root / path).stat().st_mtime_ns)
+        for path in paths
+    ]
 
 
 def backfill(count: int) -> float:
@@ -266,13 +232,9 @@ def rows(scratch: Path, share: float) -> Iterable[Row]:
     yield Row("one build from many raw files, with its list", *proved, _INPUTS, 600.0, "CPU s")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--share", type=float, default=0.01)
-    given = parser.parse_args()
+def table(given: kit.Given) -> None:
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
-        found = sorted(rows(Path(folder), given.share), key=lambda row: row.expected / row.bound)
+    found = sorted(rows(given.scratch, given.share), key=lambda row: row.expected / row.bound)
     print("| what | at few | at more | grows by the power | at the target | bound | share |")
     print("|---|---|---|---|---|---|---|")
     for row in found:
@@ -285,4 +247,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, table, scratch_in=kit.MEMORY, share=0.01)

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+from bench.kit import CHECKOUT
+
 LAUNCH = """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
 STATUS = """query($id: ID!) { runOrError(runId: $id) {
@@ -197,6 +198,13 @@ class Server:
         """Ask it to stop by a signal; its status."""
         self._process.send_signal(number)
         return self._process.wait(timeout=300)
+
+
+def write_home(home: Path) -> None:
+    """A DAGSTER_HOME with the settings of the checkout, and a state of its own."""
+    home.mkdir(parents=True)
+    text = (CHECKOUT / "dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(text.replace(": .dagster/", f": {home}/"))
 
 
 def plain_environment() -> dict[str, str]:

@@ -8,15 +8,7 @@ The sample of Domino is built again. Status 1 where a ratio is above its bound.
 
 from __future__ import annotations
 
-import argparse
-import os
-import resource
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from bench.servers import CHECKOUT
+from bench import kit
 
 _ALONE = ("-c", "import dagster")
 _DOMINO = ("puzzles/domino", "--partition", "domino-sample", "--rebuild")
@@ -30,40 +22,17 @@ _BOUNDS = {
 }
 
 
-def children_seconds(arguments: Sequence[str], variables: Mapping[str, str]) -> float:
-    """CPU seconds of one call of Python from the checkout."""
-    environment = {**os.environ, **variables, "PYTHONPATH": str(CHECKOUT)}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=CHECKOUT, check=True, capture_output=True
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=CHECKOUT / "data")
-    parser.add_argument("--rounds", type=int, default=4)
-    given = parser.parse_args()
-    called = {words: ("-m", "gristmill.cli", *words) for words in _BOUNDS}
+def commands(given: kit.Given) -> None:
+    calls = [_ALONE, *(("-m", "gristmill.cli", *words) for words in _BOUNDS)]
     root = {"GRISTMILL_DATA": str(given.root.absolute())}
-    least = dict.fromkeys([_ALONE, *called.values()], float("inf"))
     # In turn, so that what else the machine does weighs on all alike.
-    for _ in range(given.rounds):
-        for arguments in least:
-            least[arguments] = min(least[arguments], children_seconds(arguments, root))
-    missed = 0
-    print(f"import dagster: CPU s {least[_ALONE]:.2f}")
-    for words, bound in _BOUNDS.items():
-        ratio = least[called[words]] / least[_ALONE]
-        missed += ratio > bound
-        print(
-            f"gristmill {' '.join(words)}: CPU s {least[called[words]]:.2f} | ratio {ratio:.2f} | "
-            f"required <= {bound}"
-        )
-    return int(missed > 0)
+    rounds = [[kit.python(words, root) for words in calls] for _ in range(given.rounds)]
+    alone, *least = map(min, zip(*rounds, strict=True))
+    print(f"import dagster: CPU s {alone:.2f}")
+    for (words, bound), seconds in zip(_BOUNDS.items(), least, strict=True):
+        what = f"gristmill {' '.join(words)}: CPU s {seconds:.2f}, ratio"
+        kit.bounded(what, seconds / alone, most=bound)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, commands, root=kit.CHECKOUT / "data", rounds=4)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.cpu_seconds import cpu_seconds
+from bench import kit, publishing
 from bench.distinct_text import Text, raw_table
 from gristmill.contract import Summary
 from gristmill.provenance import Input
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
+from gristmill.publish.build import Attempt
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
@@ -23,16 +20,13 @@ from gristmill.synth.laws import kd_shard as laws
 from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.pinned import O200K
 
-HERE = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
-
 NAME = "synth_harmony_shard_00.parquet"
 _ROWS_AT_ONCE = 4000
 
 
 def write_real(path: Path) -> None:
     """The 1,000 real conversations once."""
-    shards = sorted((REAL / "synth_harmony").glob("synth_harmony_shard_*.parquet"))
+    shards = sorted(kit.real("synth/synth_harmony").glob("synth_harmony_shard_*.parquet"))
     table = pa.concat_tables([pq.read_table(shard) for shard in shards])
     pq.write_table(table, path, compression="zstd", row_group_size=2000)
 
@@ -58,36 +52,19 @@ def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> in
         return build_kd_shard(shard, attempt.out, config, attempt.parts)
 
     config = KDConfig(vocabulary, 0.001, workers=workers)
-    done = publish(
-        Build(
-            root=root,
-            artifact="megatron/synth_kd_v1",
-            asset="synth/kd_shards",
-            partition="00",
-            code_version=KDConfig.CODE_VERSION,
-            config=config,
-            inputs=[Input(path=shard.name, sha256="0" * 64, bytes=shard.stat().st_size)],
-            make=make,
-            laws=lambda folder: laws.kd_laws(folder, "00", 0.001),
-            shared=True,
-        )
+    done = publishing.published(
+        *(root, "synth/kd_shards", "00", config, make),
+        [Input(path=shard.name, sha256="0" * 64, bytes=shard.stat().st_size)],
+        artifact="megatron/synth_kd_v1",
+        laws=lambda folder: laws.kd_laws(folder, "00", 0.001),
     )
     return int(done.record.counts["train_tokens"] + done.record.counts["valid_tokens"])
 
 
-def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of this process and its children that `work` takes."""
-    before = cpu_seconds()
-    work()
-    return cpu_seconds() - before
-
-
-def built(shard: Path, scratch: Path, vocabulary: Path) -> float:
-    """CPU seconds of one published build, by an engine that knows no word yet."""
+def forget(vocabulary: Path, root: Path) -> None:
+    """An engine that knows no word yet, and an empty data root."""
     encoder = bpe.encoder(O200K, vocabulary)
     if encoder._fast is not None:
         encoder._fast.forget()
-    root = scratch / "root"
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    return cpu(lambda: published(shard, root, vocabulary))

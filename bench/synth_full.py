@@ -11,13 +11,10 @@ Ends with status 1 where a limit is missed.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,13 +24,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from bench import kit
 from bench.distinct_text import Text, raw_table
 from gristmill.provenance import find_artifacts, read_record
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K, drop_folder
 
-HERE = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("GRISTMILL_DATA", HERE / "data"))
 _FILES = 8
 _BATCH_ROWS = 10_000
 _FULL_ROWS, _FULL_TOKENS = 76e6, 65e9
@@ -134,13 +130,8 @@ def _cpu() -> float:
 
 def materialize(root: Path, home: Path, assets: list[str]) -> None:
     """Build assets by command."""
-    subprocess.run(
-        [sys.executable, "operate.py", "materialize", *assets, "--data-root", str(root)],
-        cwd=HERE,
-        env=os.environ | {"DAGSTER_HOME": str(home), "GRISTMILL_DATA": str(root)},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    places = {"DAGSTER_HOME": str(home), "GRISTMILL_DATA": str(root)}
+    kit.python(["operate.py", "materialize", *assets, "--data-root", str(root)], places)
 
 
 def outputs(root: Path, asset: str) -> tuple[int, int, int]:
@@ -154,12 +145,12 @@ def outputs(root: Path, asset: str) -> tuple[int, int, int]:
     return size, rows, tokens
 
 
-def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
-    """Print the table; return what is missed."""
+def report(root: Path, raw: int, costs: dict[str, Cost]) -> None:
+    """Print the table and what has a limit."""
     harmony, rows, _ = outputs(root, "synth/harmony")
     datasets, documents, tokens = outputs(root, "synth/kd_shards")
     if not datasets:
-        return ["nothing was built"]
+        sys.exit("nothing was built")
     # Python and its modules: what a command reads that has hardly any work.
     idle = costs["harmony manifest"].read
     print(f"{rows:,} rows, {tokens:,} tokens; raw {raw:,}, harmony {harmony:,}, {datasets:,} bytes")
@@ -178,9 +169,10 @@ def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
         (second.read - idle - harmony - parts) / datasets,
     ]
     peak = (max(cost.peak for cost in costs.values()) - raw) / (harmony + datasets)
-    print(f"reads beyond the build: {beyond[0]:.2f} of raw and harmony together")
-    print(f"reads beyond the build: {beyond[1]:.2f} of the datasets")
-    print(f"peak disk beyond the raw files: {peak:.2f} of the result")
+    kit.bounded("reads beyond the build of raw and harmony together", beyond[0], most=_MOST_READS)
+    kit.bounded("reads beyond the build of the datasets", beyond[1], most=_MOST_READS)
+    kit.bounded("peak disk beyond the raw files, of the result", peak, most=_MOST_DISK)
+    kit.bounded("documents of a row", documents / rows, least=1, most=1)
     scale = _FULL_TOKENS / tokens / 1e9
     read = sum(cost.read - idle for cost in costs.values()) * scale
     cpu = sum(cost.cpu for cost in costs.values()) * scale * 1e9
@@ -189,48 +181,27 @@ def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
         f"{_FULL_ROWS / 1e6:.0f} M rows: {read:,.0f} GB read, result {result:,.0f} GB, peak "
         f"{peak * result:,.0f} GB beside {raw * scale:,.0f} GB raw, {cpu / 3600:.1f} core hours"
     )
-    misses = [
-        f"reads beyond the build of {name}: {ratio:.2f}, at most {_MOST_READS}"
-        for name, ratio in zip(("harmony", "datasets"), beyond, strict=True)
-        if ratio > _MOST_READS
-    ]
-    if peak > _MOST_DISK:
-        misses.append(f"peak disk: {peak:.2f} of the result, at most {_MOST_DISK}")
-    return misses if documents == rows else [*misses, f"{documents} documents of {rows} rows"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None, help="where the data root is made")
-    arguments = parser.parse_args()
-    scratch = Path(tempfile.mkdtemp(prefix="gristmill-full-", dir=arguments.folder))
-    try:
-        root, home = scratch / "data", scratch / "home"
-        home.mkdir()
-        (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-        drop_folder(root).mkdir(parents=True)
-        shutil.copy(find(O200K, DATA), drop_folder(root) / O200K.file)
-        tables = ("synth.harmony", "synth.kd_shards")
-        (root / "gristmill.toml").write_text(
-            "".join(f"[{table}]\nworkers = {arguments.workers}\n" for table in tables)
-        )
-        drop = root / "drops/synth/bench"
-        write_drop(drop, arguments.rows)
-        materialize(root, home, ["tokenizers/o200k_harmony"])
-        raw, meter, costs = size_of(drop), Meter(root), {}
-        for name, assets in STAGES:
-            with meter.measure() as costs[name]:
-                materialize(root, home, assets)
-        misses = report(root, raw, costs)
-    finally:
-        shutil.rmtree(scratch)
-    for miss in misses:
-        print(f"MISSED {miss}")
-    if misses:
-        raise SystemExit(1)
+def stages(given: kit.Given) -> None:
+    root, home = given.scratch / "data", given.scratch / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    drop_folder(root).mkdir(parents=True)
+    shutil.copy(find(O200K, kit.DATA), drop_folder(root) / O200K.file)
+    tables = ("synth.harmony", "synth.kd_shards")
+    (root / "gristmill.toml").write_text(
+        "".join(f"[{table}]\nworkers = {given.workers}\n" for table in tables)
+    )
+    drop = root / "drops/synth/bench"
+    write_drop(drop, given.rows)
+    materialize(root, home, ["tokenizers/o200k_harmony"])
+    raw, meter, costs = size_of(drop), Meter(root), {}
+    for name, assets in STAGES:
+        with meter.measure() as costs[name]:
+            materialize(root, home, assets)
+    report(root, raw, costs)
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, stages, rows=2_000_000, workers=2, folder={"type": Path})

@@ -10,24 +10,21 @@ than 50 ms.
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench import kit
+from bench.publishing import published
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.record import Input
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
+from gristmill.publish.build import Attempt
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import trace as trace_file
@@ -89,18 +86,11 @@ def build(root: Path, rows: int) -> int:
     """A data root with one Harmony shard and one trace file; returns the number of documents."""
     files = write_raw(root / "drops/synth/bench", rows)
     config = HarmonyConfig(num_shards=1, metadata_fields=("synth_id",))
-    record = publish(
-        Build(
-            root=root,
-            artifact="synth_harmony",
-            asset="synth/harmony",
-            partition="00",
-            code_version="1",
-            config=config,
-            inputs=raw_inputs(root, files, "synth/raw", "bench", {}),
-            make=lambda attempt: to_harmony(files, attempt.out, 0, config),
-            shared=True,
-        )
+    record = published(
+        *(root, "synth/harmony", "00", config),
+        lambda attempt: to_harmony(files, attempt.out, 0, config),
+        raw_inputs(root, files, "synth/raw", "bench", {}),
+        artifact="synth_harmony",
     ).record
     harmony = Input(
         asset="synth/harmony",
@@ -108,18 +98,11 @@ def build(root: Path, rows: int) -> int:
         data_version=record.data_version,
         path="synth_harmony",
     )
-    publish(
-        Build(
-            root=root,
-            artifact="megatron/synth_kd_v1",
-            asset="synth/kd_shards",
-            partition="00",
-            code_version="1",
-            config=config,
-            inputs=[harmony],
-            make=lambda attempt: write_trace(attempt, root / "synth_harmony" / HARMONY),
-            shared=True,
-        )
+    published(
+        *(root, "synth/kd_shards", "00", config),
+        lambda attempt: write_trace(attempt, root / "synth_harmony" / HARMONY),
+        [harmony],
+        artifact="megatron/synth_kd_v1",
     )
     return int(record.counts["rows"])
 
@@ -140,44 +123,31 @@ def read_row_groups(root: Path, facts: dict[str, object], row: int) -> list[pa.T
 
 def milliseconds(call: Callable[..., Iterable[Any]], *arguments: Any) -> tuple[float, list[Any]]:
     """CPU milliseconds of a call, and all that it gives."""
-    begin = time.process_time()
-    made = [*call(*arguments)]
-    return 1_000 * (time.process_time() - begin), made
+    made: list[Any] = []
+    return 1_000 * kit.spent(lambda: made.extend(call(*arguments))), made
 
 
-def main() -> int:
-    """Measure; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=205_000)
-    rows = parser.parse_args().rows
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        documents = build(root, rows)
-        kd = root / "megatron/synth_kd_v1"
-        list(document_origins(kd, "00", "train", 0))  # imports
-        times: dict[str, list[float]] = {"document": [], "row": [], "row groups alone": []}
-        for row in np.random.default_rng(2).integers(0, documents, TRACES).tolist():
-            valid = row % VALID == VALID - 1
-            split, number = ("valid", row // VALID) if valid else ("train", row - row // VALID)
-            spent, steps = milliseconds(document_origins, kd, "00", split, number)
-            times["document"].append(spent)
-            facts = steps[-1].facts()
-            assert "raw_row" in facts, facts
-            times["row"].append(milliseconds(row_origins, root / "synth_harmony", "00", row)[0])
-            alone, _ = milliseconds(read_row_groups, root, facts, row)
-            times["row groups alone"].append(alone)
+def traces(given: kit.Given) -> None:
+    root = given.scratch
+    documents = build(root, given.rows)
+    kd = root / "megatron/synth_kd_v1"
+    list(document_origins(kd, "00", "train", 0))  # imports
+    times: dict[str, list[float]] = {"document": [], "row": [], "row groups alone": []}
+    for row in np.random.default_rng(2).integers(0, documents, TRACES).tolist():
+        valid = row % VALID == VALID - 1
+        split, number = ("valid", row // VALID) if valid else ("train", row - row // VALID)
+        spent, steps = milliseconds(document_origins, kd, "00", split, number)
+        times["document"].append(spent)
+        facts = steps[-1].facts()
+        assert "raw_row" in facts, facts
+        times["row"].append(milliseconds(row_origins, root / "synth_harmony", "00", row)[0])
+        times["row groups alone"].append(milliseconds(read_row_groups, root, facts, row)[0])
     print(f"{documents:,} documents, row groups of {GROUP:,} raw rows, {TRACES} random samples")
-    for name, spent in times.items():
-        print(f"{name:>17}: median {statistics.median(spent):5.1f} ms, most {max(spent):5.1f} ms")
-    median = statistics.median(times["document"])
-    good = median <= MOST_MS
-    ratio = median / statistics.median(times["row groups alone"])
-    print(
-        f"trace of a document: {ratio:.2f} times the row groups alone (at most {MOST_MS} ms: "
-        f"{'ok' if good else 'MISSED'})"
-    )
-    return 0 if good else 1
+    for name, found in times.items():
+        print(f"{name:>17}: median {median(found):5.1f} ms, most {max(found):5.1f} ms")
+    document, alone = median(times["document"]), median(times["row groups alone"])
+    kit.bounded(f"{document / alone:.2f} times the row groups alone, ms", document, most=MOST_MS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kit.main(__doc__, traces, rows=205_000)

@@ -1,24 +1,22 @@
 """What a tick of the sensors costs where nothing arrived, by the number of drops.
 
-Run from the checkout: python -m bench.tick [--drops N]. It writes N small drops (default 2,000)
-and a tenth of them, each set with an instance in which all of them are built, and measures the CPU
-seconds of one tick of each sensor that watches them. Status 1 where a tick takes more than 0.3 s.
+Run from the checkout: python -m bench.tick [--drops N] [--rounds N]. It writes N small drops
+(default 2,000) and a tenth of them, each set with an instance in which all of them are built, and
+measures the CPU seconds of one tick of each sensor that watches them. Status 1 where a tick takes
+more than 0.3 s.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
 
 from assets.macroxue import FAMILY
+from bench import kit
 from bench.large_instance import add_run, fill
-from bench.servers import CHECKOUT
+from bench.servers import write_home
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
@@ -26,7 +24,6 @@ from sensors.check_states import check_states
 from sensors.raw_drops import raw_drop_sensor
 
 BOUND_SECONDS = 0.3
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 _INBOX = FAMILY.inboxes[0]
 _PER_RUN = 100
 
@@ -34,9 +31,7 @@ _PER_RUN = 100
 def prepare(root: Path, drops: int) -> tuple[dg.DagsterInstance, Lake, str]:
     """An instance that knows drops and their packs and values, and the cursor of the sensor."""
     home = root / "home"
-    home.mkdir(parents=True)
-    text = (CHECKOUT / "dagster.yaml").read_text()
-    (home / "dagster.yaml").write_text(text.replace(": .dagster/", f": {home}/"))
+    write_home(home)
     inbox = root / "data/drops/macroxue"
     write_drop(root / "one", seed=1, games=2, max_moves=20, depth=6)
     keys = [f"d{number:05}" for number in range(drops)]
@@ -48,27 +43,17 @@ def prepare(root: Path, drops: int) -> tuple[dg.DagsterInstance, Lake, str]:
     for asset in _INBOX.targets[1:]:
         for start in range(0, drops, _PER_RUN):
             add_run(instance, asset.key, keys[start : start + _PER_RUN])
-    state = State()
+    state, lake = State(), Lake(data_root=str(root / "data"))
+    asked = lake.asked(_INBOX.folder, by_person=False)
     for _ in range(2):
-        look(inbox, state, _INBOX.refusal, most=drops, seconds=float("inf"))
+        look(inbox, state, asked, most=drops, seconds=float("inf"))
     if len(state.settled) != drops:
         raise SystemExit(f"{len(state.settled):,} of {drops:,} drops have settled")
-    return instance, Lake(data_root=str(root / "data")), state.write()
-
-
-def seconds(tick: Callable[[], object], rounds: int) -> float:
-    """CPU seconds of the fastest of some ticks; the first one is not among them."""
-    tick()
-    found = []
-    for _ in range(rounds):
-        before = time.process_time()
-        tick()
-        found.append(time.process_time() - before)
-    return min(found)
+    return instance, lake, state.write()
 
 
 def ticks(root: Path, drops: int, rounds: int) -> dict[str, float]:
-    """CPU seconds of a tick of each sensor."""
+    """CPU seconds of the fastest of some ticks of each sensor; the first is not among them."""
     instance, lake, cursor = prepare(root, drops)
     watch = raw_drop_sensor(_INBOX)
 
@@ -86,29 +71,21 @@ def ticks(root: Path, drops: int, rounds: int) -> dict[str, float]:
         check_states(dg.build_sensor_context(instance=instance, resources={"lake": lake}))
 
     with instance:
+        drop_tick()
+        state_tick()
         return {
-            watch.name: seconds(drop_tick, rounds),
-            check_states.name: seconds(state_tick, rounds),
+            watch.name: min(kit.spent(drop_tick) for _ in range(rounds)),
+            check_states.name: min(kit.spent(state_tick) for _ in range(rounds)),
         }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--drops", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=7)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=_MEMORY) as scratch:
-        few = ticks(Path(scratch) / "few", max(given.drops // 10, 1), given.rounds)
-        many = ticks(Path(scratch) / "many", given.drops, given.rounds)
-    missed = 0
-    for name, most in many.items():
-        missed |= most > BOUND_SECONDS
-        print(
-            f"{name}, {given.drops:,} drops: CPU s a tick {most:.3f} | a tenth of the drops "
-            f"{few[name]:.3f} | ratio {most / few[name]:.1f} | required <= {BOUND_SECONDS}"
-        )
-    return missed
+def sensors(given: kit.Given) -> None:
+    few = ticks(given.scratch / "few", max(given.drops // 10, 1), given.rounds)
+    for name, most in ticks(given.scratch / "many", given.drops, given.rounds).items():
+        fewer = f"a tenth of the drops {few[name]:.3f}, ratio {most / few[name]:.1f}"
+        what = f"{name}, {given.drops:,} drops: {fewer}, CPU s a tick"
+        kit.bounded(what, most, most=BOUND_SECONDS)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    kit.main(__doc__, sensors, scratch_in=kit.MEMORY, drops=2000, rounds=7)

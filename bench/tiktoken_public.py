@@ -10,14 +10,12 @@ vocabulary.
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 from array import array
 from collections.abc import Callable
-from pathlib import Path
 
-from bench.synth import DATA, bodies_of
+from bench import kit
+from bench.synth import bodies_of
 from bench.synth_build import NAME, write_real
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.find import find
@@ -44,21 +42,17 @@ def fastest(
     return best
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as folder:
-        write_real(Path(folder) / NAME)
-        bodies = bodies_of(Path(folder) / NAME)
-    tiktoken = tiktoken_encoding(O200K, find(O200K, DATA))
+def functions(given: kit.Given) -> None:
+    shard = given.scratch / NAME
+    write_real(shard)
+    tiktoken = tiktoken_encoding(O200K, find(O200K, kit.DATA))
     private = tiktoken._core_bpe
-    functions: list[Callable[[str], object]] = [
+    encoders: list[Callable[[str], object]] = [
         lambda text: tiktoken.encode_to_numpy(text, disallowed_special=()).data,
         lambda text: memoryview(private.encode_to_tiktoken_buffer(text, set())),
         lambda text: array("I", private.encode_ordinary(text)),
     ]
-    ours, *theirs = fastest(functions, bodies, rounds)
+    ours, *theirs = fastest(encoders, bodies_of(shard), given.rounds)
     for seconds, what in zip(theirs, ("its buffer", "a list"), strict=True):
         print(
             f"encode_to_numpy over the private function that makes {what}: {seconds / ours:.3f} "
@@ -67,4 +61,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    kit.main(__doc__, functions, rounds=9)

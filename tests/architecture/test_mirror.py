@@ -84,6 +84,7 @@ ACROSS = {
 """Tests of several modules, and what they are about."""
 
 HELPED = {
+    "test_bench.py",
     "test_budget.py",
     "test_dagster_caches.py",
     "test_dealing.py",
