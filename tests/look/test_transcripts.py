@@ -25,6 +25,10 @@ LLAMA_3 = (
             {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
         ),
         ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
+        (
+            "Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}",
+            {"user": "\nQ:", "assistant": "\nA:"},
+        ),
         ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
         (
             "### Human: hi {}### Assistant: yes {}",
