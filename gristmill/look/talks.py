@@ -72,8 +72,8 @@ def _listed(part: Part, name: str, column: Column) -> dict[str, Any] | None:
         for user, assistant in _TURNS:
             if all({user, assistant} <= {*item} for value in found for item in value):
                 keys = {"user": user, "assistant": assistant}
-                others = {key for value in found for item in value for key in item}
-                system = {"system": "system"} if "system" in others else {}
+                has_system = any("system" in item for value in found for item in value)
+                system = {"system": "system"} if has_system else {}
                 return {"messages": name, "keys": {**system, **keys}}
     return None
 

@@ -67,8 +67,8 @@ def marks_of(texts: Sequence[str], *, is_open: bool = False) -> Marks | None:
     texts = [canonical(text) for text in texts]
     words = _words(texts)
     for marks in (*_templates(), *([words] if words else [])):
-        both = [all(_has(marks[role], [text]) for role in _BOTH) for text in texts]
-        if texts and sum(both) >= _MOST * len(texts):
+        both = sum(_has(marks["user"], text) and _has(marks["assistant"], text) for text in texts)
+        if texts and both >= _MOST * len(texts):
             found = _fitting(marks, texts, is_open)
             if found is not None:
                 return found
@@ -86,7 +86,7 @@ def _fitting(marks: Marks, texts: Sequence[str], is_open: bool) -> Marks | None:
     used = {
         role: mark
         for role, mark in marks.items()
-        if role in _BOTH or (role != CONTROL and _has(mark, texts))
+        if role in _BOTH or (role != CONTROL and any(_has(mark, text) for text in texts))
     }
     made = {**used, **({CONTROL: control} if control else {})}
     reader = Transcripts(made)
@@ -106,8 +106,8 @@ def _asks(reader: Transcripts, text: str, is_open: bool) -> bool:
     return [role for role in roles if role != "system"][:2] == ["user", "assistant"]
 
 
-def _has(mark: Any, texts: Sequence[str]) -> bool:
-    return any(each in f"\n\n{text}" for each in listed(mark) for text in texts)
+def _has(mark: Any, text: str) -> bool:
+    return any(each in f"\n\n{text}" for each in listed(mark))
 
 
 def _words(texts: Sequence[str]) -> Marks:
