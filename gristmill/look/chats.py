@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
+from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, message_keys, talk_of
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
@@ -200,20 +200,21 @@ def _values(part: Part) -> dict[str, Any] | None:
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
             return {"prompt": guess.messages, "completion": replies[0]}
         return {"messages": guess.messages}
-    chosen = next((name for name in ("chosen", "preferred") if name in columns), None)
+    chosen = part.columns.first(CHOSEN)
     asked = next((n for n in _ASKED if n in columns and columns[n].kind == MESSAGES), None)
     if guess.form == PREFERENCE and chosen and asked and _is_reply(part, chosen):
         return {"prompt": asked, "completion": chosen}
     if guess.form == PREFERENCE and chosen and columns[chosen].kind == MESSAGES:
         talks = [talk_of(row.get(chosen)) for row in part.sample]
-        is_whole = any(isinstance(talk, list) and len(talk) > 1 for talk in talks)
-        return {"messages": chosen} if is_whole else _pair(guess.question, chosen)
+        if any(isinstance(talk, list) and len(talk) > 1 for talk in talks):
+            return {"messages": chosen}
+        return {"prompt": guess.question, "completion": chosen} if guess.question else None
     if guess.form != TREE:
         return other_talk(part)
     found = {
-        "id": next((each for each in _IDS if each in columns), None),
-        "parent": next((each for each in _PARENTS if each in columns), None),
-        "best": "rank" if "rank" in columns else None,
+        "id": part.columns.first(_IDS),
+        "parent": part.columns.first(_PARENTS),
+        "best": part.columns.first(["rank"]),
     }
     tree = {key: value for key, value in found.items() if value is not None}
     return {"tree": tree} if {"id", "parent"} <= {*tree} else None
@@ -221,16 +222,10 @@ def _values(part: Part) -> dict[str, Any] | None:
 
 def _is_reply(part: Part, chosen: str) -> bool:
     """Whether a column has one message, or a list of an assistant's messages alone."""
-    talks = [talk_of(value_at(row, chosen)) for row in part.sample]
-    messages = [each for talk in talks for each in (talk if isinstance(talk, list) else [talk])]
     values = [value_at(row, chosen) for row in part.sample]
-    messages += [value for value in values if isinstance(value, dict)]
-    roles = [each[keys[0]] for each in messages if (keys := message_keys([each]))]
+    talks = [talk if isinstance(talk := talk_of(value), list) else [value] for value in values]
+    roles = [each[keys[0]] for talk in talks for each in talk if (keys := message_keys([each]))]
     return bool(roles) and all(SPEAKERS.get(role.lower()) == "assistant" for role in roles)
-
-
-def _pair(question: str | None, chosen: str) -> dict[str, Any] | None:
-    return None if question is None else {"prompt": question, "completion": chosen}
 
 
 def _asks(part: Part) -> bool:
@@ -259,15 +254,13 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     }
     others = sorted(each for each in speakers - {*ALIASES} if each.lower() in SPEAKERS)
     roles = {each: SPEAKERS[each.lower()] for each in others}
-    tags = tags_of(_answers(where, rows, talks))
-    is_said = tags is not None and tags.share >= _FEW and tags.tags != THINK
-    thinking = list(tags.tags) if tags and is_said else None
-    if thinking is None and (around := around_of(_answers(where, rows, talks))):
-        thinking = [*THINK, *around]
-    system = _system(rows)
-    stated: dict[str, Any] = {"keys": keys, "roles": roles, "thinking": thinking}
-    if names:
-        stated["system"] = system
+    answers = _answers(where, rows, talks)
+    tags, around = tags_of(answers), around_of(answers)
+    thinking = [*THINK, *around] if around else None
+    if tags is not None and tags.share >= _FEW and tags.tags != THINK:
+        thinking = [*tags.tags]
+    system = _system(rows) if names else None
+    stated = {"keys": keys, "roles": roles, "thinking": thinking, "system": system}
     return {key: value for key, value in stated.items() if value}
 
 

@@ -29,6 +29,8 @@ SPEAKERS: Final = {
     **{"system": "system", "developer": "developer"},
 }
 """What speakers of messages mean, by their names in lower case."""
+CHOSEN: Final = ("chosen", "preferred")
+"""Columns of the better one of two answers."""
 _MOST_COLUMNS: Final = 500
 _MOST_VALUES: Final = 20
 _EXAMPLE: Final = 60
@@ -99,6 +101,10 @@ class Columns:
 
     rows: int = 0
     by_name: dict[str, Column] = field(default_factory=dict)
+
+    def first(self, names: Iterable[str]) -> str | None:
+        """The first of some names that is a column, None where none is."""
+        return next((name for name in names if name in self.by_name), None)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a row."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gristmill.look.chats import SYSTEMS
-from gristmill.look.columns import LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns
+from gristmill.look.columns import CHOSEN, LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns
 from gristmill.look.proposal import Part, toml
 from gristmill.look.roles import (
     INSTRUCT,
@@ -100,8 +100,8 @@ def _unread_system(part: Part) -> list[str]:
     """A note on a column of system prompts, which records of a corpus do not have."""
     guess, columns = part.guess, part.columns.by_name
     name = next((n for n in SYSTEMS if n in columns and columns[n].kind == TEXT), None)
-    chosen = next((n for n in ("chosen", "preferred") if n in columns), None)
-    answer = guess.answer or (chosen if guess.form == PREFERENCE else None)
+    chosen = part.columns.first(CHOSEN) if guess.form == PREFERENCE else None
+    answer = guess.answer or chosen
     is_pair = guess.form in (QA, INSTRUCT, PREFERENCE) and guess.question and answer
     if name is None or not is_pair or name in guess.columns:
         return []

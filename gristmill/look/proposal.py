@@ -36,7 +36,6 @@ from gristmill.reasoning.raw.forms.templates import letter
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_BOX: Final = "\\boxed{"
 _OPEN, _CLOSE = THINK
 _MOST: Final = 0.8
 _MOST_LEFT: Final = 100
@@ -229,7 +228,7 @@ def _thought(part: Part, cot: str) -> Any:
     if column.kind == TEXT:
         if _share(part, cot, _CLOSE) >= _MOST:
             return {"think": cot}
-        found = tags_of(_texts(part, cot))
+        found = tags_of(texts_of(part, cot))
         is_cut = found is not None and found.share >= _MOST
         return {"column": cot, "between": list(found.tags[:2])} if found and is_cut else cot
     items = [found for row in part.sample if isinstance(found := value_at(row, cot), list)]
@@ -282,7 +281,7 @@ def _as(part: Part, answer: str, cot: str | None) -> str:
 
 def _cut(part: Part, answer: str) -> Table:
     """The answer divided at a mark that most rows have."""
-    found = tags_of(_texts(part, answer))
+    found = tags_of(texts_of(part, answer))
     if found is not None and found.share >= _MOST and found.tags != THINK:
         cut = {"column": answer, "between": list(found.tags[2:]), "which": "last"}
         if len(found.tags) == len(THINK):
@@ -300,19 +299,20 @@ def _cut(part: Part, answer: str) -> Table:
                 "answer": {"column": answer, "after_line": mark},
                 "cot": {"column": answer, "before_line": mark},
             }
-    if _share(part, answer, _BOX) >= _MOST:
-        boxed = {"column": answer, "between": [_BOX, "}"], "which": "last", "braces": True}
+    if _share(part, answer, box := "\\boxed{") >= _MOST:
+        boxed = {"column": answer, "between": [box, "}"], "which": "last", "braces": True}
         return {"answer": boxed, "cot": answer}
     return {}
 
 
 def _share(part: Part, name: str, mark: str) -> float:
     """The share of rows whose text in a column has a mark."""
-    texts = _texts(part, name)
+    texts = texts_of(part, name)
     return sum(mark in text for text in texts) / max(len(texts), 1)
 
 
-def _texts(part: Part, name: str) -> list[str]:
+def texts_of(part: Part, name: str) -> list[str]:
+    """The texts of a column, of rows that were looked at."""
     return [text for row in part.sample if isinstance(text := value_at(row, name), str)]
 
 

@@ -6,13 +6,13 @@ Source: `docs/formats/reasoning.md#a-look`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import LIST, OBJECTS, SPEAKERS, TEXT, TEXTS, Column, talk_of
-from gristmill.look.proposal import Part, value_at
+from gristmill.look.columns import CHOSEN, LIST, OBJECTS, SPEAKERS, TEXT, TEXTS, Column, talk_of
+from gristmill.look.proposal import Part, texts_of, value_at
 from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN, words
-from gristmill.look.transcripts import Marks, marks_of
+from gristmill.look.transcripts import marks_of
 from gristmill.reasoning.raw.chat.recipe import ALIASES
 
 _TALKS: Final = {
@@ -34,10 +34,10 @@ def other_talk(part: Part) -> dict[str, Any] | None:
         before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
         if before is None or columns[guess.answer].kind != TEXT:
             return _continued(part)
-        context = f"\n\n{{{guess.context}}}" if guess.context else ""
-        asked = f"{{{guess.question}}}{context}" if context else guess.question
+        both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
+        asked = both if guess.context else guess.question
         turns = {"history": before, "user": asked, "assistant": guess.answer}
-        system = next((n for n in ("system", "system_prompt") if n in columns), None)
+        system = part.columns.first(("system", "system_prompt"))
         return {"turns": {**({"system": system} if system else {}), **turns}}
     if guess.form == PREFERENCE:
         return _continued(part)
@@ -47,8 +47,8 @@ def other_talk(part: Part) -> dict[str, Any] | None:
         if found := _listed(part, name, column):
             return found
     for name, column in columns.items():
-        if column.kind == TEXT and (marks := marks_of(_texts(part, name))):
-            return {"messages": name, "marks": marks}
+        if column.kind == TEXT and (found := _marked(name, texts_of(part, name))):
+            return found
     return None
 
 
@@ -72,8 +72,8 @@ def _listed(part: Part, name: str, column: Column) -> dict[str, Any] | None:
         for user, assistant in _TURNS:
             if all({user, assistant} <= {*item} for value in found for item in value):
                 keys = {"user": user, "assistant": assistant}
-                others = {key for value in found for item in value for key in item}
-                system = {"system": "system"} if "system" in others else {}
+                has_system = any("system" in item for value in found for item in value)
+                system = {"system": "system"} if has_system else {}
                 return {"messages": name, "keys": {**system, **keys}}
     return None
 
@@ -94,30 +94,21 @@ def _is_pair(item: object) -> bool:
 def _continued(part: Part) -> dict[str, Any] | None:
     """What a recipe says of a text of turns, which ends where that of an answer begins."""
     columns, question = part.columns.by_name, part.guess.question
-    chosen = next((name for name in ("chosen", "preferred") if name in columns), None)
+    chosen = part.columns.first(CHOSEN)
     answer = chosen or part.guess.answer
     if answer is None or columns[answer].kind != TEXT:
         return None
-    whole: list[str] = []
-    if question is None:
-        return _marked(answer, _texts(part, answer))
-    for row in part.sample:
-        texts = value_at(row, question), value_at(row, answer)
-        if all(isinstance(each, str) for each in texts):
-            whole.append(f"{texts[0]}{texts[1]}")
-    if any("{" in name or "}" in name for name in (question, answer)):
+    if {*"{}"}.intersection(answer + (question or "")):
         return None
-    if marks_of(_texts(part, question), is_open=True) is None:
-        # The answer may repeat the question.
-        return _marked(answer, _texts(part, answer)) if chosen else None
+    if question is None or marks_of(texts_of(part, question), is_open=True) is None:
+        # The answer of a preference may repeat the question.
+        return _marked(answer, texts_of(part, answer)) if chosen or question is None else None
+    pairs = ((value_at(row, question), value_at(row, answer)) for row in part.sample)
+    whole = [asked + said for asked, said in pairs if type(asked) is type(said) is str]
     return _marked(f"{{{question}}}{{{answer}}}", whole)
 
 
 def _marked(messages: str, texts: Sequence[str]) -> dict[str, Any] | None:
-    marks: Marks | None = marks_of(texts)
+    """What a recipe says of a column, or of a template, whose texts have marks."""
+    marks = marks_of(texts)
     return {"messages": messages, "marks": marks} if marks else None
-
-
-def _texts(part: Part, name: str) -> list[str]:
-    rows: Sequence[Mapping[str, Any]] = part.sample
-    return [text for row in rows if isinstance(text := value_at(row, name), str)]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gristmill.look.columns import SPEAKERS
-from gristmill.reasoning.raw.chat.transcripts import CONTROL, Transcripts
+from gristmill.reasoning.raw.chat.transcripts import CONTROL, Transcripts, listed
 from gristmill.reasoning.raw.flatten import Unfit, canonical
 
 Marks = dict[str, Any]
@@ -27,6 +27,7 @@ _WORD: Final = re.compile(
 )
 _FEW: Final = 4
 _ENDS: Final = ("<s>", "</s>", "<bos>", "<eos>", "<|begin_of_text|>", "<|endoftext|>")
+_BOTH: Final = ("user", "assistant")
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
@@ -66,48 +67,47 @@ def marks_of(texts: Sequence[str], *, is_open: bool = False) -> Marks | None:
     texts = [canonical(text) for text in texts]
     words = _words(texts)
     for marks in (*_templates(), *([words] if words else [])):
-        found = _fitting(marks, texts, is_open)
-        if found is not None:
-            return found
+        both = sum(_has(marks["user"], text) and _has(marks["assistant"], text) for text in texts)
+        if texts and both >= _MOST * len(texts):
+            found = _fitting(marks, texts, is_open)
+            if found is not None:
+                return found
     return None
 
 
 def _fitting(marks: Marks, texts: Sequence[str], is_open: bool) -> Marks | None:
     """The marks that texts have, with the texts around messages; None where too few fit."""
-    reader = Transcripts({**marks, CONTROL: []})
-    heads = Counter(reader.head(text) for text in texts)
-    heads.pop(None, 0)
-    own = [each for each in marks.get(CONTROL, []) if any(each in text for text in texts)]
-    inner = Transcripts({**marks, CONTROL: own})
-    before = Counter({inner.bare(str(head)): count for head, count in heads.items()})
-    before.pop("", 0)
+    own = [each for each in marks[CONTROL] if any(each in text for text in texts)]
+    reader = Transcripts({**marks, CONTROL: own})
+    heads = (reader.head(text) for text in texts)
+    before = Counter(said for head in heads if head and (said := reader.bare(head)))
     is_few = len(before) <= _FEW and all(count > 1 for count in before.values())
     control = [*own, *(before if is_few else ())]
     used = {
         role: mark
         for role, mark in marks.items()
-        if role in ("user", "assistant") or (role != CONTROL and _has(mark, texts))
+        if role in _BOTH or (role != CONTROL and any(_has(mark, text) for text in texts))
     }
     made = {**used, **({CONTROL: control} if control else {})}
-    good = sum(_asks(made, text, is_open) for text in texts)
-    return made if texts and good >= _MOST * len(texts) else None
+    reader = Transcripts(made)
+    good = sum(_asks(reader, text, is_open) for text in texts)
+    return made if good >= _MOST * len(texts) else None
 
 
-def _asks(marks: Mapping[str, Any], text: str, is_open: bool) -> bool:
+def _asks(reader: Transcripts, text: str, is_open: bool) -> bool:
     """Whether a user is the first of a text, behind a system, and an assistant answers."""
     try:
-        messages = [*Transcripts(marks).divided(text)]
+        messages = [*reader.divided(text)]
     except Unfit:
         return False
     roles = [role for role, _ in messages]
-    if is_open != (messages[-1] == ("assistant", "")):
+    if is_open != (messages[-1:] == [("assistant", "")]):
         return False
     return [role for role in roles if role != "system"][:2] == ["user", "assistant"]
 
 
-def _has(mark: Any, texts: Sequence[str]) -> bool:
-    marks = [mark] if isinstance(mark, str) else mark
-    return any(each in f"\n\n{text}" for each in marks for text in texts)
+def _has(mark: Any, text: str) -> bool:
+    return any(each in f"\n\n{text}" for each in listed(mark))
 
 
 def _words(texts: Sequence[str]) -> Marks:
@@ -117,7 +117,7 @@ def _words(texts: Sequence[str]) -> Marks:
         for match in _WORD.finditer(text):
             if role := _SPEAKERS.get(match[2].lower()):
                 found.setdefault(role, Counter())[match[0]] += 1
-    if not {"user", "assistant"} <= {*found}:
+    if not {*_BOTH} <= {*found}:
         return {}
     marks = {role: _begun(found[role].most_common(1)[0][0], texts) for role in found}
     return {role: marks[role] for role in _ROLES if role in marks} | {CONTROL: [*_ENDS]}

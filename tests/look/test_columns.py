@@ -56,3 +56,10 @@ def test_messages_are_objects_with_a_known_speaker_and_a_text() -> None:
 def test_lists_that_are_written_as_text_are_counted() -> None:
     columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
     assert columns.by_name["a"].is_written == 2
+
+
+def test_the_first_of_some_names_is_found_in_their_order() -> None:
+    columns = Columns()
+    columns.add({"b": 1, "a": 2})
+    assert columns.first(("c", "a", "b")) == "a"
+    assert columns.first(("c",)) is None

@@ -382,6 +382,17 @@ def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path: Path) -
     assert "leave" not in tomllib.loads(look(tmp_path, name="own").proposal.text)
 
 
+def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    jsonl(drop / "a.jsonl", [gsm(number) for number in range(8)])
+    jsonl(drop / "b.jsonl", [{"question": gsm(n)["question"], "k": n} for n in range(8)])
+    found = look(drop)
+    assert tomllib.loads(found.proposal.text)["leave"] == ["b.jsonl"]
+    assert "the same questions" not in said(drop)
+    jsonl(drop / "b.jsonl", [{**gsm(n), "k": n} for n in range(8)])
+    assert "a.jsonl and b.jsonl have the same questions" in said(drop)
+
+
 def test_system_prompts_that_a_corpus_does_not_read_are_noted(tmp_path: Path) -> None:
     row = {"system_prompt": "Be kind.", "question": "What is it?", "response": "It is this."}
     (tmp_path / "train.jsonl").write_text(json.dumps(row))

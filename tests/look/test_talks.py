@@ -160,6 +160,9 @@ def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> Non
     assert (found.proposal.good, found.proposal.left_out.total()) == (4, 4)
     put(tmp_path / "odd", [{"dialog": [ASKED, SAID, ASKED], "k": n} for n in range(8)])
     assert look(tmp_path / "odd").proposal.text == ""
+    few = [{"dialog": [ASKED, SAID, ASKED][: 2 if n < 3 else 3], "k": n} for n in range(8)]
+    put(tmp_path / "few", few)
+    assert look(tmp_path / "few").proposal.text == ""
 
 
 def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> None:

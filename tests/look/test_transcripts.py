@@ -25,6 +25,10 @@ LLAMA_3 = (
             {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"},
         ),
         ("Q: hi {}\nA: yes {}", {"user": "\nQ:", "assistant": "\nA:"}),
+        (
+            "Q: a\nA: b\n\nQ: c\nA: d\nQ: hi {}\nA: yes {}",
+            {"user": "\nQ:", "assistant": "\nA:"},
+        ),
         ("<human>: hi {}\n<bot>: yes {}", {"user": "\n<human>:", "assistant": "\n<bot>:"}),
         (
             "### Human: hi {}### Assistant: yes {}",
@@ -119,6 +123,12 @@ def test_eight_of_ten_texts_need_the_marks() -> None:
     assert marks_of([*marked, "a", "b"])
     assert marks_of([*marked, "a", "b", "c"]) is None
     assert marks_of([]) is None
+    # A text whose only message is an empty system has no message at all.
+    chatml = [CHATML.format(1, 1)] * 8
+    system = "<|im_start|>system\n<|im_end|>"
+    found = marks_of([*chatml, f"{system}{chatml[0]}", system])
+    assert found is not None
+    assert found["system"] == "<|im_start|>system"
 
 
 def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again() -> None:
@@ -130,6 +140,8 @@ def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_aga
     }
     assert marks_of(heads * 2) is None
     assert marks_of(heads[:4]) is None
+    # The same text, once behind a blank.
+    assert marks_of([heads[0], f" {heads[0]}"])
 
 
 def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one() -> None:

@@ -5,7 +5,7 @@ See also `messages.py`: messages. Source: `docs/formats/chat.md#messages`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gristmill.reasoning.raw.flatten import Unfit, canonical, flattened
@@ -19,6 +19,11 @@ _CALL_WORDS: Final = ("tool", "function", "call")
 _THOUGHT_WORDS: Final = ("thinking", "reasoning", "thought")
 _OTHER_WORDS: Final = ("image", "audio", "video", "file")
 """Words in the type of a part, by which it is a call, a thought, or no text at all."""
+_OTHERS: Final = (
+    *("image", "image_url", "audio", "input_audio", "video", "video_url", "file"),
+    *("inlineData", "inline_data", "fileData", "file_data"),
+)
+"""Keys of a part that is a picture, sound or file, which may have a text, too."""
 _TEXTS: Final = ("text", "thinking", "reasoning", "thought")
 
 
@@ -61,7 +66,7 @@ def call_of(part: Any) -> str:
     said = part.get("type")
     if isinstance(said, str) and any(word in said.lower() for word in _CALL_WORDS):
         return said
-    return next((key for key in _CALLS if part.get(key) not in (None, "", [], {})), "")
+    return _filled(part, _CALLS)
 
 
 def _part(part: Any) -> tuple[str, bool]:
@@ -71,10 +76,19 @@ def _part(part: Any) -> tuple[str, bool]:
     if isinstance(part, Mapping):
         said = part.get("type")
         kind = said.lower() if isinstance(said, str) else ""
-        found = next((part[key] for key in _TEXTS if isinstance(part.get(key), str | list)), None)
-        if isinstance(found, list):
-            found = "".join([_part(each)[0] for each in found])
-        if found is not None and not any(word in kind for word in _OTHER_WORDS):
+        texts = [part[key] for key in _TEXTS if isinstance(part.get(key), str | list)]
+        is_other = _filled(part, _OTHERS) or any(word in kind for word in _OTHER_WORDS)
+        if texts and not is_other:
+            found, *more = [each for each in texts if each] or [""]
+            if more:
+                raise Unfit("messages", "a part of a message has two texts")
+            if isinstance(found, list):
+                found = "".join([_part(each)[0] for each in found])
             is_thought = part.get("thought") is True
             return found, is_thought or any(word in kind for word in _THOUGHT_WORDS)
     raise Unfit("messages", "a message has a part that is no text, as a picture")
+
+
+def _filled(part: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """The first of keys that says something, or an empty text."""
+    return next((key for key in keys if part.get(key) not in (None, "", [], {})), "")

@@ -73,17 +73,17 @@ def named_pairs(found: Sequence[Any], roles: Collection[str]) -> list[tuple[str,
     return None
 
 
-def whole_turn(item: Any, keys: Mapping[str, str]) -> Mapping[str, str] | None:
-    """The texts of a whole turn, by the names of `turns`; None for an item that is none.
+def whole_turn(item: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """What a whole turn says, by the names of `turns`; None for an item that is none.
 
     item: of a list: a pair of question and answer, or an object. keys: of the recipe, which name
     those of the user and the assistant in such an object.
     """
     if _is_pair(item):
-        return dict(zip(_TURN, map(text, item), strict=True))
+        return dict(zip(_TURN, item, strict=True))
     if "user" not in keys or not isinstance(item, Mapping) or keys["user"] not in item:
         return None
-    return {name: text(item.get(keys[name])) for name in TURNS if name in keys}
+    return {name: item.get(keys[name]) for name in TURNS if name in keys}
 
 
 def _is_pair(item: Any) -> bool:

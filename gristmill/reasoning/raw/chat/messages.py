@@ -101,7 +101,7 @@ class Messages:
             raise self._tools("tools")
         system = None if self._system is None else self._system(row)
         if isinstance(system, Mapping) and isinstance(system.get("parts"), list):
-            system = content_of(system, self._tools).text
+            system = self._plain(system)
         return self.talk(self._items(row), self._text(system))
 
     def talk(self, items: Iterable[Any], system: str | None = None) -> Talk:
@@ -136,6 +136,13 @@ class Messages:
     def _text(self, value: Any) -> str:
         return _exact(value) if self._chat.is_synth else text(value)
 
+    def _plain(self, value: Any) -> str:
+        """A text, which may be in parts. Raises Unfit as `content_of`, and for a thought."""
+        said, thought = content_of(value, self._tools)
+        if thought:
+            raise Unfit("thinking", "has a thought in a part where no message has one")
+        return said
+
     def _source(self) -> Callable[[Row], Iterable[Any]]:
         """What reads the messages of a row, not yet checked."""
         chat = self._chat
@@ -158,8 +165,7 @@ class Messages:
             for get, role in zip(gets, ("user", "assistant"), strict=True):
                 value = get(row)
                 if isinstance(value, Mapping):
-                    is_message = any({*pair} <= {*value} for pair in GUESSED)
-                    value = [value] if is_message else value.get("messages", value)
+                    value = [value] if self._found(value) else value.get("messages", value)
                 yield from value if isinstance(value, list) else [_Own(role, text(value))]
 
         return both
@@ -229,9 +235,10 @@ class Messages:
             yield from self._said(item.role, item.content, item.thought, 1)
             return
         if (turn := whole_turn(item, keys)) is not None:
-            for each in _turn(turn):
-                yield from self._message(each, ignored)
             self._count_unread(item, {*keys.values()}, ignored)
+            texts = {name: self._plain(value) for name, value in turn.items()}
+            for each in _turn(texts):
+                yield from self._said(each.role, each.content, each.thought, self._weight(item))
             return
         if not isinstance(item, Mapping):
             raise Unfit(
@@ -247,12 +254,15 @@ class Messages:
         self._count_unread(item, used, ignored)
         said, own = content_of(item.get(text_key), self._tools)
         thought = text(item.get(keys["thinking"])) if "thinking" in keys else ""
+        if channel == "analysis":
+            own += said
         if own and (thought or role != "assistant"):
             what = "a thought in a key, and a second one" if thought else f"as {role} a thought"
             raise Unfit("thinking", f"has {what} in a part")
-        weight = _weight(item.get(keys["weight"])) if "weight" in keys else 1
+        weight = self._weight(item)
         if channel == "analysis":
-            yield Message(role, said, REASONING if weight else PROMPT, channel)
+            if self._bare(thought or own):
+                yield Message(role, thought or own, REASONING if weight else PROMPT, channel)
         else:
             yield from self._said(role, said, thought or own, weight)
 
@@ -285,13 +295,16 @@ class Messages:
                 )
             ignored.append(key[:_SHOWN])
 
-    def _keys(self, item: Mapping[str, Any]) -> tuple[str, str]:
+    def _found(self, item: Mapping[str, Any]) -> tuple[str, str] | None:
         """The keys of role and text: those of the recipe, else the guessed pair that is there."""
         keys = self._chat.keys
-        for role, content in GUESSED:
-            found = keys.get("role", role), keys.get("content", content)
-            if found[0] in item and found[1] in item:
-                return found
+        pairs = ((keys.get("role", role), keys.get("content", text)) for role, text in GUESSED)
+        return next((pair for pair in pairs if pair[0] in item and pair[1] in item), None)
+
+    def _keys(self, item: Mapping[str, Any]) -> tuple[str, str]:
+        """As `_found`. Raises Unfit for a message without them."""
+        if found := self._found(item):
+            return found
         if call := call_of(item):
             raise self._tools(call)
         names = ", ".join([str(key)[:_SHOWN] for key in item][:8])
@@ -309,6 +322,15 @@ class Messages:
         if self._bare(thought):
             yield Message(role, thought, REASONING if weight else PROMPT, "analysis")
         yield Message(role, content, FINAL if weight else PROMPT, "final")
+
+    def _weight(self, item: Any) -> int:
+        """Whether a message or a whole turn is trained on: 0 or 1. Raises Unfit for another."""
+        key = self._chat.keys.get("weight")
+        value = item.get(key) if key is not None and isinstance(item, Mapping) else None
+        if value is not None and value not in (0, 1):
+            said = str(value)[:_SHOWN]
+            raise Unfit("weight", f"a message has the weight {said}: it must be 0 or 1")
+        return 1 if value is None else int(value)
 
     def _trained(self, messages: list[Message]) -> Sequence[Message]:
         train = self._chat.train
@@ -398,14 +420,6 @@ def _exact(value: Any) -> str:
 def _is_filled(value: Any) -> bool:
     """Whether a value says something: an empty list or object may be written as a text."""
     return bool(value.strip(" []{}") not in ("", "null") if isinstance(value, str) else value)
-
-
-def _weight(value: Any) -> int:
-    if value is None:
-        return 1
-    if value in (0, 1):
-        return int(value)
-    raise Unfit("weight", f"a message has the weight {str(value)[:_SHOWN]}: it must be 0 or 1")
 
 
 def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> None:

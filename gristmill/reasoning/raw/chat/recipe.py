@@ -250,5 +250,6 @@ def _check_marks(raw: Mapping[str, Any]) -> None:
         raise ValueError(f"messages = {shown(raw['messages'])}: a template needs `marks`")
     if "marks" in raw and "messages" not in raw:
         raise ValueError('marks: divide one text: name its column, as messages = "text"')
-    if ("user" in (keys := raw.get("keys", {}))) != ("assistant" in keys):
-        raise ValueError("keys: user and assistant: each needs the other")
+    turn = ({*TURNS} - {"thinking"}) & {*raw.get("keys", {})}
+    if turn and not {"user", "assistant"} <= turn:
+        raise ValueError(f"keys.{min(turn)}: names a whole turn: name user and assistant, both")

@@ -14,7 +14,6 @@ from gristmill.reasoning.raw.flatten import Unfit
 CONTROL: Final = "control"
 """The key of texts around messages that are part of none."""
 _SHOWN: Final = 40
-_BEGIN: Final = "\n\n"
 
 
 def listed(value: Any) -> list[str]:
@@ -36,6 +35,7 @@ class Transcripts:
         # At one place the longest mark counts, as `[INST] <<SYS>>` before `[INST]`.
         in_order = sorted(self._roles, key=len, reverse=True)
         self._mark = re.compile("|".join(map(re.escape, in_order)))
+        self._begin = "\n" * max(len(mark) - len(mark.lstrip("\n")) for mark in in_order)
 
     def divided(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield role and text of each message, without blanks and `control` around it.
@@ -44,7 +44,7 @@ class Transcripts:
 
         Raises Unfit where there is no mark, or a text before the first one.
         """
-        whole = _BEGIN + text
+        whole = self._begin + text
         found = [*self._mark.finditer(whole)]
         if not found:
             rule = f"has none of the marks {_shown([*self._roles])}"
@@ -55,13 +55,13 @@ class Transcripts:
         ends = [each.start() for each in found[1:]] + [len(whole)]
         for mark, end in zip(found, ends, strict=True):
             role, said = self._roles[mark[0]], self.bare(whole[mark.end() : end])
-            if said or role in ("user", "assistant"):
+            if said or role not in ("system", "developer"):
                 yield role, said
 
     def head(self, text: str) -> str | None:
         """What stands before the first mark of a text; None where there is no mark."""
-        found = self._mark.search(_BEGIN + text)
-        return None if found is None else (_BEGIN + text)[: found.start()]
+        found = self._mark.search(whole := self._begin + text)
+        return None if found is None else whole[: found.start()]
 
     def bare(self, text: str) -> str:
         """A text without blanks and `control` around it. text: any."""

@@ -36,7 +36,7 @@ def test_texts_in_turn_and_pairs_of_roles_are_known(
     ("item", "keys", "expected"),
     [
         (["a", "b"], {}, {"user": "a", "assistant": "b"}),
-        (["a", None], {}, {"user": "a", "assistant": ""}),
+        (["a", None], {}, {"user": "a", "assistant": None}),
         (["a"], {}, None),
         (["a", "b", "c"], {}, None),
         (["a", ["b"]], {}, None),

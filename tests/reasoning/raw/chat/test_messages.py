@@ -379,6 +379,28 @@ def test_a_whole_turn_has_a_system_and_a_thought() -> None:
         read({"m": [{"q": "", "a": "hello"}]}, keys=keys)
 
 
+def test_a_whole_turn_has_a_weight_and_texts_in_parts() -> None:
+    keys = {"user": "q", "assistant": "a", "weight": "w"}
+    parts: list[dict[str, Any]] = [{"text": "h"}, {"text": "i"}]
+    talk = read({"m": [{"q": parts, "a": "hello", "w": 0}, ["a", "b"]]}, keys=keys)
+    assert (said(talk)[0], talk.spans) == (PAIR[0], "0002")
+    for turn, rule in (
+        ({"q": [*parts, {"image": "x"}], "a": "b"}, "no text, as a picture"),
+        ({"q": "a", "a": [{"text": "hm", "thought": True}]}, "has a thought in a part"),
+        ({"q": "a", "a": "b", "w": 2}, "has the weight 2: it must be 0 or 1"),
+    ):
+        with pytest.raises(Unfit, match=rule):
+            read({"m": [turn]}, keys=keys)
+
+
+def test_a_single_message_as_completion_speaks_in_its_own_role() -> None:
+    given = {"prompt": "p", "completion": "c", "keys": {"role": "who", "content": "said"}}
+    row = {"p": [{"who": "user", "said": "hi"}], "c": {"who": "assistant", "said": "hello"}}
+    assert said(read(row, **given)) == PAIR
+    with pytest.raises(Unfit, match="a user speaks after user"):
+        read({**row, "c": {"who": "user", "said": "hello"}}, **given)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -402,6 +424,11 @@ def test_channels_of_harmony_are_thought_and_answer() -> None:
     talk = read({"m": [HI[0], thought, final]})
     assert said(talk) == [PAIR[0], ("analysis", "hm", "1"), PAIR[1]]
     assert talk.ignored == []
+    parts = [{"type": "reasoning", "text": "h"}, {"type": "text", "text": "m"}]
+    assert said(read({"m": [HI[0], {**thought, "content": parts}, final]})) == said(talk)
+    assert said(read({"m": [HI[0], {**thought, "content": None}, final]})) == PAIR
+    with pytest.raises(Unfit, match="a thought in a key, and a second one"):
+        read({"m": [HI[0], {**thought, "t": "hm"}, final]}, keys={"thinking": "t"})
     keyed = {"keys": {"weight": "w"}}
     masked = read({"m": [HI[0], {**thought, "w": 0}, final]}, **keyed)
     assert masked.spans == "002"

@@ -22,6 +22,7 @@ INST = {
     "system": "[INST] <<SYS>>",
     "control": ["<s>", "</s>"],
 }
+FAR = {"user": "\n\n\nQ:", "assistant": "\n\n\nA:", "tool": "\n\n\nT:"}
 PAIR = [("user", "hi"), ("assistant", "hello")]
 
 
@@ -36,6 +37,12 @@ PAIR = [("user", "hi"), ("assistant", "hello")]
             [("user", "say\nHuman: x"), ("assistant", "b")],
         ),
         (LINES, "Human: hi\n\nAssistant:", [("user", "hi"), ("assistant", "")]),
+        (FAR, "Q: hi\n\n\nT:\n\n\nA: hello", [PAIR[0], ("tool", ""), PAIR[1]]),
+        (
+            {"user": ["User:", "User 2:"], "assistant": ["Bot:", "Bot: Final:"]},
+            "User: hi\nBot: a\nUser 2: b\nBot: Final: hello",
+            [PAIR[0], ("assistant", "a"), ("user", "b"), PAIR[1]],
+        ),
         (
             {"user": "### Human:", "assistant": "### Assistant:"},
             "### Human: hi### Assistant: hello",
