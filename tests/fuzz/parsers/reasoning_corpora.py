@@ -122,6 +122,7 @@ _MESSAGES = (
         b'"user"',
         b'"assistant"',
     ),
+    *(b'"parts":', b'"text":', b"marks = {", b"history = ", b"control = ", b"Human:", b"[[", b'",'),
     *(b"</think>", b"[render]\n", b"template = ", b"tree = {", b"turns = {", b"roles = {"),
 )
 
@@ -152,7 +153,13 @@ PARSERS = (
     Parser(
         "chat_recipe",
         chat_recipe,
-        tuple(f"{_CHAT}.{name}" for name in ("built_in", "drops", "messages", "recipe", "trees")),
+        tuple(
+            f"{_CHAT}.{name}"
+            for name in (
+                *("built_in", "contents", "drops", "lists", "messages", "recipe"),
+                *("transcripts", "trees"),
+            )
+        ),
         covers=("gristmill.synth.raw.render",),
         inputs=TEN_THOUSAND,
         words=(*_TOML, *_ROWS, *_MESSAGES),
@@ -162,7 +169,10 @@ PARSERS = (
         look,
         tuple(
             f"{_LOOK}.{name}"
-            for name in ("columns", "finding", "proposal", "reading", "roles", "splits", "report")
+            for name in (
+                *("columns", "finding", "notes", "proposal", "reading", "roles", "splits"),
+                *("report", "talks", "transcripts"),
+            )
         ),
         inputs=TEN_THOUSAND,
         words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
