@@ -20,7 +20,7 @@ from bench import kit
 from bench.chess import read_all, real_pgns
 from bench.servers import write_home
 
-TIMES, PEAK = 20.0, 1.2
+TIMES, PEAK = 15.0, 1.2
 _READ = 2000  # games that python-chess reads
 
 
