@@ -13,6 +13,7 @@ from pathlib import Path
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Kind, Misuse, Subject, catalogs, kind_of_asset, other_kind
+from gristmill.provenance import find_artifacts
 from gristmill.provenance.check_artifact import broken_by
 
 
@@ -46,8 +47,8 @@ def recorded_assets(path: Path) -> dict[str | None, str]:
     own = path / provenance.RECORD
     if own.exists():
         return {None: provenance.read_record(own).asset}
-    records = sorted((path / provenance.SHARED_RECORDS).glob("*.json"))
-    return {record.stem: provenance.read_record(record).asset for record in records}
+    shared = find_artifacts.artifacts_in(path)
+    return {item.partition: provenance.read_record(item.record_path).asset for item in shared}
 
 
 @dataclass(frozen=True)

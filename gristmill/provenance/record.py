@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill.contract import FileNote, GristmillError
-from gristmill.provenance import record_file
+from gristmill.provenance import record_file, stable_listing
 from gristmill.provenance.canonical import canonical, digest
 
 SCHEMA_VERSION = 2
@@ -190,9 +190,14 @@ def record_path(folder: Path, partition: str | None, shared: bool) -> Path:
 
 
 def holds_record(folder: Path) -> bool:
-    """Whether `folder` is an artifact, or several partitions share it."""
-    shared = (folder / SHARED_RECORDS).glob("*.json")
-    return (folder / RECORD).exists() or next(shared, None) is not None
+    """Whether `folder` is an artifact, or several partitions share it.
+
+    A commit may replace the folder meanwhile.
+    """
+    if (folder / RECORD).exists():
+        return True
+    shared = stable_listing.listing(folder / SHARED_RECORDS)
+    return any(name.endswith(".json") for name in (*shared.folders, *shared.names))
 
 
 def inputs_path(record: Path) -> Path:

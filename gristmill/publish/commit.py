@@ -46,7 +46,8 @@ def check_place(build: Build) -> None:
             )
     if not build.folder.exists() or build.record_path.exists():
         return
-    if build.shared and (provenance.holds_record(build.folder) or not any(build.folder.iterdir())):
+    # In this order: the first of the other partitions may be published between the two.
+    if build.shared and (not any(build.folder.iterdir()) or provenance.holds_record(build.folder)):
         return
     raise GristmillError(
         f"{build.folder}: this folder has no provenance record and is not overwritten: "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gristmill import provenance
+from gristmill import dispatch, provenance
 from gristmill.provenance.inventory import Entry
+from gristmill.publish import atomic_fs, commit
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.publish.remove_published import remove_published
@@ -133,3 +136,58 @@ def test_removing_a_copied_record_leaves_the_files_of_the_original(root: Path) -
     remove_published(root, Entry(FOLDER, "p3"))
     assert payload(root / FOLDER) == before
     assert provenance.verify(root) == []
+
+
+def _replaced_while_listed(
+    root: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], bool]:
+    """Let another partition's commit replace the shared folder while its `name` is listed.
+
+    Returns whether that happened.
+    """
+    folder, real, happened = root / FOLDER, os.scandir, list[Path]()
+    listed = folder / name
+
+    def scandir(path: Path) -> Iterator[os.DirEntry[str]]:
+        entries = real(path)
+        if str(path) == str(listed) and not happened:
+            happened.append(listed)
+            fresh = root / "fresh"
+            shutil.copytree(folder, fresh)
+            atomic_fs.exchange(fresh, folder)
+            shutil.rmtree(fresh)
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    return lambda: bool(happened)
+
+
+def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened = _replaced_while_listed(root, "provenance", monkeypatch)
+    commit.check_place(_build(root, "p3"))
+    assert happened()
+    happened = _replaced_while_listed(root, "provenance", monkeypatch)
+    assert provenance.holds_record(root / FOLDER)
+    assert happened()
+    happened = _replaced_while_listed(root, "provenance", monkeypatch)
+    assert list(dispatch.recorded_assets(root / FOLDER)) == ["p0", "p1", "p2"]
+    assert happened()
+
+
+def test_an_empty_folder_in_which_another_partition_is_published_meanwhile_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    real, calls = provenance.holds_record, list[Path]()
+
+    def holds_record(folder: Path) -> bool:
+        held = real(folder)
+        if folder == tmp_path / FOLDER and not calls:
+            calls.append(folder)
+            publish(_build(tmp_path, "p0"))
+        return held
+
+    monkeypatch.setattr(provenance, "holds_record", holds_record)
+    commit.check_place(_build(tmp_path, "p1"))
