@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.loading.compiled import kernels
+
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
@@ -47,6 +49,33 @@ def mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
+def drawn_bits(draws: Numbers, key: int) -> Words:
+    """Random bits uint64 [N] of draws int64 [N].
+
+    key: uint64, of their source.
+    """
+    bits: Words
+    if found := kernels():
+        bits = found.drawn_bits(np.ascontiguousarray(draws, np.int64), np.uint64(key))
+        return bits
+    with np.errstate(over="ignore"):
+        bits = mixed(np.uint64(key) + mixed(draws.astype(np.uint64)))
+    return bits
+
+
+def distinct(numbers: Numbers) -> list[int]:
+    """The different values of int64 [N], ascending."""
+    found = numbers[:0]
+    if len(numbers):
+        first = numbers.min()
+        if numbers.max() - first < len(numbers):  # counting is faster than hashing
+            found = np.flatnonzero(np.bincount(numbers - first)) + first
+        else:
+            found = np.unique(numbers)
+    values: list[int] = found.tolist()
+    return values
+
+
 class Bijection:
     """A permutation of 0..length-1: a Feistel network over a rectangle that is hardly larger.
 
@@ -71,7 +100,7 @@ class Bijection:
     def __call__(self, places: Numbers) -> Numbers:
         """The numbers int64 [N] at places int64 [N] of the permutation."""
         if self.length > _TABLE:
-            return self._walked(places, back=False)
+            return self._forth_by_kernel(places)
         if self._table is None:
             self._table = self._walked(np.arange(self.length), back=False)
         return self._table[places]
@@ -79,6 +108,17 @@ class Bijection:
     def places(self, numbers: Numbers) -> Numbers:
         """The places int64 [N] of numbers int64 [N]: the inverse."""
         return self._walked(numbers, back=True)
+
+    def _forth_by_kernel(self, places: Numbers) -> Numbers:
+        """As `_walked`, compiled where that pays."""
+        found = kernels(ordered=len(places))
+        if found is None:
+            return self._walked(places, back=False)
+        rectangle = map(np.uint64, (self.length, self._rows, self._columns))
+        numbers: Numbers = found.permuted(
+            np.ascontiguousarray(places, np.int64), *rectangle, self._keys
+        )
+        return numbers
 
     def _walked(self, values: Numbers, back: bool) -> Numbers:
         once = self._back if back else self._forth
@@ -157,10 +197,12 @@ class Order:
         epochs, places = np.divmod(draws, self.length)
         if self.seed is None:
             return places
+        give, different = self._in_windows if self.window else self._in_all, distinct(epochs)
+        if len(different) == 1:  # nearly always
+            return give(different[0], places)
         found = np.empty(len(places), np.int64)
-        for epoch in np.unique(epochs).tolist():
+        for epoch in different:
             at = np.flatnonzero(epochs == epoch)
-            give = self._in_windows if self.window else self._in_all
             found[at] = give(epoch, places[at])
         return found
 
@@ -190,7 +232,7 @@ class Order:
         shards, ends, firsts = self._windows(epoch)
         found = np.empty(len(places), np.int64)
         window_of = np.searchsorted(firsts, places, "right") - 1
-        for window in np.unique(window_of).tolist():
+        for window in distinct(window_of):
             at, first = np.flatnonzero(window_of == window), int(firsts[window])
             bijection = self._bijection(epoch, window, int(firsts[window + 1]) - first)
             # `inside` is a place in the shards in their order of this epoch.

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.bijection import Numbers, Order, Words, key, mixed
+from gristmill.loading.bijection import Numbers, Order, Words, distinct, drawn_bits, key
 from gristmill.loading.mixtures import Mixture, refuse_twice
 from gristmill.loading.source import Source
 from gristmill.loading.views import View
@@ -62,7 +62,7 @@ class Schedule:
         turns, places = np.divmod(positions, self.total)
         blocks, inside = np.divmod(places, BLOCK)
         sources, draws = np.empty(len(blocks), np.int64), np.empty(len(blocks), np.int64)
-        for number in np.unique(blocks).tolist():
+        for number in distinct(blocks):
             at, (source_at, draw_at) = np.flatnonzero(blocks == number), self._block(number)
             sources[at], draws[at] = source_at[inside[at]], draw_at[inside[at]]
         draws += turns * np.array(self.quotas, np.int64)[sources]
@@ -100,9 +100,7 @@ class Schedule:
             counts = np.array(shares(self.quotas, end), np.int64) - before
             source = np.repeat(np.arange(len(counts)), counts)
             inside = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
-            with np.errstate(over="ignore"):
-                base = np.uint64(key("mix", self.seed, number))
-                bits = mixed(base + mixed(np.arange(len(source), dtype=np.uint64)))
+            bits = drawn_bits(np.arange(len(source)), key("mix", self.seed, number))
             # In units of 2^-40 of a distance: below 2^53, and 2^51 units are the whole block. Two
             # distances wide: with one, 2:1:1 over four ranks still has a period.
             moved = inside.astype(np.uint64) * _UNIT + (bits >> np.uint64(23))
@@ -111,7 +109,10 @@ class Schedule:
             source_at = source[order]
             # Draws of a source ascend, so that a mixture may end anywhere.
             draw_at = np.empty_like(inside)
-            draw_at[np.argsort(source_at, kind="stable")] = before[source] + inside
+            few = source_at.astype(
+                np.min_scalar_type(len(counts))
+            )  # NumPy sorts 16 bits in 2 passes
+            draw_at[np.argsort(few, kind="stable")] = before[source] + inside
             self._blocks[number] = source_at, draw_at
             while len(self._blocks) > _KEPT:
                 self._blocks.popitem(last=False)
@@ -183,16 +184,14 @@ class Plan:
         sources = np.zeros(len(positions), np.int64)
         numbers, bits = np.empty_like(sources), np.empty(len(positions), np.uint64)
         segment_of = np.searchsorted(self._firsts, positions, "right") - 1
-        for segment in np.unique(segment_of).tolist():
+        for segment in distinct(segment_of):
             at = np.flatnonzero(segment_of == segment)
             found, draws = self._schedules[segment].at(positions[at] - self._firsts[segment])
             sources[at] = found
             draws = draws + np.array(self._before[segment], np.int64)[found]
-            for source in np.unique(found).tolist():
+            for source in distinct(found):
                 here = np.flatnonzero(found == source)
-                with np.errstate(over="ignore"):
-                    word = np.uint64(self._keys[source]) + mixed(draws[here].astype(np.uint64))
-                own = mixed(word)
+                own = drawn_bits(draws[here], self._keys[source])
                 given = self._orders[source].numbers(draws[here])
                 if isinstance(view := self.sources[source], View):
                     given = view.chosen(given, own)

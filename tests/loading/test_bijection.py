@@ -6,8 +6,18 @@ from math import factorial
 import numpy as np
 import pytest
 
-from gristmill.loading.bijection import MOST, Bijection, Order, key
+from gristmill.loading import compiled
+from gristmill.loading.bijection import MOST, Bijection, Order, distinct, drawn_bits, key
 from tests.loading.numbered import Numbered, permuted, sample_at
+
+
+@pytest.fixture(params=["numpy", "kernels"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """In which of the two ways numbers are ordered."""
+    monkeypatch.setattr(compiled, "_ordered", 0)
+    monkeypatch.setattr(compiled, "PAYS", 0 if request.param == "kernels" else 1 << 62)
+    return str(request.param)
+
 
 GOLDEN = {
     1: [0],
@@ -26,6 +36,7 @@ GOLDEN = {
         660924562413,
     ],
 }
+BITS = [1346066267577507604, 17866957139361321409, 14316338740382112881]
 
 
 @pytest.mark.parametrize("length", [*range(1, 200), 1023, 1024, 1025, 65_536, 65_537])
@@ -59,6 +70,41 @@ def test_the_numbers_of_version_1_never_change() -> None:
     for length, expected in GOLDEN.items():
         places = np.arange(min(length, 8))
         assert Bijection(length, key("golden", length))(places).tolist() == expected
+
+
+def test_random_bits_never_change(way: str) -> None:
+    assert drawn_bits(np.array([0, 1, 2**40]), 7).tolist() == BITS
+
+
+def test_kernels_give_what_numpy_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(0)
+    for length in (65_537, 10**9, 10**12 + 39, 2**61 + 1):
+        made, places = Bijection(length, key("both", length)), chance.integers(0, length, 1000)
+        found = []
+        for pays in (0, 1 << 62):
+            monkeypatch.setattr(compiled, "PAYS", pays)
+            found += [made(places), made(places[::2]), drawn_bits(places[::-1], length)]
+        assert all(map(np.array_equal, found[:3], found[3:]))
+
+
+def test_kernels_are_used_once_they_pay_and_where_numba_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Bijection(10**6, 1)
+    monkeypatch.setattr(compiled, "_ordered", 0)
+    monkeypatch.setattr(compiled, "PAYS", 100)
+    made(np.arange(99))
+    assert compiled.kernels() is None
+    made(np.arange(1))
+    assert compiled.kernels() is not None
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert compiled.kernels() is None
+    assert made(np.arange(8)).tolist() == Bijection(10**6, 1)(np.arange(8)).tolist()
+
+
+@pytest.mark.parametrize("values", [[], [5], [3, 3, 3], [9, 7, 9, 8], [0, 2**40, 0], [-4, -6, -4]])
+def test_distinct_values_are_each_there_once(values: list[int]) -> None:
+    assert distinct(np.array(values, np.int64)) == sorted(set(values))
 
 
 # The bounds of chi square with 5 and 23 degrees of freedom that one set of keys in 10,000 passes.
