@@ -96,13 +96,14 @@ $(TEST): $(RUN) requirements/test.txt constraints.txt
 	$(BIN)/python -m pip check
 	touch $@
 
-# Ray, Postgres, an S3 server, linters: half a gigabyte that a person who uses none of them never needs.
+# Ray, Postgres, an S3 server, linters, the oldest NumPy: half a gigabyte that a person who uses none of them never needs.
 $(ENGINES): $(TEST) requirements/engines.txt
 	$(HASHED) requirements/engines.txt
 	$(BIN)/python -m pip check
+	$(PIP) --quiet --only-binary=:all: --no-deps --upgrade --target .venv/oldest-numpy numpy==2.1.0
 	touch $@
 
-engines: $(ENGINES)	## install Ray, Postgres' driver, an S3 server and linters too; their tests run then
+engines: $(ENGINES)	## install Ray, Postgres' driver, an S3 server, linters and the oldest NumPy too; their tests run then
 
 lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of pyproject.toml
 	$(COMPILE_LOCK) --all-extras -o constraints.txt $(ENVIRONMENT)

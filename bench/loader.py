@@ -4,9 +4,11 @@ Run from the checkout: python -m bench.loader [--rows N] [--only PART]. Exit sta
 required ratio is missed: rows of 2048 in batches of 256 at least 1.5 times as fast as
 `DataLoader(shuffle=True)`; sequences shuffled over all shards at least 0.75 times as fast as
 `ShardReader.batches` with a seed, which shuffles in a shard; a plan of 8 sources at most 600 ns a
-sample; a plan of 10^12 samples and its first batch less than 50 MB; 1,000 mixtures in mid-run at
-most 5 ms each; batches of 256 chess samples from packed moves at least 25 times as fast as from
-rows, through `collate` 8 times; the line of one of a million runs or examples in at most 20 ms.
+sample, 200 by kernels; a plan of 10^12 samples and its first batch less than 50 MB; 1,000 mixtures
+in mid-run at most 5 ms each; 10^9 tokens opened, and a random batch of them, in a second; batches
+of 256 chess samples from packed moves at least 25 times as fast as from rows, through `collate` 8
+times; the line of one of a million runs or examples in at most 20 ms; 32 samples of what `make run`
+built led back to their raw bytes in at most 200 ms.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ from __future__ import annotations
 import json
 import resource
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -23,12 +28,13 @@ from torch.utils.data import DataLoader
 
 from bench import kit
 from bench.macroxue_pools import write_pack
-from bench.reasoning_reader import write_shards
+from bench.reasoning_reader import CORPUS, SEQ_LEN, SPLIT, write_shards
 from gristmill.chess import GameSpliceDataset, build_game_dataset, build_splice_cache, validate
 from gristmill.chess.samples import write_month
 from gristmill.contract import Trace
-from gristmill.loading import Identity, Loader, Mixture, Plan
+from gristmill.loading import Identity, Loader, Mixture, Plan, compiled
 from gristmill.loading.bijection import Numbers
+from gristmill.loading.mix_file import read_mix
 from gristmill.macroxue import StepDataset
 from gristmill.macroxue.read.trace import trace
 from gristmill.reasoning import ShardReader
@@ -40,6 +46,14 @@ SHARDS = 16
 PLANNED = 1 << 20
 GAMES = 4000
 LINES = 1_000_000
+TOKENS = 10**9
+LED_BACK = {
+    "macroxue/packs/sample_d6": "",
+    "chess/dataset/elite_2024-01_game": "split = 'train'",
+    "megatron/synth_kd_v1": "split = 'train'",
+    "puzzles/arc-sample": "",
+}
+"""Artifacts of the samples whose samples are not packed, and the options of each source."""
 
 
 class Numbered:
@@ -132,6 +146,10 @@ def plans(_: kit.Given) -> None:
     plan, places = Plan(Mixture(eight, (10**9,) * 8), seed=1), np.arange(PLANNED)
     one = kit.spent(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
     kit.bounded("plan of 8 sources: ns a sample", one / PLANNED * 1e9, most=600)
+    while compiled.kernels() is None:
+        plan.at(places)
+    one = kit.spent(lambda: [plan.at(part) for part in np.split(places, PLANNED // 8192)])
+    kit.bounded("the same by kernels", one / PLANNED * 1e9, most=200)
     mixtures = [Mixture(eight, tuple(range(n, n + 8))) for n in range(1, 1001)]
     many = kit.spent(lambda: [plan.changed(10**6, each).at(places[:256]) for each in mixtures])
     kit.bounded("another mixture and its first batch: ms", many, most=5)
@@ -140,6 +158,47 @@ def plans(_: kit.Given) -> None:
     next(iter(Loader(long, 256, form="numpy")))
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     kit.bounded("plan of 10^12 samples and its first batch: MB", more, most=50)
+
+
+def opening(given: kit.Given) -> None:
+    """What it takes to open shards of 10^9 tokens and read a batch of random sequences."""
+    root = given.scratch / "many"
+    root.mkdir()
+    write_shards(root, 1)
+    (entry,) = json.loads((root / names.MANIFEST).read_text())
+    first, entries = root / entry["path"], list[dict[str, object]]()
+    for number in range(-(-TOKENS // entry["token_count"])):
+        path = names.shard(CORPUS, SPLIT, number)
+        if number:
+            (root / path).hardlink_to(first)
+        entries.append({**entry, "path": path, "shard_index": number})
+    (root / names.MANIFEST).write_text(json.dumps(entries))
+
+    def opened() -> None:
+        plan = Plan(ShardReader(root).source(), seed=1)
+        assert plan.length * SEQ_LEN >= TOKENS
+        next(iter(Loader(plan, 64, form="numpy")))
+
+    seconds = min(kit.spent(opened, time.perf_counter) for _ in range(3))
+    kit.bounded("opening 10^9 tokens and a batch: s", seconds, most=1)
+
+
+def origins(given: kit.Given) -> None:
+    """What it takes to lead the samples of a batch back to their raw files, in what is built."""
+    mix = given.scratch / "mix.toml"
+    for path, split in LED_BACK.items():
+        mix.write_text(f"[source.one]\npath = {json.dumps(path)}\nepochs = 1\n{split}\n")
+        plan = read_mix(mix, kit.DATA)
+        read = plan.sources[0].origin
+        batches = np.split(plan.at(np.arange(3 * 32) % plan.length)[1], 3)
+
+        def led(numbers: Numbers, read: Callable[[int], Iterator[Trace]] = read) -> None:
+            for number in numbers.tolist():
+                for step in read(number):
+                    step.facts()
+
+        spent = median(kit.spent(partial(led, numbers)) for numbers in batches)
+        kit.bounded(f"32 samples of {path} led back: ms", spent * 1e3, most=200)
 
 
 def lines(given: kit.Given) -> None:
@@ -170,4 +229,4 @@ def lines(given: kit.Given) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # torch warns about itself
-    kit.main(__doc__, plans, rows, sequences, samples, lines, rows=300_000)
+    kit.main(__doc__, plans, opening, rows, sequences, samples, lines, origins, rows=300_000)

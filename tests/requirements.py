@@ -1,8 +1,8 @@
 """What a test needs of the machine: without it the test is skipped, or fails where it is required.
 
 GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-data mounts browser`.
-`.ci/run` sets it, with `ray postgres s3 linters` for tests marked `engines`. CI alone does not: a
-hosted machine has none.
+`.ci/run` sets it, with `ray postgres s3 linters oldest-numpy` for tests marked `engines`. CI alone
+does not: a hosted machine has none.
 """
 
 from __future__ import annotations

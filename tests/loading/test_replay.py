@@ -13,8 +13,8 @@ import pytest
 
 from gristmill.loading import Loader
 from gristmill.loading.mix_file import read_mix
+from gristmill.mirror import pull, push
 from tests.loading.test_mix_file import SOURCES, written
-from tests.mirror.roots import pulled, pushed
 from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
@@ -54,11 +54,11 @@ def test_a_replay_from_a_mirror_has_the_same_bytes_at_any_number_of_ranks(
     state = json.loads(json.dumps(here.state_dict()))
 
     names = {each.artifact for _, each in sample_root.records() if each.artifact == path}
-    assert pushed(sample_root.data, tmp_path / "mirror", *names)
-    done = pulled(tmp_path / "copy", tmp_path / "mirror")
-    assert [each.error for each in done] == [None] * len(done)
+    mirror, copy = str(tmp_path / "mirror"), tmp_path / "copy"
+    assert not any(each.error for each in push(sample_root.data, mirror, sorted(names)))
+    assert not any(each.error for each in pull(copy, mirror))
 
-    plan = read_mix(written(tmp_path, mix), tmp_path / "copy")
+    plan = read_mix(written(tmp_path, mix), copy)
     for world in (1, 2, 4):
         for rank in range(world):
             loader = Loader(plan, BATCH, form="numpy", rank=rank, world=world)
