@@ -214,6 +214,7 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
         build=call(f"gristmill.synth.builders.distill.builds:{build}"),
         counted=call("gristmill.synth.laws.kd_shard:notes"),
         in_parts=True,
+        source=call("gristmill.synth.read.distilled:opened"),
         **other,
     )
 

@@ -21,7 +21,7 @@ PUBLIC = {
     "gristmill.synth": [
         *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),
         *("SynthKDBlendBuilder", "add_kd_arguments", "build_kd_shard", "span_normalized_loss"),
-        *("SynthKDDocuments", "to_harmony"),
+        *("DistilledRows", "SynthKDDocuments", "to_harmony"),
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),

@@ -17,6 +17,8 @@ SOURCES = {
     "chess/dataset/elite_2024-01_game": 'split = "train"\nhorizon = 2',
     "megatron/synth_kd_v1": 'split = "valid"',
     "megatron/chat/talks__00": 'split = "valid"',
+    "distill/synth/02": 'split = "train"',
+    "distill/chat/talks__00": 'split = "valid"',
     "reasoning/tokenized/gpt2": 'corpora = ["gsm8k"]',
     "reasoning/tokens/mine": 'splits = ["train"]',
     "puzzles/arc-sample": "groups = true",

@@ -69,9 +69,9 @@ def _words(root: Path) -> tiktoken.Encoding:
 
 
 def _spoken(root: Path, row: Row) -> str:
-    """The text of a document; special tokens are their numbers."""
+    """The text of a document or row; special tokens are their numbers."""
     ordinary = _words(root)
-    ids = row["tokens"][: int(row["length"])].tolist()
+    ids = row["tokens" if "tokens" in row else "input_ids"][: int(row["length"])].tolist()
     parts = itertools.groupby(ids, key=lambda each: each >= ordinary.n_vocab - 1)
     return "".join(
         "".join(f"<{each}>" for each in some) if special else ordinary.decode(list(some))
@@ -210,6 +210,8 @@ REMADE: dict[str, Remake] = {
     MONTH: _splice,
     "megatron/synth_kd_v1": _kd_document,
     "megatron/chat/talks__00": _talk,
+    "distill/synth/02": _kd_document,
+    "distill/chat/talks__00": _talk,
     "reasoning/tokenized/gpt2": _sequence(_gpt2, 50_256),
     "reasoning/tokens/mine": _sequence(_tiny, TINY_END),
     "puzzles/arc-sample": _grid,

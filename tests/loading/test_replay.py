@@ -36,7 +36,7 @@ def _is_part(part: Arrays, whole: Arrays, rank: int, world: int) -> bool:
     for name, column in part.items():
         wanted = whole[name][rows]
         inside = tuple(slice(size) for size in column.shape)
-        filled = np.zeros_like(wanted)
+        filled = np.full_like(wanted, -100 if name == "labels" else 0)
         filled[inside] = column
         if column.dtype != wanted.dtype or filled.tobytes() != wanted.tobytes():
             return False

@@ -163,13 +163,21 @@ def batches(folder: Path, split: str) -> Iterator[pa.RecordBatch]:
     Raises BadInput where a file is damaged or has other columns.
     """
     for path in files_of(folder, split):
-        try:
-            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                if not stream.schema.equals(SCHEMA):
-                    raise BadInput(path, "has other columns than its rows: build it again")
-                yield from stream
-        except (pa.ArrowException, OSError) as error:
-            raise BadInput(path, f"is damaged ({error}): build the dataset again") from error
+        yield from batches_of(path, path)
+
+
+def batches_of(path: Path, named: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one file, whose memory map lives as long as they do.
+
+    named: the file in messages. Raises as `batches`.
+    """
+    try:
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            if not stream.schema.equals(SCHEMA):
+                raise BadInput(named, "has other columns than its rows: build it again")
+            yield from stream
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(named, f"is damaged ({error}): build the dataset again") from error
 
 
 def row(folder: Path, split: str, number: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         self.prefix = prefix
         self.data_digest = ""
         self.tokenizer = HARMONY
-        self.words = _words(HARMONY.name, O200K.sha256)
+        self.words = HARMONY_WORDS
         try:
             self.start(verify)
         except BadInput as error:
@@ -97,6 +97,9 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
 
 def _words(name: str, sha256: str) -> str:
     return f"tokenizer {name} of sha256 {sha256}"
+
+
+HARMONY_WORDS: Final = _words(HARMONY.name, O200K.sha256)
 
 
 def _is_empty(tokens: Path) -> bool:
