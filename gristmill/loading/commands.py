@@ -5,7 +5,7 @@ See also `docs/training.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from gristmill.printable import printable
 
 if TYPE_CHECKING:
     from gristmill.loading.loader import Loader
+    from gristmill.loading.source import Source
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _data_root = click.option(
@@ -79,19 +80,50 @@ def mix(file: Path, data_root: Path) -> None:
 @_step
 @click.option("--rank", type=click.IntRange(0), default=0, help="Only the samples of this rank.")
 @click.option("--world", type=click.IntRange(1), default=1, help="The number of ranks; default 1.")
+@click.option("--show", "is_shown", is_flag=True, help="Also print each sample and its raw text.")
 @_data_root
-def batch(state: Path, mix_file: Path, step: int, rank: int, world: int, data_root: Path) -> None:
+def batch(
+    state: Path, mix_file: Path, step: int, rank: int, world: int, is_shown: bool, data_root: Path
+) -> None:
     """Say which samples were in a step of a run, and where each came from.
 
     STATE is a file with the state of the loader, at any later or earlier step. For each sample its
-    source, its number, and the way to the raw file and its bytes.
+    source, its number, and the way to the raw file and its bytes. With --show also the raw text of
+    these bytes, and the sample as `gristmill show` prints it, as tokens coloured by mask and span.
     """
     loader = _loader(state, mix_file, data_root, rank, world)
     names = _names(loader)
     for source, number in _numbers(loader, step):
         click.echo(printable(f"{names[source]}: sample {number}"))
         for trace in loader.plan.sources[source].origin(number):
-            _say(f"  {name}: {value}" for name, value in trace.facts().items())
+            facts = trace.facts()
+            _say(f"  {name}: {value}" for name, value in facts.items())
+            if is_shown:
+                _say_raw(data_root, facts)
+        if is_shown:
+            _show(loader.plan.sources[source], number)
+
+
+def _say_raw(data_root: Path, facts: Mapping[str, object]) -> None:
+    from gristmill.loading.raw_text import raw_text
+
+    for line in (raw_text(data_root, facts) or "").splitlines():
+        click.echo(f"  | {printable(line)}")
+
+
+def _show(source: Source, number: int) -> None:
+    """Print a sample as `gristmill show` does."""
+    from rich.console import Console
+
+    from gristmill.dispatch import kinds_at
+
+    console, shown = Console(highlight=False), getattr(source, "shown", None)
+    for request in shown(number) if shown else ():
+        for kind in kinds_at(request.path):
+            if kind.show is not None:
+                for each in kind.show(request):
+                    console.print(each, soft_wrap=True)
+                break
 
 
 @click.command()

@@ -185,6 +185,12 @@ class Packed:
         into["labels"][: len(labels)] = labels
         into["position_ids"][:] = np.arange(length)
 
+    def shown(self, number: int) -> Iterator[Any]:
+        """Each document of a row, as its source shows it; none where it shows none."""
+        shown = getattr(self._source, "shown", lambda _: ())
+        for document in self.pieces(number)[:, 0].tolist():
+            yield from shown(document)
+
     def origin(self, number: int) -> Iterator[Trace]:
         """What each document of a row came from, one document after the other."""
         for document in self.pieces(number)[:, 0].tolist():

@@ -65,9 +65,10 @@ class Source(Protocol):
 
     cuts: int64 [S + 1]: the first number of each shard, and the length.
 
-    One whose samples have tokens also has `lengths()`, int [N]; one whose ids are of a vocabulary
-    of its own has `words`, a text that names it, and the length of rows that have one length:
-    a mixture has sources of the same words.
+    One whose samples a person can see has `shown(number)`: what `gristmill show` takes for each
+    part of a sample. One whose samples have tokens also has `lengths()`, int [N]; one whose ids are
+    of a vocabulary of its own has `words`, a text that names it, and the length of rows that have
+    one length: a mixture has sources of the same words.
     """
 
     @property

@@ -31,6 +31,7 @@ class View:
         self.identity: Identity = replace(source.identity, numbering=numbering)
         self.cuts: Numbers = np.array([0, length], np.int64)
         self.read, self.origin = source.read, source.origin
+        self.shown = getattr(source, "shown", None)
 
     @property
     def whole(self) -> Source:

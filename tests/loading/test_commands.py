@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gristmill.cli import main
-from gristmill.loading import Loader, read_mix
+from gristmill.loading import Loader, commands, read_mix
+from tests.loading.numbered import Numbered
+from tests.loading.test_mix_file import SOURCES, written
 from tests.sample_root import SampleRoot
 
 D6, D7 = (f"macroxue/packs/sample_d{n}" for n in (6, 7))
@@ -22,6 +24,31 @@ epochs = 1
 path = "{D7}"
 epochs = 2
 """
+
+_MASK = "italic: masked, not in the loss"
+RAW: dict[str, tuple[str, ...]] = {
+    "macroxue/pools/samples": ('"branch_evs"',),
+    "chess/dataset/elite_2024-01_game": ("[Event ", "1. "),
+    "megatron/synth_kd_v1": ('"synthetic_answer": "',),
+    "megatron/chat/talks__00": (),
+    "distill/synth/02": ('"synthetic_answer": "',),
+    "distill/chat/talks__00": (),
+    "reasoning/tokenized/gpt2": ("#### ",),
+    "reasoning/tokens/mine": ('"question": ',),
+    "puzzles/arc-sample": (),
+}
+"""What the raw text of a sample has; conversations and tasks of ARC name no bytes."""
+SHOWN: dict[str, tuple[str, ...]] = {
+    "macroxue/pools/samples": ("→ right", "board_eval"),
+    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "to move"),
+    "megatron/synth_kd_v1": (_MASK, "<|channel|>analysis"),
+    "megatron/chat/talks__00": (_MASK, "One·more."),
+    "distill/synth/02": (_MASK, "<|channel|>analysis"),
+    "distill/chat/talks__00": (_MASK, "One·more."),
+    "reasoning/tokenized/gpt2": ("tokens",),
+    "reasoning/tokens/mine": ("tokens",),
+    "puzzles/arc-sample": ("train",),
+}
 
 
 @pytest.fixture
@@ -82,6 +109,44 @@ def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
     named = [line for line in lines if not line.startswith(" ")]
     assert named == [f"{(D6, D7)[source]}: sample {number}" for source, number in numbers]
     assert sum(line.startswith("  raw_line_bytes: ") for line in lines) == 2
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_a_batch_shows_its_samples_and_their_raw_text(
+    sample_root: SampleRoot, tmp_path: Path, path: str
+) -> None:
+    mix = f'[source.one]\npath = "{path}"\nepochs = 1\n{SOURCES[path]}\n'
+    plan = read_mix(written(tmp_path, mix), sample_root.data)
+    (tmp_path / "state.json").write_text(json.dumps(Loader(plan, 1, form="numpy").state_dict()))
+    words = ("batch", "state.json", "--mix", "mix.toml", "--step", "0")
+    plain = run(tmp_path, sample_root, *words).output.splitlines()
+    shown = run(tmp_path, sample_root, *words, "--show")
+    assert shown.exit_code == 0, shown.output
+    raw = [line for line in shown.output.splitlines() if line.startswith("  | ")]
+    assert all(part in "\n".join(raw) for part in RAW[path])
+    pictures = shown.output.splitlines()
+    for line in [*plain, *raw]:
+        pictures.remove(line)
+    assert all(part in "\n".join(pictures) for part in SHOWN[path])
+
+
+def test_samples_of_packed_rows_are_shown_document_by_document(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    path = "megatron/synth_kd_v1"
+    mix = f'[source.one]\npath = "{path}"\nepochs = 1\nseq_len = 1024\n'
+    plan = read_mix(written(tmp_path, mix), sample_root.data)
+    (tmp_path / "state.json").write_text(json.dumps(Loader(plan, 1, form="numpy").state_dict()))
+    words = ("batch", "state.json", "--mix", "mix.toml", "--step", "0", "--show")
+    output = run(tmp_path, sample_root, *words).output
+    (source,) = plan.sources
+    documents = len(list(source.shown(int(plan.at(np.arange(1))[1][0]))))  # type: ignore[attr-defined]
+    assert documents > 1
+    assert output.count("italic: masked, not in the loss") == documents
+
+
+def test_a_source_of_ones_own_shows_nothing(sample_root: SampleRoot) -> None:
+    commands._show(Numbered("one", [0, 3]), 1)
 
 
 def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(

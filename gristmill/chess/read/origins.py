@@ -74,7 +74,7 @@ def sample_origins(
     Raises BadInput where no row begins there.
     """
     yield _sample(sample, split, index)
-    found = trace(dataset, _row_at(dataset, split, offset), split)
+    found = trace(dataset, row_at(dataset, split, offset), split)
     yield found
     yield from notes(_raw(dataset, found))
 
@@ -181,7 +181,7 @@ def _value(file: Path, index: int) -> int:
     return int(np.frombuffer(data, kind)[0])
 
 
-def _row_at(dataset: Path, split: str, offset: int) -> int:
+def row_at(dataset: Path, split: str, offset: int) -> int:
     """The row of a dataset whose line begins at a byte, by the sidecar."""
     recorded = sidecar.Sidecar.open(dataset, split)
     if recorded is None:

@@ -15,8 +15,9 @@ import numpy as np
 
 from gristmill.chess.config import CacheConfig
 from gristmill.chess.read.months import OpenMonth
-from gristmill.chess.read.origins import sample_origins
+from gristmill.chess.read.origins import row_at, sample_origins
 from gristmill.contract import Trace
+from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of
 from gristmill.reading.generation import Generation
@@ -73,11 +74,21 @@ class SpliceSource:
         """
         return self._data.batch(numbers)
 
+    def shown(self, number: int) -> Iterator[Request]:
+        """The game of a sample, at the end of the context."""
+        folder, _, offset, index = self._place(number)
+        options = {"split": self._data.split, "ply": index + 1}
+        yield Request(folder, str(row_at(folder, self._data.split, offset)), options)
+
     def origin(self, number: int) -> Iterator[Trace]:
         """The game of a sample, its bytes in the PGN and in the drop."""
+        folder, inside, offset, index = self._place(number)
+        return sample_origins(folder, self._data.split, inside, offset, index)
+
+    def _place(self, number: int) -> tuple[Path, int, int, int]:
+        """The month of a sample, its number there, the byte of its row, and its splice index."""
         month = int(np.searchsorted(self.cuts, number, "right")) - 1
         inside = number - int(self.cuts[month])
         arrays = self._data.held[month].arrays
         offset, index = int(arrays.offsets[inside]), int(arrays.indices[inside])
-        folder = self._data.dataset_dirs[month]
-        return sample_origins(folder, self._data.split, inside, offset, index)
+        return self._data.dataset_dirs[month], inside, offset, index

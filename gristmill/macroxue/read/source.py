@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from gristmill.contract import Trace
+from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of
 from gristmill.macroxue.format.metadata_db import Run
@@ -58,6 +59,10 @@ class StepSource:
     def read(self, numbers: Numbers) -> Columns:
         """The columns of rows [N]."""
         return self._data.batch(numbers)
+
+    def shown(self, number: int) -> Iterator[Request]:
+        """The row."""
+        yield Request(self._data.generations[0].folder, str(number))
 
     def origin(self, number: int) -> Iterator[Trace]:
         """The run of a row, and its line in the raw file."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Trace
+from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, Source, identity_of, only
 from gristmill.puzzles.format import names
@@ -150,14 +151,23 @@ class ExampleSource:
         """Inputs, labels and puzzle_identifiers, int32."""
         return self._data.batch(numbers)
 
+    def shown(self, number: int) -> Iterator[Request]:
+        """The example."""
+        folder, row, name = self._place(number)
+        yield Request(folder, str(row), {"split": self._data.split, "set": name})
+
     def origin(self, number: int) -> Iterator[Trace]:
         """The raw row of an example, and what was done with it."""
-        place = int(np.searchsorted(self.cuts, number, "right")) - 1
-        row, name = number - int(self.cuts[place]), self._data.held.sets[place].name
-        folder: Path = self._data.generations[0].folder
+        folder, row, name = self._place(number)
         from gristmill.puzzles.read.trace import example_origins
 
         return iter(example_origins(folder, row, self._data.split, name))
+
+    def _place(self, number: int) -> tuple[Path, int, str]:
+        """The folder of an example, its number in its set, and the name of the set."""
+        place = int(np.searchsorted(self.cuts, number, "right")) - 1
+        row, name = number - int(self.cuts[place]), self._data.held.sets[place].name
+        return self._data.generations[0].folder, row, name
 
 
 def opened(

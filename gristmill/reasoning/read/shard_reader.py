@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Trace
+from gristmill.families import Request
 from gristmill.loading.source import Identity, Source, only, short
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
@@ -32,6 +33,7 @@ from gristmill.reasoning.read.origins import sequence_origins
 from gristmill.reasoning.read.shard_files import record_in
 from gristmill.reasoning.read.shard_order import UNEVEN, Order, Piece, Uneven, Walk
 from gristmill.reasoning.read.supervised import Held, Supervision, open_held, refuse_drift
+from gristmill.reasoning.read.trace import traces_of_row
 from gristmill.vocabularies.pinned import GPT2
 
 if TYPE_CHECKING:
@@ -377,14 +379,20 @@ class SequenceSource:
         """Tokens of each sequence, all alike."""
         return np.full(int(self.cuts[-1]), self._data.seq_len, np.int64)
 
+    def shown(self, number: int) -> Iterator[Request]:
+        """Each example of a sequence."""
+        shard, row = self._place(number)
+        for found in traces_of_row(self._data.root, shard.partition, shard.path, row):
+            yield Request(self._data.root, found.example_id)
+
     def origin(self, number: int) -> Iterator[Trace]:
         """Each example of a sequence, its record and its raw row."""
-        row = {
-            name: int(column[0])
-            for name, column in self.read(np.array([number])).items()
-            if name in ("shard", "row")
-        }
-        return sequence_origins(self._data.root, self._data.shards[row["shard"]], row["row"])
+        return sequence_origins(self._data.root, *self._place(number))
+
+    def _place(self, number: int) -> tuple[Shard, int]:
+        """The shard of a sequence, and its row there."""
+        read = self.read(np.array([number]))
+        return self._data.shards[int(read["shard"][0])], int(read["row"][0])
 
 
 def opened(

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.contract import Trace
+from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.source import Columns, identity_of
 from gristmill.reading.located import located
@@ -102,11 +103,19 @@ class DistilledRows(Reader[_Held]):
             columns[name] = filled
         return {**columns, "length": lengths}
 
+    def shown(self, number: int) -> Iterator[Request]:
+        """The row."""
+        folder, row = self._place(number)
+        yield Request(folder, str(row), {"split": self.split})
+
     def origin(self, number: int) -> Iterator[Trace]:
         """The row of Harmony, or of the conversations, and the raw row of a row."""
+        folder, row = self._place(number)
+        return own_document_origins(folder, self.split, row)
+
+    def _place(self, number: int) -> tuple[Path, int]:
         place = int(np.searchsorted(self.cuts, number, "right")) - 1
-        row = number - int(self.cuts[place])
-        return own_document_origins(self.generations[place].folder, self.split, row)
+        return self.generations[place].folder, number - int(self.cuts[place])
 
 
 def opened(folders: Sequence[Path], *, split: Literal["train", "valid"] = "train") -> DistilledRows:

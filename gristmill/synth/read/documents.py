@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, Trace
+from gristmill.families import Request
 from gristmill.loading.bijection import Numbers
 from gristmill.loading.packing import Packed
 from gristmill.loading.source import Columns, Source, identity_of, only
@@ -108,16 +109,25 @@ class SynthKDDocuments:
                 columns[column][row, : lengths[row]] = each[name]
         return {**columns, "length": lengths}
 
+    def shown(self, number: int) -> Iterator[Request]:
+        """The document."""
+        folder, shard, document = self._named(number)
+        yield Request(folder, str(document), {"split": self.split, "shard": shard})
+
     def origin(self, number: int) -> Iterator[Trace]:
         """The row of Harmony, or of the conversations, and the raw row of a document."""
+        folder, shard, document = self._named(number)
+        if (folder / RECORD).is_file():
+            return own_document_origins(folder, self.split, document)
+        return document_origins(folder, shard, self.split, document)
+
+    def _named(self, number: int) -> tuple[Path, str, int]:
+        """The folder of a document, the name of its shard, and its number there."""
         shard, document = self._place(number)
         prefix = self._files[shard].prefix
         found = re.fullmatch(r"shard_(\d+)_tokens", prefix.name)
         assert found, prefix
-        folder = prefix.parent.parent
-        if (folder / RECORD).is_file():
-            return own_document_origins(folder, self.split, document)
-        return document_origins(folder, found[1], self.split, document)
+        return prefix.parent.parent, found[1], document
 
     @property
     def _shards(self) -> list[_Shard]:
