@@ -27,7 +27,6 @@ ELITE = Code(
 VALID = Code(
     entries=("gristmill.chess.builders.validate.validate",),
     libraries=("chess",),
-    compatible_with=("ec084adb171059ce7d9a7ba0bd11490149188833a6bd42a9344b8156bbd776d7",),
 )
 GAMES = Code(
     entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),
