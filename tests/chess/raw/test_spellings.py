@@ -89,6 +89,7 @@ def test_results_with_other_dashes_and_halves_are_results(
         ("1. e4 e5 2. d4 d6 3. \u041a\u0440e2", "\u041a\u0440e2"),
         ("1. e4 e5 2. Sg1-f3 d6", "Sg1-f3"),
         ("1. e4 e5 2. Sf3 {Lb5} d6 3. Lb5", "Sf3"),
+        ("1. e4 e5 2. Sf3 d6 3. Lf3 Df3", "Sf3"),
     ],
 )
 def test_a_piece_by_a_letter_of_another_language_rejects_the_game(
