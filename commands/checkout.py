@@ -38,6 +38,8 @@ SET = (
 )
 """Help of the option `--set`."""
 _MOST_REASON = 300
+# Whose errors Dagster lets pass while it reads its settings.
+_OF_SETTINGS = ("yaml", "dagster_shared")
 _LOCK = "opening.lock"
 _PLACES = (*HISTORIES, "local_artifact_storage", "compute_logs")
 _GIVEN = f"{__name__}.data_root"
@@ -47,6 +49,7 @@ _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgres
 # begin was killed, or whose file is damaged.
 _DATABASES = ("alembic", "sqlalchemy")
 _BREAKS = ("more than one head", "no such table", "file is not a database", "image is malformed")
+_UNWRITABLE = ("readonly database", "unable to open database file", "disk is full")
 
 
 def settings_of(asset: str, words: Sequence[str]) -> dict[str, Any]:
@@ -114,7 +117,13 @@ class CheckoutCommand(click.Command):
                     "published stands. When the server is back, call `gristmill reap`, then this "
                     "command again"
                 ) from error
-            if reason := _broken_history(error):
+            if reason := _said_of_history(error, _UNWRITABLE):
+                raise click.ClickException(
+                    f"the history of the instance cannot be written: {reason}. What was published "
+                    f"stands. Make room and let this user write in {_history_places()}, or set "
+                    "DAGSTER_HOME to a folder of your own"
+                ) from error
+            if reason := _said_of_history(error, _BREAKS):
                 raise click.ClickException(
                     f"the history of the instance is broken: {reason}. What was published stands. "
                     f"End what uses the instance, remove {_history_places()}, and call "
@@ -153,10 +162,10 @@ def _lost_database(error: BaseException) -> str | None:
     return _line(said[-1]) if said else None  # the innermost says most
 
 
-def _broken_history(error: BaseException) -> str | None:
-    """What a storage says of a history that cannot be read any more; None for other errors."""
+def _said_of_history(error: BaseException, texts: Sequence[str]) -> str | None:
+    """What a storage says of its history with one of the texts; None for other errors."""
     for each in _causes(error):
-        if _package(each) in _DATABASES and any(text in str(each) for text in _BREAKS):
+        if _package(each) in _DATABASES and any(text in str(each) for text in texts):
             return _line(each).partition(" [SQL:")[0]
     return None
 
@@ -192,7 +201,8 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
     One process at a time opens it: of two that begin a history in SQLite, Dagster lets each write
     its own version. What `gristmill ui` starts finds the history that it has begun.
 
-    Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
+    Raises GristmillError for a DAGSTER_HOME that is none, a `dagster.yaml` that Dagster does not
+    take, and a checkout that cannot be written.
     """
     home = instance_files.dagster_home()
     small_databases.install()
@@ -201,9 +211,12 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
         with _alone(home):
             if home is not None:
                 _check_home(home, begin)
-                instance = dg.DagsterInstance.get()
-            else:
-                instance = dg.DagsterInstance.from_config(str(CHECKOUT))
+            with _settings_named((home or CHECKOUT) / CONFIG):
+                instance = (
+                    dg.DagsterInstance.from_config(str(CHECKOUT))
+                    if home is None
+                    else dg.DagsterInstance.get()
+                )
             instance_files.note_opened(CHECKOUT, home)
             return instance
     except OSError as error:
@@ -213,6 +226,21 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
             f"{CHECKOUT}: the history of runs cannot be kept there ({error.strerror}): set "
             "DAGSTER_HOME to an empty folder of your own"
         ) from error
+
+
+@contextmanager
+def _settings_named(file: Path) -> Iterator[None]:
+    """Name the `dagster.yaml` that Dagster does not take, and what it says of it."""
+    try:
+        yield
+    except Exception as error:
+        # Text that is no YAML or no mapping, a class that is not there, a wrong field.
+        said = list(getattr(error, "errors", ())) or [error]
+        known = isinstance(error, dg.DagsterInvalidConfigError | UnicodeDecodeError)
+        if not known and _package(error) not in _OF_SETTINGS:
+            raise
+        reason = plain(" ".join(str(getattr(said[0], "message", said[0])).split()), _MOST_REASON)
+        raise GristmillError(f"{file}: Dagster does not take it: {reason}: mend it") from error
 
 
 @contextmanager

@@ -21,13 +21,13 @@ ELITE = Code(
         "50d5abebc1b5e4eeb72e0db7179cbf1cf211cc7d62b53cdde58a5ab44854af1d",
         "4f11f7d5eceba47752bbfb476e35b775a50424d0977ad36eb8a71a9dad136f91",
         "0e9b1c99840053997dd0a857cec7ba12a8a5fd06581e2ddba7b530330617017b",
+        "32c8a439bb65be4f1b918315dbaff3a56b6ea624c734d1afdca1c13f0a91d622",
     ),
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )
 VALID = Code(
     entries=("gristmill.chess.builders.validate.validate",),
     libraries=("chess",),
-    compatible_with=("ec084adb171059ce7d9a7ba0bd11490149188833a6bd42a9344b8156bbd776d7",),
 )
 GAMES = Code(
     entries=("gristmill.chess.builders.game_dataset.build_game_dataset",),

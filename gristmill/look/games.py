@@ -21,10 +21,8 @@ MOST_BYTES: Final = 16 << 20
 _TAG: Final = re.compile(
     rb'^[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]+"([^"\r\n]*)"', re.MULTILINE
 )
-_FOREIGN: Final = re.compile(
-    rb"(?<![^\s.])(?:[ACDFGHLSTVW]|\xe2\x99[\x94-\x9f])[a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])"
-)
-"""A move as Sf3, as German and others write it, or with a figurine, U+2654 to U+265F."""
+_FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
+"""A move as Sf3, as German and others write it."""
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
 _MOST_TITLES: Final = 8
 
@@ -43,8 +41,8 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
         yield found.line()
     if found.foreign > found.tags["Event"]:
         yield (
-            f"{found.foreign:,} moves name pieces by letters of another language or by figurines, "
-            "which are read as moves of pawns or refused: write K, Q, R, B and N"
+            f"{found.foreign:,} moves name pieces by letters of another language; their games are "
+            "rejected: write K, Q, R, B and N"
         )
 
 

@@ -26,6 +26,7 @@ ACROSS = {
     "chess/builders/test_progress.py": "what the builders of chess report",
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "assets/chess/test_collections.py": "collections of PGNs, from the sensor to the reader",
+    "chess/raw/test_spellings.py": "other letters and signs of moves, from a PGN to its rows",
     "chess/raw/test_tags_and_moves.py": "both readers of PGN against the rule of the standard",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",

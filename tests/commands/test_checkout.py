@@ -304,6 +304,59 @@ def test_a_broken_instance_is_one_line_with_the_cure(
     assert CliRunner().invoke(count).output == "0\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"storage: [", "while parsing a flow node"),
+        (b"a: \xff", "can't decode byte 0xff"),
+        (b"- a", "parse to dictionary"),
+        (b"nonsense: 1", 'Received unexpected config entry "nonsense" at the root'),
+        (b"telemetry:\n  enabled: perhaps", "Invalid scalar at path root:telemetry:enabled"),
+        (b"run_storage:\n  module: not_there\n  class: A", "Couldn't import module not_there"),
+    ],
+)
+def test_settings_that_dagster_does_not_take_are_one_line_with_the_file(home, folders, text, said):
+    file = home / "dagster.yaml"
+    file.write_bytes(text)
+    with pytest.raises(GristmillError) as caught:
+        checkout.open_instance()
+    assert str(caught.value).startswith(f"{file}: Dagster does not take it: ")
+    assert said in str(caught.value)
+    assert str(caught.value).endswith(": mend it")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_other_errors_of_an_instance_are_not_called_settings(home, folders, monkeypatch):
+    def fails() -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(dg.DagsterInstance, "get", fails)
+    with pytest.raises(ZeroDivisionError):
+        checkout.open_instance()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "attempt to write a readonly database",
+        "unable to open database file",
+        "database or disk is full",
+    ],
+)
+def test_a_history_that_cannot_be_written_is_one_line_with_the_cure(home, monkeypatch, said):
+    def refused() -> None:
+        raise sqlalchemy.exc.OperationalError("PRAGMA x", {}, sqlite3.OperationalError(said))
+
+    monkeypatch.setattr(dg.DagsterInstance, "get", refused)
+    (line,) = CliRunner().invoke(count).output.splitlines()
+    assert line == (
+        f"Error: the history of the instance cannot be written: (sqlite3.OperationalError) {said}. "
+        "What was published stands. Make room and let this user write in the folders history and "
+        f"schedules in {home}, or set DAGSTER_HOME to a folder of your own"
+    )
+
+
 def test_a_history_that_is_locked_is_not_called_broken(home, monkeypatch):
     def locked() -> None:
         raise sqlalchemy.exc.OperationalError("select", {}, Exception("database is locked"))
@@ -371,7 +424,7 @@ def test_a_checkout_that_cannot_be_written_is_named_with_the_cure(folders, monke
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{folder}/.dagster")
 
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    monkeypatch.setattr(checkout.dg.DagsterInstance, "from_config", refused)
+    monkeypatch.setattr(dg.DagsterInstance, "from_config", refused)
     with pytest.raises(GristmillError, match=r"\(Read-only file system\): set DAGSTER_HOME"):
         checkout.open_instance()
 

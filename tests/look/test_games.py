@@ -53,11 +53,9 @@ def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> Non
     (tmp_path / "twic/a.pgn").write_text(game)
     said = "\n".join(lines(look(tmp_path / "twic")))
     assert "2 moves name pieces by letters of another language" in said
-    figurines = game.replace("Sf3 Sc6", "\N{WHITE CHESS KNIGHT}f3 \N{BLACK CHESS KNIGHT}xc6")
-    (tmp_path / "twic/a.pgn").write_text(figurines, encoding="utf-8")
-    assert "2 moves name pieces by letters" in "\n".join(lines(look(tmp_path / "twic")))
-    (tmp_path / "twic/a.pgn").write_text(game.replace("Sf3 Sc6", "Nf3 bxc6"))
-    assert "letters of another" not in "\n".join(lines(look(tmp_path / "twic")))
+    for moves in ("\N{WHITE CHESS KNIGHT}f3 \N{BLACK CHESS KNIGHT}xc6", "Nf3 bxc6"):
+        (tmp_path / "twic/a.pgn").write_text(game.replace("Sf3 Sc6", moves), encoding="utf-8")
+        assert "letters of another" not in "\n".join(lines(look(tmp_path / "twic")))
 
 
 def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,11 @@
 This is the only module that imports `chess` (GPL-3.0-or-later, the extra
 `gristmill[chess]`), and it does so inside functions. The behaviour of its parser is
 the rule: docs/formats/chess.md#pgn-reading. It asks for one line after another: in the
-mode `current` the answers end a comment where the next game begins, and keep tags and
-moves together that blank lines part.
+mode `current` the answers end a comment where the next game begins, keep tags and
+moves together that blank lines part, and spell moves in the letters of PGN.
 
 Source: docs/formats/chess.md#unclosed-comments, docs/formats/chess.md#tags-and-moves-apart,
+docs/formats/chess.md#spellings,
 docs/formats/chess.md#board-verdict, docs/formats/chess.md#phase-codes.
 """
 
@@ -45,6 +46,19 @@ _LATER_NUMBER = re.compile(rb"(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
 IN_VARIATION = re.compile(rb"\)|" + _LATER_NUMBER.pattern)
 # More bytes than tell one of these from another.
 _ENOUGH_BYTES = 64
+# Figurines, which python-chess passes over: it reads a move of a knight as one of a pawn.
+_SIGNS = {
+    **{0x2654 + n: letter for n, letter in enumerate("KQRBNPKQRBNP")},
+    **dict.fromkeys((0xFE0E, 0xFE0F)),  # whether they are pictures
+    0xBD: "1/2",
+}
+_DASH = re.compile(r"(?<=\w)[\u2010-\u2015\u2212](?=\w)")
+# With small letters, or those of the Cyrillic alphabet.
+_CASTLING = re.compile(r"(?<!\w)[Oo\u041e\u043e]-[Oo\u041e\u043e](-[Oo\u041e\u043e])?(?!\w)")
+# A square behind letters that are no piece, as Sf3 of German: python-chess reads f3.
+_FOREIGN = re.compile(
+    r"(?<!\w)(?![KQRBNPp]?[a-h]?[1-8]?[-x]?[a-h][1-8])[^\W\d_]{1,2}[a-h]?[1-8]?[-x:]?([a-h][1-8])"
+)
 
 
 class PgnLines:
@@ -57,6 +71,7 @@ class PgnLines:
     in_comment: the game ended inside a comment (with `current` alone).
     expected: the pattern of the number that the next move may have; None where the game has its
         result, or cannot be read on.
+    foreign: moves of pieces with foreign letters, by what python-chess gets in their place.
     """
 
     def __init__(self, data: bytes, pos: int, current: bool) -> None:
@@ -67,6 +82,7 @@ class PgnLines:
         self._after_blank = self._ended = False
         self._text_at = self._asked_at = -1
         self._head: deque[str] = deque()
+        self.foreign: dict[str, str] = {}
         if current:
             self._read_head()
         self._movetext_at = self.pos
@@ -134,7 +150,19 @@ class PgnLines:
             self.budget.line(self.data[start : self.pos].rstrip(b"\r\n"))
             self._after_blank = not text.strip(" \t\n")
             if not (self.in_movetext and text.isspace() and self._goes_on()):
-                return text
+                return self._in_english(text) if self.current else text
+
+    def _in_english(self, text: str) -> str:
+        """A line of movetext with the letters and signs of PGN, as far as one can tell."""
+        if not text.isascii():
+            text = _DASH.sub("-", text.translate(_SIGNS))
+        text = _CASTLING.sub(lambda found: "O-O-O" if found[1] else "O-O", text)
+        return _FOREIGN.sub(self._no_move, text)
+
+    def _no_move(self, found: re.Match[str]) -> str:
+        """What python-chess takes for a move that is none, in the place of a move in Sf3's form."""
+        self.foreign.setdefault(f"@{found[1]}", found[0])
+        return f"@{found[1]}"
 
     def words(self) -> list[str]:
         """The words of the movetext that was read, with the rules of the mode `current`."""
@@ -304,7 +332,11 @@ class _Visitor:
 
     def handle_error(self, error: Exception) -> None:
         self.lines.budget.error()
-        self.game.errors.append(str(error))
+        text = str(error)
+        for taken, move in self.lines.foreign.items():
+            if f"'{taken}'" in text:
+                text = f"{move!r} names no piece by K, Q, R, B or N"
+        self.game.errors.append(text)
 
     def result(self) -> ParsedGame:
         self.game.headers = dict(self.headers)

@@ -32,6 +32,13 @@ PART_BYTES = 4_000_000
 
 _BATCH_ROWS = 1 << 15
 _CURE = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
+# What is likely where a rule is broken in every game of a drop, by what the rule begins with.
+_LIKELY = {
+    "board holds rank": "a board holds exponents, 1 for the tile 2, not tiles",
+    "gzip: Error -4": "a log that is not zipped needs `gzip`, whatever its name",
+    "not UTF-8 at byte": "write UTF-8, and zip it once",
+    "not JSON: Expecting value at character 0": "write objects, without a byte order mark",
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,12 @@ def _digest(runs: Sequence[AnyRun]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
+def _cured(rule: str) -> str:
+    """A broken rule with what to do."""
+    likely = next((text for begin, text in _LIKELY.items() if rule.startswith(begin)), None)
+    return rule + (f" ({likely})" if likely else "") + _CURE
+
+
 def make_part(part: Part, path: Path) -> dict[str, Any]:
     """Read the runs of a part and write their rows.
 
@@ -139,7 +152,7 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
                 entries.append(_entry(facts))
             except BadInput as error:
                 if part.on_error != "quarantine":
-                    raise BadInput(error.file, error.rule + _CURE, error.row) from error
+                    raise BadInput(error.file, _cured(error.rule), error.row) from error
                 file.seek(start)
                 file.truncate()
                 del names.known[known:]

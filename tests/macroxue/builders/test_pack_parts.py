@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.macroxue.builders import pack_parts
 from gristmill.macroxue.builders.pack_parts import cut_parts, make_part, read_rows
 from gristmill.macroxue.raw import read_run
@@ -70,3 +72,26 @@ def test_rows_of_a_run_that_is_set_aside_do_not_stay_in_the_part(
         [0] * 6
     ]
     assert summary["runs"][1]["row"] == 10
+
+
+@pytest.mark.parametrize(
+    ("steps", "likely"),
+    [
+        (gzip.compress(step(board=[2, 32, *[0] * 14])), "a board holds exponents"),
+        (step(), "a log that is not zipped needs `gzip`"),
+        (gzip.compress(gzip.compress(step())), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xff\xfe" + step()), "write UTF-8, and zip it once"),
+        (gzip.compress(b"\xef\xbb\xbf" + step()), "write objects, without a byte order mark"),
+        (gzip.compress(step(move="UP")), ""),
+    ],
+)
+def test_a_refusal_says_what_is_likely_and_what_to_do(
+    tmp_path: Path, steps: bytes, likely: str
+) -> None:
+    write_run(tmp_path / "drop", "a", steps=steps)
+    (part,) = cut_parts(find_runs(tmp_path / "drop").runs, "aligned48", "strict", scanner=False)
+    with pytest.raises(BadInput) as caught:
+        make_part(part, tmp_path / "part")
+    cure = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
+    assert caught.value.rule.endswith(cure)
+    assert f"({likely}" in caught.value.rule if likely else "(" not in caught.value.rule
