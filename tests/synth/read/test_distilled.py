@@ -93,6 +93,11 @@ def test_a_missing_or_damaged_file_is_named(folders: list[Path], tmp_path: Path,
     (copy / name).write_bytes(b"\0" * size)
     with pytest.raises(BadInput, match=name.rpartition("/")[2]):
         DistilledRows([copy], verify="none")
+    shutil.copyfile(folders[0] / name, copy / name)
+    with (copy / name).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(BadInput, match=name.rpartition("/")[2]):
+        DistilledRows([copy])
     (copy / name).unlink()
     with pytest.raises(BadInput, match=name.rpartition("/")[2]):
         DistilledRows([copy])
