@@ -38,7 +38,7 @@ def test_each_sample_leads_to_its_game(data: GameSpliceDataset, sample_root: Sam
         splice, game, pgn, _ = (step.facts() for step in source.origin(number))
         assert game["game_id"] == sample.game_id
         assert splice["ply"] == len(sample.context)
-        (shown,) = source.shown(number)
+        (shown,) = source.shown(number)  # type: ignore[attr-defined]
         assert f"{shown.sample} of {shown.options['split']}" == game["row"]
         assert shown.options["ply"] == splice["ply"]
         text = (sample_root.data / str(pgn["pgn_file"])).read_bytes()

@@ -78,6 +78,10 @@ def test_documents_lead_to_their_raw_rows(prefixes: list[Path], sample_root: Sam
         rows = pq.read_table(sample_root.data / str(raw["raw_file"]))
         row = rows.slice(int(str(raw["raw_row"])) - 1, 1).to_pylist()[0]
         assert row["synth_id"] == document["synth_id"]
+        (shown,) = source.shown(number)
+        named = {"split": "train", "shard": str(document["input"])[-10:-8]}
+        assert (shown.path, shown.options) == (prefixes[0].parent.parent, named)
+        assert shown.number == number - (number >= source.cuts[1]) * source.cuts[1]
 
 
 def test_documents_are_mixed_by_tokens(prefixes: list[Path]) -> None:
