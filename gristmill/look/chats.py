@@ -13,7 +13,7 @@ from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, mess
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
-from gristmill.look.tags import around_of, tags_of
+from gristmill.look.tags import around_of, ends_of, tags_of
 from gristmill.look.talks import other_talk
 from gristmill.reasoning.raw.chat.built_in import SYNTH
 from gristmill.reasoning.raw.chat.messages import (
@@ -23,6 +23,7 @@ from gristmill.reasoning.raw.chat.messages import (
     THINK,
     Messages,
 )
+from gristmill.reasoning.raw.chat.nodes import is_nodes
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
 from gristmill.reasoning.raw.chat.transcripts import CONTROL
 from gristmill.reasoning.raw.chat.trees import Trees
@@ -45,6 +46,7 @@ _ASKED: Final = ("prompt", "conversations", "conversation", "context", "messages
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
 SYSTEMS: Final = (
     *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
+    "meta_instruction",
 )
 
 
@@ -199,6 +201,10 @@ def _values(part: Part) -> dict[str, Any] | None:
         replies = [n for n in named if n in columns and n != guess.messages]
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
             return {"prompt": guess.messages, "completion": replies[0]}
+        if guess.question and _is_reply(part, guess.messages):
+            return {"prompt": guess.question, "completion": guess.messages}
+        if "current_node" in columns and any(is_nodes(r.get(guess.messages)) for r in part.sample):
+            return {"messages": guess.messages, "branch": "current_node"}
         return {"messages": guess.messages}
     chosen = part.columns.first(CHOSEN)
     asked = next((n for n in _ASKED if n in columns and columns[n].kind == MESSAGES), None)
@@ -261,6 +267,9 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
         thinking = [*tags.tags]
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": roles, "thinking": thinking, "system": system}
+    # Tags of thoughts begin answers, too.
+    if "messages" in where and thinking is None and (control := ends_of(answers)):
+        stated["marks"] = {CONTROL: control}
     return {key: value for key, value in stated.items() if value}
 
 

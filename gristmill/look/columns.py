@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.raw.chat.lists import message_list
+from gristmill.reasoning.raw.chat.contents import call_of
+from gristmill.reasoning.raw.chat.lists import message_list, with_thoughts
+from gristmill.reasoning.raw.chat.nodes import is_nodes, messages_of
+from gristmill.reasoning.raw.flatten import Unfit
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
@@ -120,7 +123,7 @@ class Columns:
 def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         yield begin + name, value
-        if isinstance(value, dict) and depth + 1 < _DEPTH:
+        if isinstance(value, dict) and depth + 1 < _DEPTH and not is_nodes(value):
             yield from _places(value, f"{begin}{name}.", depth + 1)
 
 
@@ -145,21 +148,25 @@ def _kind_of_list(value: Sequence[Any]) -> str:
         return TRUTHS
     if not all(isinstance(each, dict) for each in value):
         return LIST
-    keys = message_keys(value)
+    keys = message_keys(talk_of(value))
     return OBJECTS if keys is None else MESSAGES
 
 
 def talk_of(value: Any) -> Any:
-    """The list of messages that a text in JSON or an object holds, as a recipe reads it.
+    """The list of messages that a text in JSON, a list or an object holds, as a recipe reads it.
 
-    Returns any other value as it is.
+    Thoughts are messages in it; calls of tools without a role are left out. Of an object of nodes
+    the messages of all. Returns any other value as it is.
     """
     is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
-    if not is_text and not isinstance(value, dict):
+    if not is_text and not isinstance(value, dict | list):
         return value
     try:
-        return message_list(value)
-    except GristmillError:
+        found = messages_of(value.values(), "") if is_nodes(value) else message_list(value)
+        if not isinstance(found, list):
+            return found
+        return with_thoughts([each for each in found if "role" in each or not call_of(each)])
+    except (GristmillError, Unfit, TypeError):
         return value
 
 

@@ -59,6 +59,22 @@ def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
     return Content(canonical("".join(texts)), canonical("".join(thoughts)))
 
 
+def texts_of(value: Any) -> str:
+    """The texts of a thought's parts, a blank line between them; empty for none.
+
+    value: a text or a list of texts and of objects with a text. Raises Unfit for another part.
+    """
+    parts = value if isinstance(value, list) else [value]
+    texts = (_part(_plain(each))[0] for each in parts if each is not None)
+    return canonical("\n\n".join(text for each in texts if (text := each.strip())))
+
+
+def _plain(part: Any) -> Any:
+    """A part of a thought; the text of one of ChatGPT is below `content`."""
+    said = part.get("content") if isinstance(part, Mapping) else None
+    return said if isinstance(said, str) else part
+
+
 def call_of(part: Any) -> str:
     """By what a part, or a message without a role, calls a tool or says what one gave; or empty."""
     if not isinstance(part, Mapping):
@@ -92,3 +108,29 @@ def _part(part: Any) -> tuple[str, bool]:
 def _filled(part: Mapping[str, Any], keys: Sequence[str]) -> str:
     """The first of keys that says something, or an empty text."""
     return next((key for key in keys if part.get(key) not in (None, "", [], {})), "")
+
+
+def divided(content: str, thought: str, tags: Sequence[str]) -> tuple[str, str]:
+    """The thought and the rest of an answer. thought: of a key; tags: of `thinking`, or none."""
+    if not tags:
+        return thought, content
+    (opens, closes), around = tags[:2], tags[2:]
+    begins = content.lstrip().startswith(opens)
+    # A template that writes the first tag itself leaves answers with the second alone.
+    is_lone = content.count(closes) == 1 and opens not in content and not thought
+    if not (begins or is_lone):
+        return thought, _without(content, around)
+    if thought:
+        raise Unfit("thinking", f"has a thought in a key, and a second one in {opens}")
+    before, closed, after = content.lstrip().removeprefix(opens).partition(closes)
+    if not closed:
+        raise Unfit("thinking", f"an answer has {opens} without {closes}")
+    return before.strip(), _without(after.strip(), around)
+
+
+def _without(content: str, around: Sequence[str]) -> str:
+    """An answer without the tags around it. around: two, or none."""
+    bare = content.strip()
+    if not around or not bare.startswith(around[0]):
+        return content
+    return bare.removeprefix(around[0]).removesuffix(around[1]).strip()

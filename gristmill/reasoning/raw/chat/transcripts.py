@@ -67,12 +67,20 @@ class Transcripts:
 
     def bare(self, text: str) -> str:
         """A text without blanks and `control` around it. text: any."""
-        text, before = text.strip(), None
-        while text != before:
-            before = text
-            for each in self._control:
-                text = text.removeprefix(each).removesuffix(each).strip()
-        return text
+        return bare(text, self._control)
+
+
+def bare(text: str, control: Sequence[str]) -> str:
+    """A text without some texts around it, and without the blanks around it and these.
+
+    text: any. control: those texts; without one the text stays as it is but for blanks around it.
+    """
+    text, before = text.strip(), None
+    while text != before:
+        before = text
+        for each in control:
+            text = text.removeprefix(each).removesuffix(each).strip()
+    return text
 
 
 def _shown(marks: Sequence[str]) -> str:

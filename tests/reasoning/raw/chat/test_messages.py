@@ -473,6 +473,28 @@ def test_a_system_may_be_in_parts() -> None:
     assert said(read({**row, "s": None}, system="s")) == PAIR
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "m": [
+                {"role": "user", "content": "<|a|>hi "},
+                {"role": "assistant", "content": "hello<e>"},
+            ]
+        },
+        {"m": [{"q": "<|a|> hi", "a": [{"type": "text", "text": "hello<e><e>\n"}]}]},
+        {"m": [["<|a|>hi", "hello<e>"]]},
+        {"m": ["<|a|>hi", "hello<e>"]},
+    ],
+)
+def test_control_alone_stands_around_the_texts_of_a_list(row: dict[str, Any]) -> None:
+    keys = {"user": "q", "assistant": "a"}
+    found = read(row, marks={"control": ["<|a|>", "<e>"]}, keys=keys)
+    assert said(found) == said(read({"m": HI}))
+    with pytest.raises(Unfit, match="an answer is empty"):
+        read({"m": [["hi", "<e>"]]}, marks={"control": ["<e>"]})
+
+
 def test_a_list_beside_marks_is_refused_with_the_key() -> None:
     with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
         read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
