@@ -30,6 +30,10 @@ _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
 _CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
+_PAIRS: Final = ("AB", "ab", "01", "12")
+_LABELS: Final = {"label", "preference", "preferred", "winner", "choice"}
+_RATINGS: Final = {"score", "rating", "reward"}
+_ANSWERS: Final = {"response", "text", "answer", "completion", "output", "content"}
 _CURES: Final = {
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
     PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
@@ -62,7 +66,7 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return [*notes, *_several(part), *of_corpus(part)]
+    return [*notes, *_several(part), *_better(part), *_rated(part), *of_corpus(part)]
 
 
 def of_corpus(part: Part) -> list[str]:
@@ -93,6 +97,44 @@ def _several(part: Part) -> list[str]:
         if len(alike) > 1:
             rule = f"{name} alone is read, whichever is the better one"
             notes.append(f"{' and '.join(alike)}: {rule}")
+    return notes
+
+
+def _better(part: Part) -> list[str]:
+    """A note on two columns of answers of which a label says the better one."""
+    columns = part.columns.by_name
+    texts = [name for name, column in columns.items() if column.kind == TEXT]
+    pairs = [(a, b) for a in texts for b in texts if a[:-1] == b[:-1] and a[-1:] + b[-1:] in _PAIRS]
+    labels = [name for name in columns if {*words(name)[-1:]} & _LABELS]
+    found = [name for name in labels if {*columns[name].values} in ({"0", "1"}, {"1"}, {"0"})]
+    if not pairs or not found or {part.guess.answer} & {*sum(pairs, ())}:
+        return []
+    # The longest ones: ids have such names, too.
+    first, second = max(pairs, key=lambda pair: columns[pair[0]].mean)
+    label, others = found[0], [name for name in texts if name not in (first, second)]
+    asked = max(others, key=lambda name: columns[name].mean, default="..")
+    answer = {"choice": label, "of": [second, first]}
+    cure = f"question = {toml(asked)} and answer = {toml(answer)} take {first} where it is 1"
+    rule = f"{first} and {second}: two answers, of which {label} says the better one"
+    return [f"{rule}: {cure}; turn the names in `of` round where it is the other one"]
+
+
+def _rated(part: Part) -> list[str]:
+    """A note on lists of answers with a rating each, of which a recipe reads one by its place."""
+    notes = []
+    for name, column in part.columns.by_name.items():
+        if column.kind != OBJECTS or name in part.guess.columns or "." in name:
+            continue
+        items = [each for row in part.sample for each in row.get(name) or ()]
+        keys = [key for key in items[0] if all(key in each for each in items)] if items else []
+        answers = [k for k in keys if words(k)[-1:] and words(k)[-1] in _ANSWERS]
+        ratings = [k for k in keys if {*words(k)[-1:]} & _RATINGS]
+        best = next((k for k in ratings if "overall" in words(k)), "".join(ratings[:1]))
+        if answers and best:
+            take = f'.response = (."{name}" | max_by(."{best}")."{answers[0]}")'
+            rule = f"{name}: several answers a row, {answers[0]}, with a rating each, {best}"
+            cure = f"write the best one into a column, as `jq -c '{take}'` does of JSON lines"
+            notes.append(f'{rule}: {cure}; answer = "{name}.0.{answers[0]}" reads the first one')
     return notes
 
 
