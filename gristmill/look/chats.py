@@ -22,6 +22,7 @@ from gristmill.reasoning.raw.chat.messages import (
     GUESSED,
     THINK,
     Messages,
+    Talk,
 )
 from gristmill.reasoning.raw.chat.nodes import is_nodes
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
@@ -43,6 +44,9 @@ _WHOLE: Final = ("all", "default", "main")
 _FEW: Final = 0.05
 _ENDS: Final = 0.8
 _ASKED: Final = ("prompt", "conversations", "conversation", "context", "messages")
+_FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
+"""Keys of messages that say what a message is, and nothing of its text."""
+_WEIGHTS: Final = ("weight", "train", "trainable", "loss", "loss_mask", "loss_weight")
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
 SYSTEMS: Final = (
     *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
@@ -252,9 +256,10 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     keys = _own_keys(talks)
     if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
         keys["thinking"] = thought
-    weights = [message["weight"] for message in messages if message.get("weight") is not None]
-    if weights and all(weight in (0, 1) for weight in weights):
-        keys["weight"] = "weight"
+    for name in _WEIGHTS:
+        weights = [message[name] for message in messages if message.get(name) is not None]
+        if weights and all(weight in (0, 1) for weight in weights):
+            keys.setdefault("weight", name)
     speakers = {
         str(message[key[0]]) for talk in talks if (key := message_keys(talk)) for message in talk
     }
@@ -332,6 +337,16 @@ def _tried(table: Mapping[str, Any], notes: Sequence[str], parts: Sequence[Part]
     return made
 
 
+def _unread(talk: Talk) -> Iterator[str]:
+    """Yield what of a conversation is not read as it may be meant."""
+    for key in talk.ignored:
+        if key not in _FACTS:
+            yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
+    for each in talk.messages:
+        if each.channel == "final" and any(tag in each.content for tag in THINK):
+            yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
+
+
 def _read(made: Proposal, chat: Chat, rows: Sequence[Mapping[str, Any]]) -> None:
     """Count what becomes of rows: conversations, and why others are refused or left out."""
     reader = Messages(chat)
@@ -340,7 +355,9 @@ def _read(made: Proposal, chat: Chat, rows: Sequence[Mapping[str, Any]]) -> None
     for place, row in enumerate(rows, 1):
         try:
             if trees is None:
-                _ = reader.read(row).json
+                talk = reader.read(row)
+                _ = talk.json
+                made.unread.update({*_unread(talk)})
             else:
                 trees.add(row, (0, place))
             made.good += 1

@@ -143,7 +143,7 @@ def kind_of(value: Any) -> str:
 
 def _kind_of_list(value: Sequence[Any]) -> str:
     if all(isinstance(each, str) for each in value):
-        return TEXTS
+        return TEXTS if message_keys(talk_of(value)) is None else MESSAGES
     if all(isinstance(each, bool) for each in value):
         return TRUTHS
     if not all(isinstance(each, dict) for each in value):

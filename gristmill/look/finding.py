@@ -36,7 +36,7 @@ from gristmill.look.roles import (
 )
 from gristmill.look.splits import globs_of, splits_of, takes
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind
+from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
 from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader
@@ -125,6 +125,9 @@ def look(
         # These notes are on what a recipe of a corpus leaves.
         others = {note for part in parts for note in of_corpus(part)}
         found.notes = [note for note in found.notes if note not in others]
+    elif talks is not None and talks.refused:
+        rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
+        found.notes.append(f"{rule}; the recipe below reads the first turn of each alone")
     elif lost:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
@@ -245,6 +248,7 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
 
 def _notes(found: Look) -> list[str]:
     notes = list(found.reading.notes)
+    notes += (note for names in found.splits.values() for note in name_notes(names))
     if found.reading.path.name in CORPORA and OWN in found.refused:
         notes.append(f"not read by {OWN}: {found.refused[OWN]}")
     if len(found.parts) > 1:

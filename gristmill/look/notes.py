@@ -10,9 +10,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from gristmill.look.chats import SYSTEMS
-from gristmill.look.columns import CHOSEN, LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns
+from gristmill.look.columns import (
+    CHOSEN,
+    LIST,
+    MESSAGES,
+    OBJECTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Column,
+    Columns,
+)
 from gristmill.look.proposal import Part, toml
 from gristmill.look.roles import (
+    CHAT,
     INSTRUCT,
     LONG,
     PLAIN,
@@ -31,6 +42,7 @@ _CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _PAIRS: Final = ("AB", "ab", "01", "12")
+_MEDIA: Final = {"image", "picture", "video", "audio", "image_path"}
 _LABELS: Final = {"label", "preference", "preferred", "winner", "choice"}
 _RATINGS: Final = {"score", "rating", "reward"}
 _ANSWERS: Final = {"response", "text", "answer", "completion", "output", "content"}
@@ -66,7 +78,14 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return [*notes, *_several(part), *_better(part), *_rated(part), *of_corpus(part)]
+    return [
+        *notes,
+        *_of_talks(part),
+        *_several(part),
+        *_better(part),
+        *_rated(part),
+        *of_corpus(part),
+    ]
 
 
 def of_corpus(part: Part) -> list[str]:
@@ -97,6 +116,22 @@ def _several(part: Part) -> list[str]:
         if len(alike) > 1:
             rule = f"{name} alone is read, whichever is the better one"
             notes.append(f"{' and '.join(alike)}: {rule}")
+    return notes
+
+
+def _of_talks(part: Part) -> list[str]:
+    """Notes on what a recipe of conversations leaves beside them: pictures, and other talks."""
+    columns, name = part.columns.by_name, part.guess.messages
+    if part.guess.form != CHAT or name is None:
+        return []
+    media = [n for n, each in columns.items() if {*words(n)[-1:]} & _MEDIA and each.filled]
+    notes = [f"{', '.join(media)}: not text, and not read; the texts are"] if media else []
+    own = columns[name].filled
+    for other, each in columns.items():
+        is_apart = each.kind == MESSAGES and other != name and "." not in other and own
+        if is_apart and own + each.filled <= part.columns.rows:
+            said = f"rows have messages in {name} or in {other}: {name} alone is read"
+            notes.append(f"{said}: write both into one column")
     return notes
 
 

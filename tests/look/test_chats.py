@@ -358,3 +358,52 @@ def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: P
     write(look(tmp_path / "mine"))
     with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
         account(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("name", ["train", "loss", "trainable"])
+def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path: Path, name: str) -> None:
+    found = proposed(tmp_path / "mine", [{"messages": [ASKED, {**SAID, name: False}]}] * 4)
+    assert found["keys"] == {"weight": name}
+    # Other numbers are no choice between the two.
+    found = proposed(tmp_path / "other", [{"messages": [ASKED, {**SAID, name: 0.5}]}] * 4)
+    assert "keys" not in found
+
+
+def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
+    more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
+    thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
+    put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
+    put(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
+    found = look(tmp_path / "mine")
+    assert [*found.proposal.unread.values()] == [3, 1]
+    text = "\n".join(lines(found))
+    assert "  3 with messages whose key reasoning_details nothing reads: name it in `keys`" in text
+    assert "  1 with <think> or </think> inside an answer, which stays text" in text
+
+
+def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path / "mine", [{"messages": HI, "images": ["a.png"], "n": n} for n in range(3)])
+    assert "images: not text, and not read; the texts are" in look(tmp_path / "mine").notes
+    rows = [{("messages" if n % 2 else "conversations"): HI, "n": n} for n in range(4)]
+    put(tmp_path / "apart", rows)
+    note = "rows have messages in messages or in conversations: messages alone is read: write both"
+    assert note in "\n".join(look(tmp_path / "apart").notes)
+    put(tmp_path / "both", [{"messages": HI, "conversations": HI, "images": []}] * 3)
+    assert not any("alone is read" in n or "not text" in n for n in look(tmp_path / "both").notes)
+
+
+def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
+    found = look(tmp_path / "mine")
+    assert found.proposal.inbox == "reasoning"
+    (note,) = [each for each in found.notes if each.startswith("as conversations no row is read")]
+    assert "a system speaks after assistant" in note
+
+
+def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
+    assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(
+        look(tmp_path / "mine").notes
+    )

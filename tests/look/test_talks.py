@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ READ = [("user", ASKED), ("assistant", SAID)]
 HUMAN = f"\n\nHuman: {ASKED}\n\nAssistant:"
 FOUND = {"messages": "m"}
 THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I think."}]}
+PLAIN = {"role": "assistant", "content": SAID}
 GAVE = {
     "type": "message",
     "role": "assistant",
@@ -110,6 +112,10 @@ GAVE = {
         (
             {"input": [{"role": "user", "content": ASKED}], "output": [THOUGHT, GAVE]},
             {"prompt": "input", "completion": "output"},
+        ),
+        (
+            {"messages": [json.dumps({"role": "user", "content": ASKED}), json.dumps(PLAIN)]},
+            {"messages": "messages"},
         ),
         (
             {"input": ASKED, "output": [THOUGHT, GAVE]},

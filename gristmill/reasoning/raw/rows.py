@@ -239,7 +239,7 @@ def _exact(
 ) -> dict[str, Any] | Unfit:
     """A line as the standard library parses it, which keeps all digits and lone surrogates."""
     if line.startswith(b"\0") and not line.strip(b"\0\r\n"):
-        return Unfit("json", "is zero bytes alone, as a write that broke off leaves: get it again")
+        return Unfit("value", "is zero bytes alone, as a write that broke off leaves: get it again")
     try:
         value = load_json(line, path, limits, number, _object)
     except BadInput as error:

@@ -49,17 +49,33 @@ def filled_list(value: Any, name: str, cure: str = "") -> list[Any]:
 def with_thoughts(found: Sequence[Any]) -> list[Any]:
     """The items of a list, with a message of the channel `analysis` for those that are thoughts.
 
+    Messages that are written as JSON are objects.
+
     found: of a thought, `content` has the whole text, and `summary` a short one. Thoughts in a
     row are one; of those that are empty there is none.
     """
     made: list[Any] = []
-    for item in found:
+    for item in _parsed(found):
         if not (isinstance(item, Mapping) and item.get("type") == _REASONING != item.get("role")):
             made.append(item)
         elif said := texts_of(item.get("content")) or texts_of(item.get("summary")):
             before = [made.pop()["content"]] if made and isinstance(made[-1], _Thought) else []
             made.append(_Thought(*before, said))
     return made
+
+
+def _parsed(found: Sequence[Any]) -> Sequence[Any]:
+    """The items of a list; the objects of texts that are all JSON of messages with a role."""
+    if not all(isinstance(each, str) and each.lstrip()[:1] == "{" for each in found):
+        return found
+    try:
+        objects = [load_json(each.encode("utf-8", "surrogatepass"), _NOWHERE) for each in found]
+    except BadInput:
+        return found
+    is_told = all(
+        {"role", "content"} <= {*each} or {"from", "value"} <= {*each} for each in objects
+    )
+    return objects if is_told else found
 
 
 class _Thought(dict[str, Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -127,6 +128,21 @@ def thought(said: str) -> dict[str, str]:
 )
 def test_items_of_reasoning_are_thoughts(found: list[Any], expected: list[Any]) -> None:
     assert with_thoughts(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "is_read"),
+    [
+        (['{"role": "user", "content": "a"}', ' {"from": "gpt", "value": "b"}'], True),
+        (['{"role": "user", "content": "a"}', "b"], False),
+        (['{"role": "user"}', '{"role": "assistant"}'], False),
+        (['{"a": 1}', '{"b": 2}'], False),
+        (['{"role": "user", "content": "a"', "{}"], False),
+    ],
+)
+def test_messages_that_are_written_as_json_are_messages(found: list[str], is_read: bool) -> None:
+    made = with_thoughts(found)
+    assert made == ([json.loads(each) for each in found] if is_read else found)
 
 
 def test_a_thought_with_a_part_that_is_no_text_is_refused() -> None:
