@@ -22,6 +22,7 @@ TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of trut
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
 ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
+_USUAL: Final = (("role", "content"), ("from", "value"))
 TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
 SPEAKERS: Final = {
     **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
@@ -165,7 +166,7 @@ def talk_of(value: Any) -> Any:
         found = messages_of(value.values(), "") if is_nodes(value) else message_list(value)
         if not isinstance(found, list):
             return found
-        return with_thoughts([each for each in found if "role" in each or not call_of(each)])
+        return with_thoughts([each for each in found if not call_of(each) or each.get("role")])
     except (GristmillError, Unfit, TypeError):
         return value
 
@@ -173,7 +174,7 @@ def talk_of(value: Any) -> Any:
 def message_keys(value: object) -> tuple[str, str] | None:
     """The keys of the speaker and of the text in a list of messages; None: it is no such list.
 
-    One of the speakers is known; what the others are, a recipe says.
+    One of the speakers is known, or the keys are usual; what the others are, a recipe says.
     """
     if not isinstance(value, list) or not value:
         return None
@@ -182,7 +183,7 @@ def message_keys(value: object) -> tuple[str, str] | None:
             if all(
                 isinstance(each, dict) and text in each and isinstance(each.get(role), str)
                 for each in value
-            ) and any(each[role].lower() in SPEAKERS for each in value):
+            ) and ((role, text) in _USUAL or any(each[role].lower() in SPEAKERS for each in value)):
                 return role, text
     return None
 

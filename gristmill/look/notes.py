@@ -42,6 +42,7 @@ _CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _PAIRS: Final = ("AB", "ab", "01", "12")
+_NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
 _MEDIA: Final = {"image", "picture", "video", "audio", "image_path"}
 _LABELS: Final = {"label", "preference", "preferred", "winner", "choice"}
 _RATINGS: Final = {"score", "rating", "reward"}
@@ -68,9 +69,11 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
         if any(_splits_of(column.name, each) for each in files):
             notes += _split_notes(column)
         is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
-        if is_verdict and column.name not in part.guess.columns:
+        if is_verdict and (column.name not in part.guess.columns or part.guess.form == CHAT):
             keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
             notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
+        if column.name in part.guess.columns:
+            notes += _nothing(column)
         if column.name.lower() in ("license", "licence"):
             said = ", ".join(
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
@@ -117,6 +120,15 @@ def _several(part: Part) -> list[str]:
             rule = f"{name} alone is read, whichever is the better one"
             notes.append(f"{' and '.join(alike)}: {rule}")
     return notes
+
+
+def _nothing(column: Column) -> list[str]:
+    """A note on texts that stand for no value, as another program writes them."""
+    found = {value: count for value, count in column.values.items() if value.lower() in _NOTHING}
+    if column.kind != TEXT or not found:
+        return []
+    said = ", ".join(f"{value} ({count:,})" for value, count in found.items())
+    return [f"{column.name}: texts that may stand for nothing, and stay texts: {said}: write null"]
 
 
 def _of_talks(part: Part) -> list[str]:

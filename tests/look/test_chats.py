@@ -407,3 +407,53 @@ def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path: Path) -> None
     assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(
         look(tmp_path / "mine").notes
     )
+
+
+def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    put(drop, [{"messages": HI, "n": n} for n in range(9)], "conversations.json")
+    put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
+    (drop / "feedback.json").write_text("[]")
+    found = look(drop)
+    assert "files without conversations are in `leave`: feedback.json, user.json" in found.notes
+    write(found)
+    assert account(drop).taken == {"train": ["conversations.json"]}
+    put(drop, [{"id": "u" * 2000, "email": "x@y.z"}], "user.json")
+    assert "leave" not in tomllib.loads(look(drop).proposal.text) or (
+        look(drop).proposal.inbox == "reasoning"
+    )
+
+
+def test_conversations_in_a_column_a_file_are_noted(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-a.jsonl")
+    put(tmp_path / "mine", [{"conversations": SHARE}] * 3, "train-b.jsonl")
+    note = "conversations are in messages and conversations: make a folder of each"
+    assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
+
+
+def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(
+    tmp_path: Path,
+) -> None:
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
+    rows = [{"messages": [{"role": "user", "content": parts}, SAID], "n": n} for n in range(3)]
+    put(tmp_path / "mine", rows)
+    found = look(tmp_path / "mine")
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
+    assert [*found.proposal.refused] == ["a message has a part that is no text, as a picture"]
+
+
+def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path: Path) -> None:
+    row = {"prompt": [ASKED], "completion": [SAID]}
+    put(tmp_path / "mine", [{**row, "label": n % 2 == 0} for n in range(4)])
+    assert any("right or wrong by label" in each for each in look(tmp_path / "mine").notes)
+    rows = [{"instruction": f"Do {n}.", "input": "nan", "output": "It is so."} for n in range(4)]
+    put(tmp_path / "other", rows)
+    note = "input: texts that may stand for nothing, and stay texts: nan (4): write null"
+    assert note in look(tmp_path / "other").notes
+
+
+def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path: Path) -> None:
+    talk = [{"role": "Nutzer", "content": "Hi"}, {"role": "Helfer", "content": "Hello"}]
+    put(tmp_path / "mine", [{"messages": talk, "n": n} for n in range(3)])
+    (rule,) = look(tmp_path / "mine").proposal.refused
+    assert 'write roles = { "Nutzer" = "user" }' in rule

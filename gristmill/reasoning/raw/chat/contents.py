@@ -35,7 +35,7 @@ class Content(NamedTuple):
 
 
 def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
-    """What a message says: a text, a list of parts, or an object with `parts`.
+    """What a message says: a text, a part, a list of parts, or an object with `parts`.
 
     tools: makes the refusal of a part that calls a tool, of its kind.
 
@@ -44,9 +44,10 @@ def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
     if isinstance(value, str):
         return Content(canonical(value))
     if isinstance(value, Mapping):
-        if not isinstance(value.get("parts"), list):
+        is_part = any(isinstance(value.get(key), str) for key in _TEXTS)
+        if not is_part and not isinstance(value.get("parts"), list):
             raise Unfit("messages", "the text of a message is an object")
-        value = value["parts"]
+        value = value["parts"] if isinstance(value.get("parts"), list) else [value]
     if not isinstance(value, list) or not value:
         return Content(flattened(value) or "")
     texts: list[str] = []

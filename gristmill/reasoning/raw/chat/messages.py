@@ -267,7 +267,8 @@ class Messages:
                 "messages", f"a message is {kind_of(item)}, not an object with role and text"
             )
         role_key, text_key = self._keys(item)
-        name = item.get(role_key)
+        if (name := item.get(role_key)) is None and (call := call_of(item)):
+            raise self._tools(call)
         role = self._role(name)
         if role == "tool":
             raise self._tools(f"a message of {name}")
@@ -290,6 +291,8 @@ class Messages:
 
     def _role(self, name: Any) -> str:
         """What the role of a message means. Raises Unfit for one that means nothing."""
+        if name is None:
+            raise Unfit("role", "a message has no role: write who says it")
         role = self._roles.get(name) if isinstance(name, str) else None
         if role is None:
             said = str(name)[:_SHOWN]

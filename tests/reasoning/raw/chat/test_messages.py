@@ -508,3 +508,11 @@ def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:
         with pytest.raises(Unfit) as raised:
             read({"m": value}, broken="drop", **marks)
         assert raised.value.reason == "drop:messages"
+
+
+def test_a_message_without_a_role_is_a_call_or_refused() -> None:
+    call = {"role": None, "content": None, "type": "function_call"}
+    with pytest.raises(Unfit, match="tools"):
+        read({"m": [HI[0], call, HI[1]]})
+    with pytest.raises(Unfit, match="a message has no role: write who says it"):
+        read({"m": [HI[0], {"role": None, "content": "a"}]})
