@@ -5,6 +5,7 @@ Source: `docs/formats/reasoning.md#a-look`, `docs/formats/chat.md#recipes`.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -46,6 +47,7 @@ _ENDS: Final = 0.8
 _ASKED: Final = ("prompt", "conversations", "conversation", "context", "messages")
 _FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
 """Keys of messages that say what a message is, and nothing of its text."""
+_TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
 _WEIGHTS: Final = ("weight", "train", "trainable", "loss", "loss_mask", "loss_weight")
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
 SYSTEMS: Final = (
@@ -343,6 +345,8 @@ def _unread(talk: Talk) -> Iterator[str]:
         if key not in _FACTS:
             yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
     for each in talk.messages:
+        if token := _TOKEN.search(each.content):
+            yield f"{token[0]} in a message, which stays text: `marks` name what is none"
         if each.channel == "final" and any(tag in each.content for tag in THINK):
             yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
 

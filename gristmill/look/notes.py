@@ -6,6 +6,7 @@ Source: `docs/formats/reasoning.md#a-look`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -39,6 +40,9 @@ from gristmill.reasoning.raw.drops import SPLIT_WORDS
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
 _CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
+_LABEL: Final = re.compile(r"^[ *#]*[^\W\d_]{1,20}:", re.MULTILINE)
+"""Begins a line that may be what somebody says."""
+_SAME: Final = 0.8
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
 _PAIRS: Final = ("AB", "ab", "01", "12")
@@ -101,8 +105,13 @@ def _control_texts(part: Part) -> list[str]:
     name = part.guess.question
     if part.guess.form != PLAIN or name is None:
         return []
-    found = [mark[0] for row in part.sample if (mark := _CONTROL.search(str(row.get(name))))]
-    if 2 * len(found) < len(part.sample):
+    texts = [str(row.get(name)) for row in part.sample]
+    found = [mark[0] for text in texts if (mark := _CONTROL.search(text))]
+    if not found or 2 * len(found) < len(part.sample):
+        labels = Counter(each for text in texts for each in {*_LABEL.findall(text)})
+        both = [each for each, count in labels.most_common(2) if count >= _SAME * len(texts)]
+        found = [" and ".join(both)] if len(both) == 2 and len(texts) > 2 else []
+    if not found:
         return []
     rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
     return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']

@@ -379,6 +379,10 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
     text = "\n".join(lines(found))
     assert "  3 with messages whose key reasoning_details nothing reads: name it in `keys`" in text
     assert "  1 with <think> or </think> inside an answer, which stays text" in text
+    moss = "<|Human|>: Hi there<eoh>\n<|Inner Thoughts|>: None<eot>\n<|MOSS|>: Hello to you.<eom>"
+    put(tmp_path / "moss", [{"text": moss, "n": n} for n in range(3)])
+    (what,) = look(tmp_path / "moss").proposal.unread
+    assert what.startswith("<|Inner Thoughts|> in a message, which stays text")
 
 
 def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(

@@ -248,6 +248,15 @@ def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> Non
     put(tmp_path / "mine", [{"text": text, "k": n} for n in range(8)])
     note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
     assert note in "\n".join(look(tmp_path / "mine").notes)
+    lines_of = f"Benutzer: {ASKED}\nAssistent: {SAID}"
+    put(tmp_path / "words", [{"text": lines_of, "k": n} for n in range(8)])
+    note = "text: texts with Assistent: and Benutzer:, which stays text"
+    said = "\n".join(look(tmp_path / "words").notes)
+    assert (
+        note in said or note.replace("Assistent: and Benutzer", "Benutzer: and Assistent") in said
+    )
+    put(tmp_path / "one", [{"text": f"Titel: {ASKED}\n{SAID}", "k": n} for n in range(8)])
+    assert "stays text" not in "\n".join(look(tmp_path / "one").notes)
     rows = [{"text": text if n < 3 else ASKED + SAID, "k": n} for n in range(8)]
     put(tmp_path / "other", rows)
     assert "stays text" not in "\n".join(look(tmp_path / "other").notes)

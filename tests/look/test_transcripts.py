@@ -111,6 +111,11 @@ LLAMA_3 = (
             "<|prompter|>hi {}<|endoftext|><|assistant|>yes {}<|endoftext|>",
             {"user": "<|prompter|>", "assistant": "<|assistant|>", "control": ["<|endoftext|>"]},
         ),
+        (
+            "**Human:** hi {}\n\n**Assistant:** yes {}",
+            {"user": "\n**Human:**", "assistant": "\n\n**Assistant:**"},
+        ),
+        ("**Q**: hi {}\n**A**: yes {}", {"user": "\n**Q**:", "assistant": "\n**A**:"}),
         ("[Human] hi {} [AI] yes {}", None),
         ("User: hi {} Assistant: yes {}", None),
         (

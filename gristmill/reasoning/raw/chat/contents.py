@@ -24,7 +24,7 @@ _OTHERS: Final = (
     *("inlineData", "inline_data", "fileData", "file_data"),
 )
 """Keys of a part that is a picture, sound or file, which may have a text, too."""
-_TEXTS: Final = ("text", "thinking", "reasoning", "thought")
+_TEXTS: Final = ("text", "thinking", "reasoning", "thought", "refusal")
 
 
 class Content(NamedTuple):
