@@ -55,8 +55,8 @@ def with_thoughts(found: Sequence[Any]) -> list[Any]:
     row are one; of those that are empty there is none.
     """
     made: list[Any] = []
-    for item in _parsed(found):
-        if not (isinstance(item, Mapping) and item.get("type") == _REASONING != item.get("role")):
+    for item in found if not found or isinstance(found[0], dict) else _parsed(found):
+        if not isinstance(item, dict) or item.get("type") != _REASONING or item.get("role"):
             made.append(item)
         elif said := texts_of(item.get("content")) or texts_of(item.get("summary")):
             before = [made.pop()["content"]] if made and isinstance(made[-1], _Thought) else []
@@ -72,10 +72,10 @@ def _parsed(found: Sequence[Any]) -> Sequence[Any]:
         objects = [load_json(each.encode("utf-8", "surrogatepass"), _NOWHERE) for each in found]
     except BadInput:
         return found
-    is_told = all(
+    are_all = all(
         {"role", "content"} <= {*each} or {"from", "value"} <= {*each} for each in objects
     )
-    return objects if is_told else found
+    return objects if are_all else found
 
 
 class _Thought(dict[str, Any]):

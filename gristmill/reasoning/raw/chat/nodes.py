@@ -21,11 +21,10 @@ _UNSAID: Final = ("reasoning_recap", "user_editable_context", "model_editable_co
 def is_nodes(value: object) -> bool:
     """Whether a value is an object of nodes, each with its parent and a message or null."""
     return (
-        isinstance(value, Mapping)
+        isinstance(value, dict)
         and bool(value)
         and all(
-            isinstance(node, Mapping) and {"message", "parent"} <= {*node}
-            for node in value.values()
+            isinstance(node, dict) and {"message", "parent"} <= {*node} for node in value.values()
         )
     )
 
