@@ -5,6 +5,7 @@ Source: `docs/formats/reasoning.md#a-look`, `docs/formats/chat.md#recipes`.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -13,7 +14,7 @@ from gristmill.look.columns import CHOSEN, MESSAGES, SPEAKERS, TEXT, TEXTS, mess
 from gristmill.look.proposal import Part, Proposal, toml, value_at
 from gristmill.look.roles import CHAT, PREFERENCE, TREE
 from gristmill.look.splits import globs_of, literal, says_split, splits_of
-from gristmill.look.tags import around_of, tags_of
+from gristmill.look.tags import around_of, ends_of, tags_of
 from gristmill.look.talks import other_talk
 from gristmill.reasoning.raw.chat.built_in import SYNTH
 from gristmill.reasoning.raw.chat.messages import (
@@ -22,7 +23,9 @@ from gristmill.reasoning.raw.chat.messages import (
     GUESSED,
     THINK,
     Messages,
+    Talk,
 )
+from gristmill.reasoning.raw.chat.nodes import is_nodes
 from gristmill.reasoning.raw.chat.recipe import ALIASES, SPLITS, Chat, chat_of_table
 from gristmill.reasoning.raw.chat.transcripts import CONTROL
 from gristmill.reasoning.raw.chat.trees import Trees
@@ -42,9 +45,14 @@ _WHOLE: Final = ("all", "default", "main")
 _FEW: Final = 0.05
 _ENDS: Final = 0.8
 _ASKED: Final = ("prompt", "conversations", "conversation", "context", "messages")
+_FACTS: Final = {"type", "id", "uuid", "status", "name", "timestamp", "created_at", "create_time"}
+"""Keys of messages that say what a message is, and nothing of its text."""
+_TOKEN: Final = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>")
+_WEIGHTS: Final = ("weight", "train", "trainable", "loss", "loss_mask", "loss_weight")
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
 SYSTEMS: Final = (
     *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
+    "meta_instruction",
 )
 
 
@@ -199,6 +207,10 @@ def _values(part: Part) -> dict[str, Any] | None:
         replies = [n for n in named if n in columns and n != guess.messages]
         if replies and columns[replies[0]].kind in (MESSAGES, TEXT) and _asks(part):
             return {"prompt": guess.messages, "completion": replies[0]}
+        if guess.question and _is_reply(part, guess.messages):
+            return {"prompt": guess.question, "completion": guess.messages}
+        if "current_node" in columns and any(is_nodes(r.get(guess.messages)) for r in part.sample):
+            return {"messages": guess.messages, "branch": "current_node"}
         return {"messages": guess.messages}
     chosen = part.columns.first(CHOSEN)
     asked = next((n for n in _ASKED if n in columns and columns[n].kind == MESSAGES), None)
@@ -246,9 +258,10 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
     keys = _own_keys(talks)
     if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
         keys["thinking"] = thought
-    weights = [message["weight"] for message in messages if message.get("weight") is not None]
-    if weights and all(weight in (0, 1) for weight in weights):
-        keys["weight"] = "weight"
+    for name in _WEIGHTS:
+        weights = [message[name] for message in messages if message.get(name) is not None]
+        if weights and all(weight in (0, 1) for weight in weights):
+            keys.setdefault("weight", name)
     speakers = {
         str(message[key[0]]) for talk in talks if (key := message_keys(talk)) for message in talk
     }
@@ -261,6 +274,9 @@ def _stated(where: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
         thinking = [*tags.tags]
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": roles, "thinking": thinking, "system": system}
+    # Tags of thoughts begin answers, too.
+    if "messages" in where and thinking is None and (control := ends_of(answers)):
+        stated["marks"] = {CONTROL: control}
     return {key: value for key, value in stated.items() if value}
 
 
@@ -323,6 +339,18 @@ def _tried(table: Mapping[str, Any], notes: Sequence[str], parts: Sequence[Part]
     return made
 
 
+def _unread(talk: Talk) -> Iterator[str]:
+    """Yield what of a conversation is not read as it may be meant."""
+    for key in talk.ignored:
+        if key not in _FACTS:
+            yield f"messages whose key {key} nothing reads: name it in `keys` if it is one of these"
+    for each in talk.messages:
+        if token := _TOKEN.search(each.content):
+            yield f"{token[0]} in a message, which stays text: `marks` name what is none"
+        if each.channel == "final" and any(tag in each.content for tag in THINK):
+            yield f"{THINK[0]} or {THINK[1]} inside an answer, which stays text"
+
+
 def _read(made: Proposal, chat: Chat, rows: Sequence[Mapping[str, Any]]) -> None:
     """Count what becomes of rows: conversations, and why others are refused or left out."""
     reader = Messages(chat)
@@ -331,7 +359,9 @@ def _read(made: Proposal, chat: Chat, rows: Sequence[Mapping[str, Any]]) -> None
     for place, row in enumerate(rows, 1):
         try:
             if trees is None:
-                _ = reader.read(row).json
+                talk = reader.read(row)
+                _ = talk.json
+                made.unread.update({*_unread(talk)})
             else:
                 trees.add(row, (0, place))
             made.good += 1

@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.reasoning.raw.chat.lists import message_list
+from gristmill.reasoning.raw.chat.contents import call_of
+from gristmill.reasoning.raw.chat.lists import message_list, with_thoughts
+from gristmill.reasoning.raw.chat.nodes import is_nodes, messages_of
+from gristmill.reasoning.raw.flatten import Unfit
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
 MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
 
 ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
+_USUAL: Final = (("role", "content"), ("from", "value"))
 TEXT_KEYS: Final = ("content", "value", "text", "message", "parts")
 SPEAKERS: Final = {
     **dict.fromkeys(("user", "human", "prompter", "client", "customer"), "user"),
@@ -120,7 +124,7 @@ class Columns:
 def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         yield begin + name, value
-        if isinstance(value, dict) and depth + 1 < _DEPTH:
+        if isinstance(value, dict) and depth + 1 < _DEPTH and not is_nodes(value):
             yield from _places(value, f"{begin}{name}.", depth + 1)
 
 
@@ -140,33 +144,37 @@ def kind_of(value: Any) -> str:
 
 def _kind_of_list(value: Sequence[Any]) -> str:
     if all(isinstance(each, str) for each in value):
-        return TEXTS
+        return TEXTS if message_keys(talk_of(value)) is None else MESSAGES
     if all(isinstance(each, bool) for each in value):
         return TRUTHS
     if not all(isinstance(each, dict) for each in value):
         return LIST
-    keys = message_keys(value)
+    keys = message_keys(talk_of(value))
     return OBJECTS if keys is None else MESSAGES
 
 
 def talk_of(value: Any) -> Any:
-    """The list of messages that a text in JSON or an object holds, as a recipe reads it.
+    """The list of messages that a text in JSON, a list or an object holds, as a recipe reads it.
 
-    Returns any other value as it is.
+    Thoughts are messages in it; calls of tools without a role are left out. Of an object of nodes
+    the messages of all. Returns any other value as it is.
     """
     is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
-    if not is_text and not isinstance(value, dict):
+    if not is_text and not isinstance(value, dict | list):
         return value
     try:
-        return message_list(value)
-    except GristmillError:
+        found = messages_of(value.values(), "") if is_nodes(value) else message_list(value)
+        if not isinstance(found, list):
+            return found
+        return with_thoughts([each for each in found if not call_of(each) or each.get("role")])
+    except (GristmillError, Unfit, TypeError):
         return value
 
 
 def message_keys(value: object) -> tuple[str, str] | None:
     """The keys of the speaker and of the text in a list of messages; None: it is no such list.
 
-    One of the speakers is known; what the others are, a recipe says.
+    One of the speakers is known, or the keys are usual; what the others are, a recipe says.
     """
     if not isinstance(value, list) or not value:
         return None
@@ -175,7 +183,7 @@ def message_keys(value: object) -> tuple[str, str] | None:
             if all(
                 isinstance(each, dict) and text in each and isinstance(each.get(role), str)
                 for each in value
-            ) and any(each[role].lower() in SPEAKERS for each in value):
+            ) and ((role, text) in _USUAL or any(each[role].lower() in SPEAKERS for each in value)):
                 return role, text
     return None
 

@@ -30,13 +30,10 @@ from gristmill.look.proposal import (
     value_at,
 )
 from gristmill.look.reading import FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import (
-    Guess,
-    guess,
-)
+from gristmill.look.roles import CHAT, Guess, guess
 from gristmill.look.splits import globs_of, splits_of, takes
 from gristmill.reasoning.format.corpora import CORPORA
-from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind
+from gristmill.reasoning.raw.drops import CORPUS, LEFT, corpus_of, kind, name_notes
 from gristmill.reasoning.raw.forms.absent import absent
 from gristmill.reasoning.raw.forms.corpus_file import checked
 from gristmill.reasoning.raw.forms.reader import Reader
@@ -46,6 +43,8 @@ OWN: Final = "reasoning"
 """The inbox whose drops a recipe reads."""
 _MOST_PARTS: Final = 8
 _SAME: Final = 0.5
+_MOST: Final = 0.8
+_NAMED: Final = 5
 _PAIRS: Final = 64
 
 
@@ -119,17 +118,48 @@ def look(
         names = [file.name for file in reading.files if file.name not in left]
         files = globs_of(splits_of(names), left)
         found.proposal = proposal(found.name, kept, files, found.licence, left)
-    talks = chat_proposal(found.name, parts, [file.name for file in reading.files], found.licence)
-    if talks is not None and (talks.good or not found.proposal.good):
+    talks = _talks(found)
+    if talks is not None and (talks.good or not found.proposal.good or _is_picture(talks)):
         found.proposal = talks
         # These notes are on what a recipe of a corpus leaves.
         others = {note for part in parts for note in of_corpus(part)}
         found.notes = [note for note in found.notes if note not in others]
+    elif talks is not None and talks.refused:
+        rule = f"as conversations no row is read: {talks.refused.most_common(1)[0][0]}"
+        found.notes.append(f"{rule}; the recipe below reads the first turn of each alone")
     elif lost:
         because = (f"{name}: no row gives a record ({rule}): {LEFT}" for name, rule in lost.items())
         found.notes += shortened([*because])
     found.notes += _same_questions(found)
     return found
+
+
+def _talks(found: Look) -> Proposal | None:
+    """The recipe of conversations, where all files or most of the bytes have them; else None."""
+    names = [file.name for file in found.reading.files]
+    made = chat_proposal(found.name, found.parts, names, found.licence)
+    if made is not None or len(found.parts) < 2:
+        return made
+    own = [part for part in found.parts if part.guess.form == CHAT]
+    if len(own) == len(found.parts):
+        columns = " and ".join(str(part.guess.messages) for part in own)
+        cure = "make a folder of each for whole conversations, or write them into one column"
+        found.notes.append(f"conversations are in {columns}: {cure}")
+    taken = {name for part in own for name in part.files}
+    sizes = {file.name: file.size for file in found.reading.files}
+    if sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
+        return None
+    left = [name for name in names if name not in taken]
+    if left:
+        found.notes.append(
+            f"files without conversations are in `leave`: {', '.join(left[:_NAMED])}"
+        )
+    return chat_proposal(found.name, own, sorted(taken), found.licence, left) if left else None
+
+
+def _is_picture(talks: Proposal) -> bool:
+    """Whether rows are no conversations since they have pictures, which no recipe reads."""
+    return any("no text, as a picture" in rule for rule, _ in talks.refused.most_common(1))
 
 
 def _without_unanswered(found: Look) -> tuple[Mapping[str, str], Sequence[Part]]:
@@ -245,6 +275,7 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
 
 def _notes(found: Look) -> list[str]:
     notes = list(found.reading.notes)
+    notes += (note for names in found.splits.values() for note in name_notes(names))
     if found.reading.path.name in CORPORA and OWN in found.refused:
         notes.append(f"not read by {OWN}: {found.refused[OWN]}")
     if len(found.parts) > 1:

@@ -6,13 +6,25 @@ Source: `docs/formats/reasoning.md#a-look`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from gristmill.look.chats import SYSTEMS
-from gristmill.look.columns import CHOSEN, LIST, OBJECTS, TEXT, TEXTS, TRUTH, Column, Columns
+from gristmill.look.columns import (
+    CHOSEN,
+    LIST,
+    MESSAGES,
+    OBJECTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Column,
+    Columns,
+)
 from gristmill.look.proposal import Part, toml
 from gristmill.look.roles import (
+    CHAT,
     INSTRUCT,
     LONG,
     PLAIN,
@@ -28,8 +40,17 @@ from gristmill.reasoning.raw.drops import SPLIT_WORDS
 _VERDICTS: Final = {"correct", "label", "verified", "valid"}
 _LAST: Final = re.compile(r".*(?:[0-9]|[ _-][A-Ha-h])")
 _CONTROL: Final = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]")
+_LABEL: Final = re.compile(r"^[ *#]*[^\W\d_]{1,20}:", re.MULTILINE)
+"""Begins a line that may be what somebody says."""
+_SAME: Final = 0.8
 _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _MOST_NAMED: Final = 8
+_PAIRS: Final = ("AB", "ab", "01", "12")
+_NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
+_MEDIA: Final = {"image", "picture", "video", "audio", "image_path"}
+_LABELS: Final = {"label", "preference", "preferred", "winner", "choice"}
+_RATINGS: Final = {"score", "rating", "reward"}
+_ANSWERS: Final = {"response", "text", "answer", "completion", "output", "content"}
 _CURES: Final = {
     STEPWISE: "completions with a label each: no recipe reads labels; write one row a question",
     PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
@@ -52,9 +73,11 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
         if any(_splits_of(column.name, each) for each in files):
             notes += _split_notes(column)
         is_verdict = column.kind == TRUTH and bool(_VERDICTS & {*words(column.name)[-1:]})
-        if is_verdict and column.name not in part.guess.columns:
+        if is_verdict and (column.name not in part.guess.columns or part.guess.form == CHAT):
             keep = f"keep = [{{ column = {toml(column.name)}, equals = true }}]"
             notes.append(f"rows are right or wrong by {column.name}: take the right ones by {keep}")
+        if column.name in part.guess.columns:
+            notes += _nothing(column)
         if column.name.lower() in ("license", "licence"):
             said = ", ".join(
                 f"{value} ({count:,})" for value, count in column.values.most_common(5)
@@ -62,7 +85,14 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
             notes.append(f"rows have a licence of their own, {column.name}: {said}")
     if part.guess.form in (STEPWISE, PYTHON, PREFERENCE):
         notes.append(_CURES[part.guess.form])
-    return [*notes, *_several(part), *of_corpus(part)]
+    return [
+        *notes,
+        *_of_talks(part),
+        *_several(part),
+        *_better(part),
+        *_rated(part),
+        *of_corpus(part),
+    ]
 
 
 def of_corpus(part: Part) -> list[str]:
@@ -75,8 +105,13 @@ def _control_texts(part: Part) -> list[str]:
     name = part.guess.question
     if part.guess.form != PLAIN or name is None:
         return []
-    found = [mark[0] for row in part.sample if (mark := _CONTROL.search(str(row.get(name))))]
-    if 2 * len(found) < len(part.sample):
+    texts = [str(row.get(name)) for row in part.sample]
+    found = [mark[0] for text in texts if (mark := _CONTROL.search(text))]
+    if not found or 2 * len(found) < len(part.sample):
+        labels = Counter(each for text in texts for each in {*_LABEL.findall(text)})
+        both = [each for each, count in labels.most_common(2) if count >= _SAME * len(texts)]
+        found = [" and ".join(both)] if len(both) == 2 and len(texts) > 2 else []
+    if not found:
         return []
     rule = f"{name}: texts with {found[0]}, which stays text: if they are conversations"
     return [f'{rule}, a recipe with kind = "chat" and `marks` divides them']
@@ -93,6 +128,69 @@ def _several(part: Part) -> list[str]:
         if len(alike) > 1:
             rule = f"{name} alone is read, whichever is the better one"
             notes.append(f"{' and '.join(alike)}: {rule}")
+    return notes
+
+
+def _nothing(column: Column) -> list[str]:
+    """A note on texts that stand for no value, as another program writes them."""
+    found = {value: count for value, count in column.values.items() if value.lower() in _NOTHING}
+    if column.kind != TEXT or not found:
+        return []
+    said = ", ".join(f"{value} ({count:,})" for value, count in found.items())
+    return [f"{column.name}: texts that may stand for nothing, and stay texts: {said}: write null"]
+
+
+def _of_talks(part: Part) -> list[str]:
+    """Notes on what a recipe of conversations leaves beside them: pictures, and other talks."""
+    columns, name = part.columns.by_name, part.guess.messages
+    if part.guess.form != CHAT or name is None:
+        return []
+    media = [n for n, each in columns.items() if {*words(n)[-1:]} & _MEDIA and each.filled]
+    notes = [f"{', '.join(media)}: not text, and not read; the texts are"] if media else []
+    own = columns[name].filled
+    for other, each in columns.items():
+        is_apart = each.kind == MESSAGES and other != name and "." not in other and own
+        if is_apart and own + each.filled <= part.columns.rows:
+            said = f"rows have messages in {name} or in {other}: {name} alone is read"
+            notes.append(f"{said}: write both into one column")
+    return notes
+
+
+def _better(part: Part) -> list[str]:
+    """A note on two columns of answers of which a label says the better one."""
+    columns = part.columns.by_name
+    texts = [name for name, column in columns.items() if column.kind == TEXT]
+    pairs = [(a, b) for a in texts for b in texts if a[:-1] == b[:-1] and a[-1:] + b[-1:] in _PAIRS]
+    labels = [name for name in columns if {*words(name)[-1:]} & _LABELS]
+    found = [name for name in labels if {*columns[name].values} in ({"0", "1"}, {"1"}, {"0"})]
+    if not pairs or not found or {part.guess.answer} & {*sum(pairs, ())}:
+        return []
+    # The longest ones: ids have such names, too.
+    first, second = max(pairs, key=lambda pair: columns[pair[0]].mean)
+    label, others = found[0], [name for name in texts if name not in (first, second)]
+    asked = max(others, key=lambda name: columns[name].mean, default="..")
+    answer = {"choice": label, "of": [second, first]}
+    cure = f"question = {toml(asked)} and answer = {toml(answer)} take {first} where it is 1"
+    rule = f"{first} and {second}: two answers, of which {label} says the better one"
+    return [f"{rule}: {cure}; turn the names in `of` round where it is the other one"]
+
+
+def _rated(part: Part) -> list[str]:
+    """A note on lists of answers with a rating each, of which a recipe reads one by its place."""
+    notes = []
+    for name, column in part.columns.by_name.items():
+        if column.kind != OBJECTS or name in part.guess.columns or "." in name:
+            continue
+        items = [each for row in part.sample for each in row.get(name) or ()]
+        keys = [key for key in items[0] if all(key in each for each in items)] if items else []
+        answers = [k for k in keys if words(k)[-1:] and words(k)[-1] in _ANSWERS]
+        ratings = [k for k in keys if {*words(k)[-1:]} & _RATINGS]
+        best = next((k for k in ratings if "overall" in words(k)), "".join(ratings[:1]))
+        if answers and best:
+            take = f'.response = (."{name}" | max_by(."{best}")."{answers[0]}")'
+            rule = f"{name}: several answers a row, {answers[0]}, with a rating each, {best}"
+            cure = f"write the best one into a column, as `jq -c '{take}'` does of JSON lines"
+            notes.append(f'{rule}: {cure}; answer = "{name}.0.{answers[0]}" reads the first one')
     return notes
 
 

@@ -66,7 +66,7 @@ class Proposal:
     text: of `corpus.toml`; empty where no recipe reads the rows.
     rows, good: that were tried, and that gave a record.
     refused: of the others, how many broke which rule; left_out: those that the recipe leaves out.
-    inbox: whose drops have such a recipe.
+    unread: in how many good rows what is not read. inbox: whose drops have such a recipe.
     """
 
     text: str = ""
@@ -74,6 +74,7 @@ class Proposal:
     good: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
     inbox: str = "reasoning"
 
 
@@ -113,8 +114,7 @@ def proposal(
     if files:
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in files.items()}
     if part_without := next((part for part in parts if part.headerless), None):
-        is_tsv = ".tsv" in part_without.files[0].lower()
-        files_without = "*.tsv*" if is_tsv else "*.csv*"
+        files_without = "*.tsv*" if ".tsv" in part_without.files[0].lower() else "*.csv*"
         head["headerless"] = headerless(part_without.headerless, files_without)
     if left:
         head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]

@@ -121,6 +121,8 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
         yield f"  {count:,} refused: {rule}"
     for rule, count in made.left_out.most_common(_NAMED):
         yield f"  {count:,} left out, and counted: {rule}"
+    for what, count in made.unread.most_common(_NAMED):
+        yield f"  {count:,} with {what}"
     yield ""
     yield from made.text.splitlines()
     yield ""

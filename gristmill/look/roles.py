@@ -44,7 +44,7 @@ _ANSWER: Final = {
     **dict.fromkeys(("answer", "a"), 10.0),
     **{"response": 8.5, "reply": 8.0, "completion": 8.0, "output": 8.0, "target": 7.5},
     **{"attempt": 7.2, "solution": 7.0, "label": 6.0, "correct": 5.5, "verdict": 5.0},
-    **dict.fromkeys(("assistant", "gpt", "bot"), 6.0),
+    **dict.fromkeys(("assistant", "gpt", "bot", "cop"), 6.0),
     **dict.fromkeys(("result", "generation", "gold", "summary", "highlight"), 5.0),
     "truth": 8.0,
     **dict.fromkeys(("translation", "conclusion", "chosen"), 4.0),
@@ -54,7 +54,7 @@ _THOUGHT: Final = {
     **dict.fromkeys(("reasoning", "rationale", "thought", "thinking", "think", "cot"), 10.0),
     **dict.fromkeys(("scratchpad", "trajectory", "trajectorie", "reason"), 9.0),
     **dict.fromkeys(("trace", "explanation", "proof", "justification", "derivation"), 8.0),
-    **{"step": 7.0, "chain": 7.0, "analysi": 6.0, "deduction": 6.0, "reflection": 6.0},
+    **{"exp": 7.0, "step": 7.0, "chain": 7.0, "analysi": 6.0, "deduction": 6.0, "reflection": 6.0},
     **dict.fromkeys(("fact", "decomposition", "working", "monologue"), 6.0),
     **{"solution": 5.0, "evidence": 3.0, "generation": 2.0},
 }

@@ -19,6 +19,9 @@ _WORDS: Final = {
     *("scratchpad", "cot", "reflection", "analysis"),
 }
 _ANSWERS: Final = {"answer", "solution", "response", "output", "final"}
+_TOKEN: Final = r"<\|[^<>|\s]{1,30}\|>:?|</?s>|<(?:eo[a-z]{1,6}|bos)>"
+_BEGIN: Final = re.compile(rf"^(?:{_TOKEN})")
+_END: Final = re.compile(rf"(?:{_TOKEN})$")
 _MOST: Final = 0.8
 
 
@@ -49,6 +52,15 @@ def around_of(texts: Sequence[str]) -> tuple[str, str] | None:
             found[pair[:2]] += text.rstrip().endswith(pair[1])
     tags, count = found.most_common(1)[0] if found else (("", ""), 0)
     return tags if count and count >= _MOST * len(texts) else None
+
+
+def ends_of(texts: Sequence[str]) -> list[str]:
+    """The tokens of a template that eight of ten texts begin or end with, as `</s>`."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        said = (form.search(text.strip()) for form in (_BEGIN, _END))
+        found.update(match[0] for match in said if match)
+    return [each for each, count in found.items() if count >= _MOST * len(texts)]
 
 
 def _tags(text: str) -> tuple[str, ...]:

@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gristmill.look.columns import CHOSEN, LIST, OBJECTS, SPEAKERS, TEXT, TEXTS, Column, talk_of
+from gristmill.look.columns import (
+    CHOSEN,
+    LIST,
+    OBJECT,
+    OBJECTS,
+    SPEAKERS,
+    TEXT,
+    TEXTS,
+    Column,
+    talk_of,
+)
 from gristmill.look.proposal import Part, texts_of, value_at
 from gristmill.look.roles import ASKED, INSTRUCT, PLAIN, PREFERENCE, QA, UNKNOWN, words
+from gristmill.look.tags import ends_of
 from gristmill.look.transcripts import marks_of
 from gristmill.reasoning.raw.chat.recipe import ALIASES
+from gristmill.reasoning.raw.chat.transcripts import CONTROL
 
 _TALKS: Final = {
     *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data"),
@@ -22,7 +34,13 @@ _HISTORIES: Final = ("history", "chat_history", "conversation_history")
 _TURNS: Final = (
     *(("human", "assistant"), ("user", "assistant"), ("human", "gpt"), ("human", "bot")),
     *(("user", "bot"), ("user", "model"), ("prompt", "response"), ("instruction", "output")),
-    *(("input", "output"), ("question", "answer"), ("query", "response"), ("q", "a")),
+    *(
+        ("input", "output"),
+        ("question", "answer"),
+        ("query", "response"),
+        ("q", "a"),
+        ("human", "moss"),
+    ),
 )
 """Keys of questions and answers in objects that are whole turns."""
 
@@ -61,20 +79,35 @@ def _listed(part: Part, name: str, column: Column) -> dict[str, Any] | None:
         roles = {each: role for each, role in said.items() if each not in ALIASES}
         return {"messages": name, **({"roles": roles} if roles else {})}
     is_named = bool(_TALKS.intersection(words(name)[-1:]))
-    found = [value for row in part.sample if isinstance(value := value_at(row, name), list)]
+    values = (talk_of(value_at(row, name)) for row in part.sample)
+    found = [value for value in values if isinstance(value, list)]
     if not is_named or not found:
         return None
     if column.kind == TEXTS:
         # Those whose last question has no answer break turns, and are left out.
         even = sum(len(value) > 1 and len(value) % 2 == 0 for value in found)
         return {"messages": name} if 2 * even >= len(found) else None
-    if column.kind == OBJECTS:
-        for user, assistant in _TURNS:
-            if all({user, assistant} <= {*item} for value in found for item in value):
-                keys = {"user": user, "assistant": assistant}
-                has_system = any("system" in item for value in found for item in value)
-                system = {"system": "system"} if has_system else {}
-                return {"messages": name, "keys": {**system, **keys}}
+    if column.kind in (OBJECTS, OBJECT):
+        return _whole_turns(name, [item for value in found for item in value])
+    return None
+
+
+def _whole_turns(name: str, items: Sequence[Any]) -> dict[str, Any] | None:
+    """What a recipe says of objects that are a question and its answer; None for others."""
+    shared = set[str].intersection(*({*item} for item in items)) if items else set()
+    lower = {key.lower(): key for key in sorted(shared)}
+    for user, assistant in _TURNS:
+        if {user, assistant} <= {*lower}:
+            keys = {"user": lower[user], "assistant": lower[assistant]}
+            has_system = any("system" in item for item in items)
+            said = [str(item[key]) for item in items for key in keys.values()]
+            of_speakers = (ends_of(said[at::2]) for at in range(2))
+            control = list(dict.fromkeys(each for ends in of_speakers for each in ends))
+            return {
+                "messages": name,
+                "keys": {**({"system": "system"} if has_system else {}), **keys},
+                **({"marks": {CONTROL: control}} if control else {}),
+            }
     return None
 
 

@@ -20,13 +20,19 @@ _SPEAKERS: Final = {
     **SPEAKERS,
     **{"instruction": "user", "response": "assistant", "q": "user", "a": "assistant"},
     **{"function response": "tool", "tool response": "tool", "function call": "tool"},
+    "moss": "assistant",
 }
 _WORD: Final = re.compile(
-    r"(?:^|(?<=\n)|(?=#)|(?<=[ >])(?=[A-Z]{4}))(#{2,4} ?|<)?"
-    r"([A-Za-z]{1,20}(?: [A-Za-z]{1,20})?)(>)?:"
+    r"(?:^|(?<=\n)|(?=#)|(?<=[ >])(?=[A-Z]{4}))(#{2,4} ?|<|\*\*)?"
+    r"([A-Za-z]{1,20}(?: [A-Za-z]{1,20})?)(>|\*\*)?:(?:\*\*)?"
 )
+_TAG: Final = re.compile(r"(?:\[\||<[|｜])([A-Za-z]{1,20})(?:\|\]|[|｜]>):?|\[([A-Za-z]{1,20})\]:")
+"""A speaker in brackets, as `[|Human|]`, `<|prompter|>` or `[Human]:`."""
 _FEW: Final = 4
-_ENDS: Final = ("<s>", "</s>", "<bos>", "<eos>", "<|begin_of_text|>", "<|endoftext|>")
+_ENDS: Final = (
+    *("<s>", "</s>", "<bos>", "<eos>", "<|begin_of_text|>", "<|endoftext|>"),
+    *("<eoh>", "<eoa>", "<eom>"),
+)
 _BOTH: Final = ("user", "assistant")
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
@@ -65,8 +71,8 @@ def marks_of(texts: Sequence[str], *, is_open: bool = False) -> Marks | None:
     is_open: whether the last answer must be empty, as where another column has it; default False.
     """
     texts = [canonical(text) for text in texts]
-    words = _words(texts)
-    for marks in (*_templates(), *([words] if words else [])):
+    named = (_words(texts, _TAG), _words(texts, _WORD))
+    for marks in (*_templates(), *(each for each in named if each)):
         both = sum(_has(marks["user"], text) and _has(marks["assistant"], text) for text in texts)
         if texts and both >= _MOST * len(texts):
             found = _fitting(marks, texts, is_open)
@@ -110,17 +116,27 @@ def _has(mark: Any, text: str) -> bool:
     return any(each in f"\n\n{text}" for each in listed(mark))
 
 
-def _words(texts: Sequence[str]) -> Marks:
+def _words(texts: Sequence[str], form: re.Pattern[str]) -> Marks:
     """The marks that are the names of speakers, as `### Human:`; empty where texts have none."""
     found: dict[str, Counter[str]] = {}
     for text in texts:
-        for match in _WORD.finditer(text):
-            if role := _SPEAKERS.get(match[2].lower()):
+        for match in form.finditer(text):
+            said = next(each for each in match.groups() if each and each[0].isalpha())
+            if role := _SPEAKERS.get(said.lower()):
                 found.setdefault(role, Counter())[match[0]] += 1
     if not {*_BOTH} <= {*found}:
         return {}
-    marks = {role: _begun(found[role].most_common(1)[0][0], texts) for role in found}
+    marks = {role: _spelled(found[role], texts) for role in found}
     return {role: marks[role] for role in _ROLES if role in marks} | {CONTROL: [*_ENDS]}
+
+
+def _spelled(found: Counter[str], texts: Sequence[str]) -> str | list[str]:
+    """The mark that is there most often, and those that begin lines and have other capitals."""
+    first, *others = [each for each, _ in found.most_common()]
+    alike = [each for each in others if each.lower() == first.lower()]
+    begun = [each for each in alike if any(f"\n{each}" in f"\n{text}" for text in texts)]
+    marks = [_begun(each, texts) for each in (first, *begun)]
+    return marks if begun else marks[0]
 
 
 def _begun(mark: str, texts: Sequence[str]) -> str:
@@ -129,6 +145,6 @@ def _begun(mark: str, texts: Sequence[str]) -> str:
     is_inner = mark.isupper() and sum(text.count(mark) for text in texts) > begun
     count = sum(text.count(f"\n{mark}") for text in texts)
     far = sum(text.count(f"\n\n{mark}") for text in texts)
-    if mark.startswith("#") or (is_inner and not count):
+    if mark.startswith("#") or _TAG.fullmatch(mark) or (is_inner and not count):
         return mark
     return f"\n\n{mark}" if far == count > 0 else f"\n{mark}"

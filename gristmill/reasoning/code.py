@@ -16,6 +16,7 @@ NORMALIZED = Code(
         "573a799bb41dea16f6d6d3b03a8bc658c28b2aaa6bd180ca4c80dcf22c5aa360",
         "3290bd93ed9a93ca3f02327a89364536205e092c16b1b932813e84ca94663166",
         "9d8a83c5034cfefb2b12071893bbe5d16bba9e3077a83498df56bd6ff02187e5",
+        "941d8dda83a6a36a2c75d00829de5ef326f3dbc9df9ee3d038d6de7eaf2bd018",
     ),
 )
 CONVERSATIONS = Code(

@@ -33,11 +33,13 @@ def refuse_pointer(head: bytes, path: Path) -> None:
         raise BadInput(path, f"{rule} copy the file from there")
 
 
-def refuse_packed(head: bytes, path: Path) -> None:
+def refuse_packed(head: bytes, path: Path, *, is_inner: bool = False) -> None:
     """Raise BadInput for a text that is packed and has no such name, or is in an archive.
 
     head: its first bytes. path: the file, for the error.
+    is_inner: whether it was unpacked already; default False.
     """
     for begin, what in _PACKED.items():
         if head.startswith(begin):
-            raise BadInput(path, f"is {what}")
+            twice = "is packed twice: unpack it once, and give it the ending of what is in it"
+            raise BadInput(path, twice if is_inner else f"is {what}")

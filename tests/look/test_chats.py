@@ -358,3 +358,106 @@ def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: P
     write(look(tmp_path / "mine"))
     with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
         account(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("name", ["train", "loss", "trainable"])
+def test_a_key_that_says_what_is_trained_on_is_the_weight(tmp_path: Path, name: str) -> None:
+    found = proposed(tmp_path / "mine", [{"messages": [ASKED, {**SAID, name: False}]}] * 4)
+    assert found["keys"] == {"weight": name}
+    # Other numbers are no choice between the two.
+    found = proposed(tmp_path / "other", [{"messages": [ASKED, {**SAID, name: 0.5}]}] * 4)
+    assert "keys" not in found
+
+
+def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
+    more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
+    thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
+    put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
+    put(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
+    found = look(tmp_path / "mine")
+    assert [*found.proposal.unread.values()] == [3, 1]
+    text = "\n".join(lines(found))
+    assert "  3 with messages whose key reasoning_details nothing reads: name it in `keys`" in text
+    assert "  1 with <think> or </think> inside an answer, which stays text" in text
+    moss = "<|Human|>: Hi there<eoh>\n<|Inner Thoughts|>: None<eot>\n<|MOSS|>: Hello to you.<eom>"
+    put(tmp_path / "moss", [{"text": moss, "n": n} for n in range(3)])
+    (what,) = look(tmp_path / "moss").proposal.unread
+    assert what.startswith("<|Inner Thoughts|> in a message, which stays text")
+
+
+def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path / "mine", [{"messages": HI, "images": ["a.png"], "n": n} for n in range(3)])
+    assert "images: not text, and not read; the texts are" in look(tmp_path / "mine").notes
+    rows = [{("messages" if n % 2 else "conversations"): HI, "n": n} for n in range(4)]
+    put(tmp_path / "apart", rows)
+    note = "rows have messages in messages or in conversations: messages alone is read: write both"
+    assert note in "\n".join(look(tmp_path / "apart").notes)
+    put(tmp_path / "both", [{"messages": HI, "conversations": HI, "images": []}] * 3)
+    assert not any("alone is read" in n or "not text" in n for n in look(tmp_path / "both").notes)
+
+
+def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
+    found = look(tmp_path / "mine")
+    assert found.proposal.inbox == "reasoning"
+    (note,) = [each for each in found.notes if each.startswith("as conversations no row is read")]
+    assert "a system speaks after assistant" in note
+
+
+def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-00000-of-00002.jsonl")
+    assert "1 of the 2 files train-*-of-00002.jsonl are there" in "\n".join(
+        look(tmp_path / "mine").notes
+    )
+
+
+def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    put(drop, [{"messages": HI, "n": n} for n in range(9)], "conversations.json")
+    put(drop, [{"id": "u", "email": "x@y.z"}], "user.json")
+    (drop / "feedback.json").write_text("[]")
+    found = look(drop)
+    assert "files without conversations are in `leave`: feedback.json, user.json" in found.notes
+    write(found)
+    assert account(drop).taken == {"train": ["conversations.json"]}
+    put(drop, [{"id": "u" * 2000, "email": "x@y.z"}], "user.json")
+    assert "leave" not in tomllib.loads(look(drop).proposal.text) or (
+        look(drop).proposal.inbox == "reasoning"
+    )
+
+
+def test_conversations_in_a_column_a_file_are_noted(tmp_path: Path) -> None:
+    put(tmp_path / "mine", [{"messages": HI}] * 3, "train-a.jsonl")
+    put(tmp_path / "mine", [{"conversations": SHARE}] * 3, "train-b.jsonl")
+    note = "conversations are in messages and conversations: make a folder of each"
+    assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
+
+
+def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(
+    tmp_path: Path,
+) -> None:
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
+    rows = [{"messages": [{"role": "user", "content": parts}, SAID], "n": n} for n in range(3)]
+    put(tmp_path / "mine", rows)
+    found = look(tmp_path / "mine")
+    assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
+    assert [*found.proposal.refused] == ["a message has a part that is no text, as a picture"]
+
+
+def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path: Path) -> None:
+    row = {"prompt": [ASKED], "completion": [SAID]}
+    put(tmp_path / "mine", [{**row, "label": n % 2 == 0} for n in range(4)])
+    assert any("right or wrong by label" in each for each in look(tmp_path / "mine").notes)
+    rows = [{"instruction": f"Do {n}.", "input": "nan", "output": "It is so."} for n in range(4)]
+    put(tmp_path / "other", rows)
+    note = "input: texts that may stand for nothing, and stay texts: nan (4): write null"
+    assert note in look(tmp_path / "other").notes
+
+
+def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path: Path) -> None:
+    talk = [{"role": "Nutzer", "content": "Hi"}, {"role": "Helfer", "content": "Hello"}]
+    put(tmp_path / "mine", [{"messages": talk, "n": n} for n in range(3)])
+    (rule,) = look(tmp_path / "mine").proposal.refused
+    assert 'write roles = { "Nutzer" = "user" }' in rule

@@ -49,7 +49,9 @@ def test_a_hostile_row_has_at_most_five_hundred_columns() -> None:
 def test_messages_are_objects_with_a_known_speaker_and_a_text() -> None:
     assert message_keys([{"role": "user", "content": "a"}]) == ("role", "content")
     assert message_keys([{"from": "gpt", "value": "a", "weight": 1}]) == ("from", "value")
-    for other in ([{"role": "noun", "content": "a"}], [{"role": "user"}], [], "user", [1]):
+    # Who it is, the keys of messages need not say.
+    assert message_keys([{"role": "noun", "content": "a"}]) == ("role", "content")
+    for other in ([{"speaker": "noun", "text": "a"}], [{"role": "user"}], [], "user", [1]):
         assert message_keys(other) is None
 
 

@@ -434,3 +434,36 @@ def test_system_prompts_of_pairs_are_noted(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(row)] * 3))
     turns = 'turns = { system = "system", user = "question", assistant = "chosen" }'
     assert turns in "\n".join(look(tmp_path).notes)
+
+
+def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_path: Path) -> None:
+    texts = {
+        "human_ref_A": "It is a plum, as Mira says.",
+        "human_ref_B": "It is an apple, I think.",
+    }
+    ids = {"c_root_id_A": "x", "c_root_id_B": "y"}
+    rows = [{"history": f"What is it, {n}?", **ids, **texts, "labels": n % 2} for n in range(8)]
+    jsonl(tmp_path / "mine/train.jsonl", rows)
+    (note,) = [each for each in look(tmp_path / "mine").notes if "two answers" in each]
+    values = note.partition("better one: ")[2].partition(" take human_ref_A where it is 1")[0]
+    recipe = 'schema = 1\nname = "mine"\n' + values.replace(" and answer", "\nanswer")
+    (tmp_path / "mine/corpus.toml").write_text(recipe)
+    reader = Reader(read_corpus_file(tmp_path / "mine/corpus.toml", "mine"))
+    for row in rows:
+        record, better = reader.read(row, (0, 1)), "BA"[int(str(row["labels"]))]
+        assert record is not None
+        assert (record.question, record.answer) == (row["history"], texts[f"human_ref_{better}"])
+    # A label of something else says nothing of two texts.
+    jsonl(tmp_path / "other/train.jsonl", [{**row, "labels": n} for n, row in enumerate(rows)])
+    assert "two answers" not in said(tmp_path / "other")
+
+
+def test_answers_with_ratings_are_noted_with_what_takes_the_best_one(tmp_path: Path) -> None:
+    answers = [{"response": "A.", "overall_score": 4.0}, {"response": "B.", "overall_score": 9.0}]
+    rows = [{"instruction": f"Name {n}, please.", "completions": answers} for n in range(8)]
+    jsonl(tmp_path / "train.jsonl", rows)
+    (note,) = [each for each in look(tmp_path).notes if "several answers a row" in each]
+    assert "response, with a rating each, overall_score" in note
+    assert '.response = (."completions" | max_by(."overall_score")."response")' in note
+    jsonl(tmp_path / "train.jsonl", [{**row, "completions": [{"response": "A."}]} for row in rows])
+    assert "several answers" not in said(tmp_path)

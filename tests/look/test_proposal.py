@@ -249,6 +249,18 @@ def test_numbered_texts_that_are_compared_are_no_choices() -> None:
     assert values(proposed(stated))["answer"] == "answer"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_number_of_a_correct_option_and_its_explanation_are_read(first: int) -> None:
+    options = {f"op{letter}": f"fruit {letter}" for letter in "abcd"}
+    exp = "The skin is as red as it can be, which no other one is."
+    rows = [{"question": f"Which, {n}?", **options, "cop": n + first, "exp": exp} for n in range(4)]
+    made = proposed(*rows)
+    assert made.good == 4
+    table = values(made)
+    assert table["answer"].get("labels") == (["1", "2", "3", "4"] if first else None)
+    assert (table["answer"]["choice"], table["cot"]) == ("cop", "exp")
+
+
 def test_choices_in_one_text_stand_behind_the_question() -> None:
     row = {"Problem": "What is half of ten?", "options": "a ) 4 , b ) 5", "correct": "b"}
     made = values(proposed(row))

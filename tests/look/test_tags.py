@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.look.tags import around_of, tags_of
+from gristmill.look.tags import around_of, ends_of, tags_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,11 @@ def test_tags_around_answers_alone_are_those_of_eight_in_ten() -> None:
     for other in ("<p>a</p>", "<answer>a", "<answer>a</answer> b", "<think>a</think>"):
         assert around_of([other]) is None
     assert around_of([]) is None
+
+
+def test_tokens_around_texts_are_those_of_eight_in_ten() -> None:
+    assert ends_of(["<|Human|>: a<eoh>\n"] * 8 + ["a"] * 2) == ["<|Human|>:", "<eoh>"]
+    assert ends_of(["<s>a</s>"] * 7 + ["a"] * 3) == []
+    for other in ("a <|im_end|> b", "<p>a</p>", "<b>", "<|im start|> |>", ""):
+        assert ends_of([other]) == []
+    assert ends_of([]) == []

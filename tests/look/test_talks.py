@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ ASKED, SAID = "What is it, and who has it?", "It is a plum, and Mira has it."
 READ = [("user", ASKED), ("assistant", SAID)]
 HUMAN = f"\n\nHuman: {ASKED}\n\nAssistant:"
 FOUND = {"messages": "m"}
+THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I think."}]}
+PLAIN = {"role": "assistant", "content": SAID}
+GAVE = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": SAID}],
+}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +90,37 @@ FOUND = {"messages": "m"}
             {"instruction": ASKED, "input": "", "output": SAID, "history": [[ASKED, SAID]]},
             {"turns": {"history": "history", "user": "instruction", "assistant": "output"}},
         ),
+        (
+            {
+                "chat": {
+                    "turn_1": {
+                        "Human": f"<|Human|>: {ASKED}<eoh>\n",
+                        "MOSS": f"<|MOSS|>: {SAID}<eom>",
+                    }
+                }
+            },
+            {
+                "messages": "chat",
+                "keys": {"user": "Human", "assistant": "MOSS"},
+                "marks": {"control": ["<|Human|>:", "<eoh>", "<|MOSS|>:", "<eom>"]},
+            },
+        ),
+        (
+            {"input": [{"role": "user", "content": ASKED}, THOUGHT, GAVE]},
+            {"messages": "input"},
+        ),
+        (
+            {"input": [{"role": "user", "content": ASKED}], "output": [THOUGHT, GAVE]},
+            {"prompt": "input", "completion": "output"},
+        ),
+        (
+            {"messages": [json.dumps({"role": "user", "content": ASKED}), json.dumps(PLAIN)]},
+            {"messages": "messages"},
+        ),
+        (
+            {"input": ASKED, "output": [THOUGHT, GAVE]},
+            {"prompt": "input", "completion": "output"},
+        ),
     ],
 )
 def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
@@ -95,7 +134,8 @@ def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
     assert {key: table.get(key) for key in expected} == expected
     write(found)
     talk = Messages(chat_of(drop)).read(row)
-    assert [(each.role, each.content) for each in talk.messages][-2:] == READ
+    said = [(each.role, each.content) for each in talk.messages if each.channel != "analysis"]
+    assert said[-2:] == READ
 
 
 @pytest.mark.parametrize(
@@ -152,6 +192,44 @@ def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) 
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
 
 
+def test_calls_without_a_role_leave_their_conversations_out(tmp_path: Path) -> None:
+    asked, call = {"role": "user", "content": ASKED}, {"type": "function_call", "name": "f"}
+    rows = [{"input": [asked, *([call] if n < 2 else []), GAVE], "k": n} for n in range(8)]
+    put(tmp_path / "mine", rows)
+    found = look(tmp_path / "mine")
+    assert tomllib.loads(found.proposal.text)["tools"] == "drop"
+    assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
+
+
+def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path: Path) -> None:
+    texts = [("user", ASKED), ("assistant", "No."), ("assistant", SAID)]
+    nodes: dict[str, Any] = {"r": {"parent": None, "message": None}}
+    for number, (role, text) in enumerate(texts):
+        parent = "0" if number == 2 else str(number - 1) if number else "r"
+        content = {"content_type": "text", "parts": [text]}
+        nodes[str(number)] = {
+            "parent": parent,
+            "message": {"author": {"role": role}, "content": content},
+        }
+    # More nodes than columns are looked at.
+    nodes |= {f"x{number}": {"parent": "r", "message": None} for number in range(600)}
+    row = {"title": "t", "mapping": nodes, "current_node": "2", "moderation_results": []}
+    put(tmp_path / "mine", [row, row])
+    found = look(tmp_path / "mine")
+    table = tomllib.loads(found.proposal.text)
+    assert (table["messages"], table["branch"]) == ("mapping", "current_node")
+    assert len(found.columns.by_name) == 4
+    write(found)
+    talk = Messages(chat_of(tmp_path / "mine")).read(row)
+    assert [(each.role, each.content) for each in talk.messages] == READ
+
+
+def test_a_token_that_ends_answers_stands_around_them(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": f"{SAID}</s>"}]
+    put(tmp_path / "mine", [{"messages": said, "k": n} for n in range(8)])
+    assert tomllib.loads(look(tmp_path / "mine").proposal.text)["marks"] == {"control": ["</s>"]}
+
+
 def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> None:
     rows = [{"dialog": [ASKED, SAID, ASKED][: 2 + n % 2], "k": n} for n in range(8)]
     put(tmp_path / "mine", rows)
@@ -170,6 +248,15 @@ def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> Non
     put(tmp_path / "mine", [{"text": text, "k": n} for n in range(8)])
     note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
     assert note in "\n".join(look(tmp_path / "mine").notes)
+    lines_of = f"Benutzer: {ASKED}\nAssistent: {SAID}"
+    put(tmp_path / "words", [{"text": lines_of, "k": n} for n in range(8)])
+    note = "text: texts with Assistent: and Benutzer:, which stays text"
+    said = "\n".join(look(tmp_path / "words").notes)
+    assert (
+        note in said or note.replace("Assistent: and Benutzer", "Benutzer: and Assistent") in said
+    )
+    put(tmp_path / "one", [{"text": f"Titel: {ASKED}\n{SAID}", "k": n} for n in range(8)])
+    assert "stays text" not in "\n".join(look(tmp_path / "one").notes)
     rows = [{"text": text if n < 3 else ASKED + SAID, "k": n} for n in range(8)]
     put(tmp_path / "other", rows)
     assert "stays text" not in "\n".join(look(tmp_path / "other").notes)

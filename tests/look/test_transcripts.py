@@ -95,6 +95,28 @@ LLAMA_3 = (
                 "control": ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
             },
         ),
+        (
+            "A talk.\n[|Human|] hi b\n[|AI|] yes b\n[|Human|] hi {}\n[|AI|] yes {}\n[|Human|] ",
+            {"user": "[|Human|]", "assistant": "[|AI|]", "control": ["A talk."]},
+        ),
+        (
+            "[Human]: hi {} <eoh> [MOSS]: yes {} <eoa>",
+            {"user": "[Human]:", "assistant": "[MOSS]:", "control": ["<eoh>", "<eoa>"]},
+        ),
+        (
+            "<|Human|>: hi {}<eoh>\n<|MOSS|>: yes {}<eom>\n",
+            {"user": "<|Human|>:", "assistant": "<|MOSS|>:", "control": ["<eoh>", "<eom>"]},
+        ),
+        (
+            "<|prompter|>hi {}<|endoftext|><|assistant|>yes {}<|endoftext|>",
+            {"user": "<|prompter|>", "assistant": "<|assistant|>", "control": ["<|endoftext|>"]},
+        ),
+        (
+            "**Human:** hi {}\n\n**Assistant:** yes {}",
+            {"user": "\n**Human:**", "assistant": "\n\n**Assistant:**"},
+        ),
+        ("**Q**: hi {}\n**A**: yes {}", {"user": "\n**Q**:", "assistant": "\n**A**:"}),
+        ("[Human] hi {} [AI] yes {}", None),
         ("User: hi {} Assistant: yes {}", None),
         (
             "User: hi User: {}\nAssistant: yes {}",
@@ -142,6 +164,19 @@ def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_aga
     assert marks_of(heads[:4]) is None
     # The same text, once behind a blank.
     assert marks_of([heads[0], f" {heads[0]}"])
+
+
+def test_marks_in_other_capitals_divide_texts_where_they_begin_lines() -> None:
+    talk = "Human: hi\nAssistant: yes"
+    marks = marks_of([talk] * 8 + [talk.upper()] * 2)
+    assert marks == {
+        "user": ["\nHuman:", "\nHUMAN:"],
+        "assistant": ["\nAssistant:", "\nASSISTANT:"],
+    }
+    assert [*Transcripts(marks).divided(talk.upper())] == [("user", "HI"), ("assistant", "YES")]
+    # Words of a text, and those of other speakers, are none.
+    found = marks_of([f"{talk}, THE HUMAN: it\nBot: no\nHuman: hi\nAssistant: yes"] * 2)
+    assert found == {"user": "\nHuman:", "assistant": "\nAssistant:"}
 
 
 def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one() -> None:

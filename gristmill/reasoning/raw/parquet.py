@@ -132,7 +132,7 @@ def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes
     has_floats = _has_floats(batch.schema)
     for at in range(len(batch)):
         try:
-            (value,) = batch.slice(at, 1).to_pylist()
+            value = _value(batch.slice(at, 1))
             if empty:
                 value = {**empty, **value}
             octets = orjson.dumps(value, default=_plain)
@@ -143,6 +143,26 @@ def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes
             yield f"is not UTF-8: {error}"
         except orjson.JSONEncodeError as error:
             yield f"holds a value that JSON does not have: {cut(error)}"
+
+
+def _value(one: pa.RecordBatch) -> dict[str, Any]:
+    """The only row of a batch, with texts for times that Python's have no digits for."""
+    import pyarrow as pa
+
+    types, names = pa.types, one.schema.names
+    value: dict[str, Any]
+    try:
+        (value,) = one.to_pylist()
+    except ValueError as error:
+        # pandas writes times in nanoseconds; a text that is not UTF-8 is another matter.
+        kinds = one.schema.types
+        times = {name for name, kind in zip(names, kinds, strict=True) if types.is_timestamp(kind)}
+        texts = [pa.string() if types.is_timestamp(k) or types.is_time(k) else k for k in kinds]
+        if isinstance(error, UnicodeError) or texts == kinds:
+            raise
+        (value,) = one.cast(pa.schema(zip(names, texts, strict=True))).to_pylist()
+        value |= {name: value[name].replace(" ", "T") for name in times if value[name]}
+    return value
 
 
 def _has_floats(schema: pa.Schema) -> bool:

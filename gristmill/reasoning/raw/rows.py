@@ -108,7 +108,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
 def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:
     """The bytes of a byte order mark at the beginning of a text, and the text without it.
 
-    Its first part has 64 bytes. Raises BadInput for UTF-16.
+    Its first part has 64 bytes. Raises BadInput for UTF-16, and for what was packed twice.
     """
     parts = iter(texts)
     head = b""
@@ -116,8 +116,10 @@ def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[byt
         head += part
         if len(head) >= 64:
             break
+    begin = head[:HEAD_BYTES]
+    refuse_packed(begin, path, is_inner=True)
     # Without a mark every other byte of it is zero, which no text of ours has.
-    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or head.count(0) > len(head) // 4:
+    if begin.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or begin.count(0) > len(begin) // 4:
         raise BadInput(path, "is UTF-16: save it as UTF-8")
     unmarked = head.removeprefix(BOM_UTF8)
     return len(head) - len(unmarked), chain([unmarked], parts)
@@ -236,6 +238,8 @@ def _exact(
     line: bytes, path: Path, columns: Collection[str], limits: Limits, number: int
 ) -> dict[str, Any] | Unfit:
     """A line as the standard library parses it, which keeps all digits and lone surrogates."""
+    if line.startswith(b"\0") and not line.strip(b"\0\r\n"):
+        return Unfit("value", "is zero bytes alone, as a write that broke off leaves: get it again")
     try:
         value = load_json(line, path, limits, number, _object)
     except BadInput as error:

@@ -156,7 +156,7 @@ PARSERS = (
         tuple(
             f"{_CHAT}.{name}"
             for name in (
-                *("built_in", "contents", "drops", "lists", "messages", "recipe"),
+                *("built_in", "contents", "drops", "lists", "messages", "nodes", "recipe"),
                 *("transcripts", "trees"),
             )
         ),

@@ -55,6 +55,26 @@ def test_dictionaries_and_times_are_texts(tmp_path: Path) -> None:
     assert _found(tmp_path / "x.parquet")[2] == (3, {"a": "x", "b": "2026-01-02"})
 
 
+def test_a_time_in_nanoseconds_is_a_text(tmp_path: Path) -> None:
+    times = pa.array([1_500_000_000_000_000_001, 1_500_000_000_000_001_000, None], "timestamp[ns]")
+    spans = pa.array([1, 1000, None], "time64[ns]")
+    table = pa.table({"a": ["x", "y", "z"], "b": times, "c": spans, "b2": times})
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = [value for _, value in _found(tmp_path / "x.parquet")]
+    assert found[0]["a"] == "x"
+    assert found[0]["b"] == found[0]["b2"] == "2017-07-14T02:40:00.000000001"
+    assert found[0]["c"] == "00:00:00.000000001"
+    # The others are as they were.
+    assert (found[1]["b"], found[1]["c"]) == ("2017-07-14T02:40:00.000001", "00:00:00.000001")
+    assert found[2] == {"a": "z", "b": None, "c": None, "b2": None}
+    assert _found(tmp_path / "x.parquet", {"a"})[0][1] == {
+        "a": "x",
+        "b": None,
+        "c": None,
+        "b2": None,
+    }
+
+
 def test_numbers_that_are_not_finite_arrive_as_they_are(tmp_path: Path) -> None:
     day = datetime.datetime(2026, 1, 2, 3)
     table = pa.table(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,21 @@ def test_a_text_in_utf_16_is_refused_by_its_name(
     (tmp_path / name).write_bytes(gzip.compress(octets) if name.endswith(".gz") else octets)
     with pytest.raises(BadInput, match=f"{name}: is UTF-16: save it as UTF-8"):
         list(rows(tmp_path / name, GSM8K))
+
+
+def test_zero_bytes_at_the_end_are_no_utf_16(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(b'{"question":"a","answer":"b"}\n' * 3 + b"\0" * 600)
+    *good, (number, last) = rows(tmp_path / "x.jsonl", GSM8K)
+    assert (len(good), number) == (3, 4)
+    assert isinstance(last, Unfit)
+    assert last.rule == "is zero bytes alone, as a write that broke off leaves: get it again"
+
+
+@pytest.mark.parametrize("inner", [gzip.compress, lambda octets: b"PAR1" + octets])
+def test_what_was_packed_twice_is_refused(tmp_path: Path, inner: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(inner(b'{"question":"a"}\n')))
+    with pytest.raises(BadInput, match="is packed twice: unpack it once, and give it the ending"):
+        list(rows(tmp_path / "x.jsonl.gz", GSM8K))
 
 
 def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ SYNTH: Final = "synth"
 _FILES: Final = {SYNTH: Path(__file__).parents[2] / "chats/synth.toml"}
 _OWN: Final = (
     *("messages", "prompt", "completion", "tree", "marks", "keys", "roles", "system"),
-    *("thinking", "tools", "broken", "unknown_keys", "dedup", "sample"),
+    *("thinking", "tools", "broken", "branch", "unknown_keys", "dedup", "sample"),
 )
 """Keys that a recipe does not have beside the name of a built-in one."""
 

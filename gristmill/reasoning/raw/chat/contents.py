@@ -24,7 +24,7 @@ _OTHERS: Final = (
     *("inlineData", "inline_data", "fileData", "file_data"),
 )
 """Keys of a part that is a picture, sound or file, which may have a text, too."""
-_TEXTS: Final = ("text", "thinking", "reasoning", "thought")
+_TEXTS: Final = ("text", "thinking", "reasoning", "thought", "refusal")
 
 
 class Content(NamedTuple):
@@ -35,7 +35,7 @@ class Content(NamedTuple):
 
 
 def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
-    """What a message says: a text, a list of parts, or an object with `parts`.
+    """What a message says: a text, a part, a list of parts, or an object with `parts`.
 
     tools: makes the refusal of a part that calls a tool, of its kind.
 
@@ -44,9 +44,10 @@ def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
     if isinstance(value, str):
         return Content(canonical(value))
     if isinstance(value, Mapping):
-        if not isinstance(value.get("parts"), list):
+        is_part = any(isinstance(value.get(key), str) for key in _TEXTS)
+        if not is_part and not isinstance(value.get("parts"), list):
             raise Unfit("messages", "the text of a message is an object")
-        value = value["parts"]
+        value = value["parts"] if isinstance(value.get("parts"), list) else [value]
     if not isinstance(value, list) or not value:
         return Content(flattened(value) or "")
     texts: list[str] = []
@@ -57,6 +58,22 @@ def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
         said, is_thought = _part(part)
         (thoughts if is_thought else texts).append(said)
     return Content(canonical("".join(texts)), canonical("".join(thoughts)))
+
+
+def texts_of(value: Any) -> str:
+    """The texts of a thought's parts, a blank line between them; empty for none.
+
+    value: a text or a list of texts and of objects with a text. Raises Unfit for another part.
+    """
+    parts = value if isinstance(value, list) else [value]
+    texts = (_part(_plain(each))[0] for each in parts if each is not None)
+    return canonical("\n\n".join(text for each in texts if (text := each.strip())))
+
+
+def _plain(part: Any) -> Any:
+    """A part of a thought; the text of one of ChatGPT is below `content`."""
+    said = part.get("content") if isinstance(part, Mapping) else None
+    return said if isinstance(said, str) else part
 
 
 def call_of(part: Any) -> str:
@@ -92,3 +109,29 @@ def _part(part: Any) -> tuple[str, bool]:
 def _filled(part: Mapping[str, Any], keys: Sequence[str]) -> str:
     """The first of keys that says something, or an empty text."""
     return next((key for key in keys if part.get(key) not in (None, "", [], {})), "")
+
+
+def divided(content: str, thought: str, tags: Sequence[str]) -> tuple[str, str]:
+    """The thought and the rest of an answer. thought: of a key; tags: of `thinking`, or none."""
+    if not tags:
+        return thought, content
+    (opens, closes), around = tags[:2], tags[2:]
+    begins = content.lstrip().startswith(opens)
+    # A template that writes the first tag itself leaves answers with the second alone.
+    is_lone = content.count(closes) == 1 and opens not in content and not thought
+    if not (begins or is_lone):
+        return thought, _without(content, around)
+    if thought:
+        raise Unfit("thinking", f"has a thought in a key, and a second one in {opens}")
+    before, closed, after = content.lstrip().removeprefix(opens).partition(closes)
+    if not closed:
+        raise Unfit("thinking", f"an answer has {opens} without {closes}")
+    return before.strip(), _without(after.strip(), around)
+
+
+def _without(content: str, around: Sequence[str]) -> str:
+    """An answer without the tags around it. around: two, or none."""
+    bare = content.strip()
+    if not around or not bare.startswith(around[0]):
+        return content
+    return bare.removeprefix(around[0]).removesuffix(around[1]).strip()

@@ -12,10 +12,17 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from gristmill.reasoning.raw.chat.contents import call_of, content_of
-from gristmill.reasoning.raw.chat.lists import filled_list, kind_of, named_pairs, whole_turn
+from gristmill.reasoning.raw.chat.contents import Content, call_of, content_of, divided
+from gristmill.reasoning.raw.chat.lists import (
+    filled_list,
+    kind_of,
+    named_pairs,
+    whole_turn,
+    with_thoughts,
+)
+from gristmill.reasoning.raw.chat.nodes import branch_of, is_nodes
 from gristmill.reasoning.raw.chat.recipe import ALIASES, HISTORY, TURNS, Chat
-from gristmill.reasoning.raw.chat.transcripts import Transcripts
+from gristmill.reasoning.raw.chat.transcripts import CONTROL, Transcripts, bare, listed
 from gristmill.reasoning.raw.flatten import CURES, Unfit, text
 from gristmill.reasoning.raw.forms.rules import Rules
 from gristmill.reasoning.raw.forms.templates import Get, Row
@@ -87,6 +94,7 @@ class Messages:
         self._tags = tags.get(str(chat.thinking), chat.thinking)
         # SYNTH takes a text of white space alone for a text.
         self._bare = _as_it_is if chat.is_synth else str.strip
+        self._around = [] if "user" in chat.marks else listed(chat.marks.get(CONTROL))
         self._items = self._source()
         self._system = None if chat.system is None else self._either("system", chat.system)
         self._tool_column = "" if chat.is_synth else "tools"
@@ -138,21 +146,31 @@ class Messages:
 
     def _plain(self, value: Any) -> str:
         """A text, which may be in parts. Raises Unfit as `content_of`, and for a thought."""
-        said, thought = content_of(value, self._tools)
+        said, thought = self._content(value)
         if thought:
             raise Unfit("thinking", "has a thought in a part where no message has one")
         return said
+
+    def _content(self, value: Any) -> Content:
+        """The text and the thought of a message, without `control` around them."""
+        found = content_of(value, self._tools)
+        if not self._around:
+            return found
+        return Content(*(bare(each, self._around) for each in found))
 
     def _source(self) -> Callable[[Row], Iterable[Any]]:
         """What reads the messages of a row, not yet checked."""
         chat = self._chat
         if chat.tree is not None:
             return lambda row: ()
-        if chat.marks:
+        if "user" in chat.marks:
             whole, transcripts = self._either("messages", chat.messages), Transcripts(chat.marks)
             return lambda row: self._divided(whole(row), transcripts)
         if chat.messages is not None:
             get = column(chat.messages, self._names)
+            if chat.branch is not None:
+                last, names = column(chat.branch, self._names), (chat.messages, chat.branch)
+                return lambda row: with_thoughts(branch_of(get(row), last(row), names))
             return lambda row: self._whole(get(row))
         if chat.turns:
             return self._turns()
@@ -166,7 +184,8 @@ class Messages:
                 value = get(row)
                 if isinstance(value, Mapping):
                     value = [value] if self._found(value) else value.get("messages", value)
-                yield from value if isinstance(value, list) else [_Own(role, text(value))]
+                is_list = isinstance(value, list)
+                yield from with_thoughts(value) if is_list else [_Own(role, text(value))]
 
         return both
 
@@ -202,11 +221,14 @@ class Messages:
         pairs = named_pairs(found, self._roles)
         if pairs is None:
             return found
-        return [_Own(self._role(role), said) for role, said in pairs]
+        return [_Own(self._role(role), bare(said, self._around)) for role, said in pairs]
 
     def _whole(self, value: Any) -> Sequence[Any]:
         """The messages of the column of a row."""
         self._check_filled(value)
+        if is_nodes(value):
+            rule = f"its {self._chat.messages} is a tree of nodes: name the column with the id"
+            raise Unfit("messages", f'{rule} of the last one, as branch = "current_node"')
         return self._listed(value, self._chat.messages or "", BROKEN_CURE)
 
     def _divided(self, value: Any, transcripts: Transcripts) -> Iterator[_Own]:
@@ -245,14 +267,15 @@ class Messages:
                 "messages", f"a message is {kind_of(item)}, not an object with role and text"
             )
         role_key, text_key = self._keys(item)
-        name = item.get(role_key)
+        if (name := item.get(role_key)) is None and (call := call_of(item)):
+            raise self._tools(call)
         role = self._role(name)
         if role == "tool":
             raise self._tools(f"a message of {name}")
         channel = _channel(item) if role == "assistant" else None
         used = {role_key, text_key, *keys.values(), *(["channel"] if channel else [])}
         self._count_unread(item, used, ignored)
-        said, own = content_of(item.get(text_key), self._tools)
+        said, own = self._content(item.get(text_key))
         thought = text(item.get(keys["thinking"])) if "thinking" in keys else ""
         if channel == "analysis":
             own += said
@@ -268,6 +291,8 @@ class Messages:
 
     def _role(self, name: Any) -> str:
         """What the role of a message means. Raises Unfit for one that means nothing."""
+        if name is None:
+            raise Unfit("role", "a message has no role: write who says it")
         role = self._roles.get(name) if isinstance(name, str) else None
         if role is None:
             said = str(name)[:_SHOWN]
@@ -316,7 +341,7 @@ class Messages:
         if role != "assistant":
             yield Message(role, content, PROMPT)
             return
-        thought, content = _divided(content, thought, self._tags)
+        thought, content = divided(content, thought, self._tags)
         if not self._bare(content):
             raise Unfit("answer", "an answer is empty")
         if self._bare(thought):
@@ -380,32 +405,6 @@ def _needed(chat: Chat) -> Mapping[str, str]:
         for name, value in values.items()
         if value is not None
     }
-
-
-def _divided(content: str, thought: str, tags: Sequence[str]) -> tuple[str, str]:
-    """The thought and the rest of an answer. thought: of a key; tags: of `thinking`, or none."""
-    if not tags:
-        return thought, content
-    (opens, closes), around = tags[:2], tags[2:]
-    begins = content.lstrip().startswith(opens)
-    # A template that writes the first tag itself leaves answers with the second alone.
-    is_lone = content.count(closes) == 1 and opens not in content and not thought
-    if not (begins or is_lone):
-        return thought, _without(content, around)
-    if thought:
-        raise Unfit("thinking", f"has a thought in a key, and a second one in {opens}")
-    before, closed, after = content.lstrip().removeprefix(opens).partition(closes)
-    if not closed:
-        raise Unfit("thinking", f"an answer has {opens} without {closes}")
-    return before.strip(), _without(after.strip(), around)
-
-
-def _without(content: str, around: Sequence[str]) -> str:
-    """An answer without the tags around it. around: two, or none."""
-    bare = content.strip()
-    if not around or not bare.startswith(around[0]):
-        return content
-    return bare.removeprefix(around[0]).removesuffix(around[1]).strip()
 
 
 def _as_it_is(text: str) -> str:

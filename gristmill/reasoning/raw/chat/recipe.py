@@ -48,6 +48,7 @@ _KEYS: Final[dict[str, str]] = {
     "kind": _TEXT,
     "recipe": _TEXT,
     "messages": _TEXT,
+    "branch": _TEXT,
     "turns": _TABLE,
     "marks": _TABLE,
     "keys": _TABLE,
@@ -85,12 +86,14 @@ class Chat:
 
     corpus: its name, files, licence, and the rules for rows.
     recipe: the built-in one that it names; empty where it names none.
-    messages: column with the list of messages; or
+    messages: column with the list of messages, or with one text; or
     prompt, completion: values of what is asked and of what is answered, texts or lists of
         messages; or
     turns: values of the texts of one turn, by `TURNS`, and the turns before it, `HISTORY`; or
     tree: columns of rows that are messages of trees: id, parent, text, and best, by which the
         least of several answers is taken.
+    branch: column with the id of the last message, where `messages` has an object of nodes; None
+        where it has none.
     marks: texts that begin the messages of a conversation in one text, by role, and `CONTROL`;
         none where `messages` has a list.
     keys: names of the keys of a message by `KEYS`; role and content are guessed where it lacks
@@ -106,6 +109,7 @@ class Chat:
     corpus: Corpus
     recipe: str = ""
     messages: str | None = None
+    branch: str | None = None
     prompt: Value | None = None
     completion: Value | None = None
     turns: Mapping[str, Value] = field(default_factory=dict)
@@ -231,7 +235,8 @@ def _check_tables(raw: Mapping[str, Any]) -> None:
             raise ValueError(f"roles.{name} = {shown(role)}: must be {' or '.join(ROLES)}")
     _check_marks(raw)
     speakers = ("user", "assistant")
-    needed = {"tree": ("id", "parent"), "turns": speakers, "marks": speakers}
+    divides = {*raw.get("marks", {})} != {CONTROL}
+    needed = {"tree": ("id", "parent"), "turns": speakers, "marks": speakers if divides else ()}
     for key, names in needed.items():
         if key in raw and (missing := [name for name in names if name not in raw[key]]):
             raise ValueError(f"{key}: lacks {missing[0]}")
@@ -246,10 +251,12 @@ def _check_marks(raw: Mapping[str, Any]) -> None:
     every = [each for value in raw.get("marks", {}).values() for each in listed(value)]
     if twice := [each for each in every if every.count(each) > 1]:
         raise ValueError(f"marks: {shown(twice[0])} is there twice: nobody knows which is meant")
-    if "marks" not in raw and "{" in raw.get("messages", ""):
+    if not {*raw.get("marks", {})} - {CONTROL} and "{" in raw.get("messages", ""):
         raise ValueError(f"messages = {shown(raw['messages'])}: a template needs `marks`")
     if "marks" in raw and "messages" not in raw:
-        raise ValueError('marks: divide one text: name its column, as messages = "text"')
+        raise ValueError('marks: stand in texts of a column: name it, as messages = "text"')
+    if "branch" in raw and ("messages" not in raw or "marks" in raw):
+        raise ValueError('branch: stands beside messages = "the column of nodes", without `marks`')
     turn = ({*TURNS} - {"thinking"}) & {*raw.get("keys", {})}
     if turn and not {"user", "assistant"} <= turn:
         raise ValueError(f"keys.{min(turn)}: names a whole turn: name user and assistant, both")

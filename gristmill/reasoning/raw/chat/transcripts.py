@@ -55,7 +55,9 @@ class Transcripts:
         ends = [each.start() for each in found[1:]] + [len(whole)]
         for mark, end in zip(found, ends, strict=True):
             role, said = self._roles[mark[0]], self.bare(whole[mark.end() : end])
-            if said or role not in ("system", "developer"):
+            # What a person does not go on to say is no question, and no rules are no system.
+            is_none = role in ("system", "developer") or (role == "user" and end == len(whole))
+            if said or not is_none:
                 yield role, said
 
     def head(self, text: str) -> str | None:
@@ -65,12 +67,20 @@ class Transcripts:
 
     def bare(self, text: str) -> str:
         """A text without blanks and `control` around it. text: any."""
-        text, before = text.strip(), None
-        while text != before:
-            before = text
-            for each in self._control:
-                text = text.removeprefix(each).removesuffix(each).strip()
-        return text
+        return bare(text, self._control)
+
+
+def bare(text: str, control: Sequence[str]) -> str:
+    """A text without some texts around it, and without the blanks around it and these.
+
+    text: any. control: those texts; without one the text stays as it is but for blanks around it.
+    """
+    text, before = text.strip(), None
+    while text != before:
+        before = text
+        for each in control:
+            text = text.removeprefix(each).removesuffix(each).strip()
+    return text
 
 
 def _shown(marks: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def build(
 
 def test_the_recipes_of_the_page_read_the_rows_that_it_shows(tmp_path: Path) -> None:
     recipes = RECIPE.findall(PAGE)
-    assert len(recipes) == 11
+    assert len(recipes) == 12
     for name, recipe, rows in recipes:
         drop = tmp_path / name
         drop.mkdir()

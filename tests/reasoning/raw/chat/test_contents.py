@@ -26,6 +26,9 @@ def tools(what: str) -> Unfit:
         ([{"type": "input_text", "text": "a"}], Content("a")),
         ([{"type": "output_text", "text": "a", "annotations": []}], Content("a")),
         ({"content_type": "text", "parts": ["a", "b"]}, Content("ab")),
+        ({"text": "a"}, Content("a")),
+        ([{"type": "refusal", "refusal": "a"}], Content("a")),
+        ({"type": "text", "text": "a\r\nb"}, Content("a\nb")),
         ({"parts": [{"text": "a"}]}, Content("a")),
         ([{"text": "t", "thought": True}, {"text": "a", "thought": False}], Content("a", "t")),
         (

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from gristmill.reasoning.raw.chat.lists import filled_list, kind_of, named_pairs, whole_turn
+from gristmill.reasoning.raw.chat.lists import (
+    filled_list,
+    kind_of,
+    message_list,
+    named_pairs,
+    whole_turn,
+    with_thoughts,
+)
 from gristmill.reasoning.raw.flatten import Unfit
 
 ROLES = ("user", "assistant", "system", "human")
@@ -77,3 +85,66 @@ def test_values_have_a_name() -> None:
     values: list[Any] = [None, "a", [], {}, True, 1]
     said = [kind_of(value) for value in values]
     assert said == ["null", "a text", "a list", "an object", "a bool", "a number"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"turn_2": {"b": 1}, "turn_10": {"c": 1}, "turn_1": {"a": 1}}, ["a", "b", "c"]),
+        ({"0": {"a": 1}, "1": {"b": 1}}, ["a", "b"]),
+        ({"turn_1": {"a": 1}, "note_2": {"b": 1}}, None),
+        ({"turn_1": {"a": 1}, "turn_2": "b"}, None),
+        ({"turn": {"a": 1}}, None),
+    ],
+)
+def test_turns_under_numbers_are_a_list_in_their_order(
+    value: Any, expected: list[str] | None
+) -> None:
+    found = message_list(value)
+    assert (None if found is None else [next(iter(each)) for each in found]) == expected
+
+
+SUMMARY = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Short."}]}
+WHOLE = {**SUMMARY, "content": [{"type": "reasoning_text", "text": "Long."}, {"text": "More."}]}
+EMPTY = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
+ITEM = {"role": "user", "content": "a", "type": "message"}
+
+
+def thought(said: str) -> dict[str, str]:
+    return {"role": "assistant", "channel": "analysis", "content": said}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([ITEM, SUMMARY, ITEM], [ITEM, thought("Short."), ITEM]),
+        ([WHOLE], [thought("Long.\n\nMore.")]),
+        ([SUMMARY, EMPTY, WHOLE, ITEM], [thought("Short.\n\nLong.\n\nMore."), ITEM]),
+        ([{"type": "reasoning", "content": "Bare. "}], [thought("Bare.")]),
+        ([EMPTY, ITEM], [ITEM]),
+        ([{**SUMMARY, "role": "reasoning"}, "a"], [{**SUMMARY, "role": "reasoning"}, "a"]),
+        ([thought("x"), SUMMARY], [thought("x"), thought("Short.")]),
+    ],
+)
+def test_items_of_reasoning_are_thoughts(found: list[Any], expected: list[Any]) -> None:
+    assert with_thoughts(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "is_read"),
+    [
+        (['{"role": "user", "content": "a"}', ' {"from": "gpt", "value": "b"}'], True),
+        (['{"role": "user", "content": "a"}', "b"], False),
+        (['{"role": "user"}', '{"role": "assistant"}'], False),
+        (['{"a": 1}', '{"b": 2}'], False),
+        (['{"role": "user", "content": "a"', "{}"], False),
+    ],
+)
+def test_messages_that_are_written_as_json_are_messages(found: list[str], is_read: bool) -> None:
+    made = with_thoughts(found)
+    assert made == ([json.loads(each) for each in found] if is_read else found)
+
+
+def test_a_thought_with_a_part_that_is_no_text_is_refused() -> None:
+    with pytest.raises(Unfit, match="messages"):
+        with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])

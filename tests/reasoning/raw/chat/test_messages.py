@@ -473,6 +473,28 @@ def test_a_system_may_be_in_parts() -> None:
     assert said(read({**row, "s": None}, system="s")) == PAIR
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "m": [
+                {"role": "user", "content": "<|a|>hi "},
+                {"role": "assistant", "content": "hello<e>"},
+            ]
+        },
+        {"m": [{"q": "<|a|> hi", "a": [{"type": "text", "text": "hello<e><e>\n"}]}]},
+        {"m": [["<|a|>hi", "hello<e>"]]},
+        {"m": ["<|a|>hi", "hello<e>"]},
+    ],
+)
+def test_control_alone_stands_around_the_texts_of_a_list(row: dict[str, Any]) -> None:
+    keys = {"user": "q", "assistant": "a"}
+    found = read(row, marks={"control": ["<|a|>", "<e>"]}, keys=keys)
+    assert said(found) == said(read({"m": HI}))
+    with pytest.raises(Unfit, match="an answer is empty"):
+        read({"m": [["hi", "<e>"]]}, marks={"control": ["<e>"]})
+
+
 def test_a_list_beside_marks_is_refused_with_the_key() -> None:
     with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
         read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
@@ -486,3 +508,11 @@ def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out() -> None:
         with pytest.raises(Unfit) as raised:
             read({"m": value}, broken="drop", **marks)
         assert raised.value.reason == "drop:messages"
+
+
+def test_a_message_without_a_role_is_a_call_or_refused() -> None:
+    call = {"role": None, "content": None, "type": "function_call"}
+    with pytest.raises(Unfit, match="tools"):
+        read({"m": [HI[0], call, HI[1]]})
+    with pytest.raises(Unfit, match="a message has no role: write who says it"):
+        read({"m": [HI[0], {"role": None, "content": "a"}]})

@@ -55,7 +55,7 @@ def recipe(folder: Path, text: str) -> Chat:
         (PLAIN + "marks = 1", "marks = 1: must be a table"),
         (
             HEAD + 'tree = { id = "i", parent = "p" }\nmarks = { user = "Q:", assistant = "A:" }',
-            "marks: divide one text: name its column",
+            "marks: stand in texts of a column: name it",
         ),
         (SYNTH + 'marks = { user = "Q:", assistant = "A:" }', "marks: recipe = .synth. says how"),
         (HEAD + 'turns = { user = "u", assistant = "a", history = 1 }', "turns.history: "),

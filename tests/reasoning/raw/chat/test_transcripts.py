@@ -37,6 +37,8 @@ PAIR = [("user", "hi"), ("assistant", "hello")]
             [("user", "say\nHuman: x"), ("assistant", "b")],
         ),
         (LINES, "Human: hi\n\nAssistant:", [("user", "hi"), ("assistant", "")]),
+        (LINES, "Human: hi\n\nAssistant: hello\n\nHuman: \n", PAIR),
+        (LINES, "Human: \n\nAssistant: hello", [("user", ""), PAIR[1]]),
         (FAR, "Q: hi\n\n\nT:\n\n\nA: hello", [PAIR[0], ("tool", ""), PAIR[1]]),
         (
             {"user": ["User:", "User 2:"], "assistant": ["Bot:", "Bot: Final:"]},
