@@ -16,7 +16,7 @@ import pytest
 
 from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
-from tests.paths import REAL_DATA, memory
+from tests.paths import CHECKOUT, REAL_DATA, memory
 from tests.requirements import missing_real_data
 from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
@@ -26,6 +26,7 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 
+TESTS = CHECKOUT / "tests"
 
 _FOLDERS_BYTES = 8 << 30
 """More than the folders of all tests take at a time."""
@@ -44,13 +45,17 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage meanwhile: collecting makes a million objects, and they all stay.
 
     Later look for it less often than for the 700 objects of Python's default.
     """
     gc.disable()
     try:
+        worker = getattr(session.config, "workerinput", None)
+        if worker and [Path(each).resolve() for each in session.config.args] == [TESTS]:
+            place = int(worker["workerid"].removeprefix("gw"))
+            dealing.import_share(dealing.modules(TESTS), place, worker["workercount"])
         return (yield)
     finally:
         gc.freeze()
