@@ -78,9 +78,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is left for other commits, too.
     """
     later: list[pytest.Item] = []
+    dealt = _dealt(items)
     for item in items:
         mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
-        if mark is not None and not slow and budget.is_dealt(item.nodeid, *mark.args):
+        if item.nodeid in dealt:
             continue
         if mark is not None:
             item.add_marker(pytest.mark.slow)
@@ -93,6 +94,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = set(map(id, later))
         items[:] = [item for item in items if id(item) not in left]
     items.sort(key=lambda item: dealing.rank(item.nodeid))
+
+
+def _dealt(items: list[pytest.Item]) -> set[str]:
+    """The sampled tests that the seed gives to `make test`: one at least of several cases."""
+    dealt: set[str] = set()
+    cases: dict[str, list[str]] = {}
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is None or item.get_closest_marker("slow"):
+            continue
+        function, _, case = item.nodeid.partition("[")
+        if case:
+            cases.setdefault(function, []).append(item.nodeid)
+        if budget.is_dealt(item.nodeid, *mark.args):
+            dealt.add(item.nodeid)
+    for function, names in cases.items():
+        if len(names) > 1 and not dealt.intersection(names):
+            dealt.add(budget.dice(f"case of {function}").choice(names))
+    return dealt
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

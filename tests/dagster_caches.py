@@ -3,10 +3,10 @@
 For each SQLite file Dagster reads its 90 migration scripts, and for each statement it makes an
 engine, which compiles the statement again, and a connection, which reads the schema again. They are
 kept, the connections until the test ends or the file is another. An instance in memory keeps a
-connection, too, whose pragmas are set once. The three databases of a new instance begin as copies of
-those that Dagster has made once, with all tables. And SQLite does not wait for the disk, which only
-the loss of power could show. The schema of `dagster.yaml`, the same for each instance, is kept,
-too. What the steps of a run print is shown after them, not by four processes.
+connection, too, whose pragmas are set once. The three databases of a new instance begin as copies
+of those that Dagster has made once, with all tables. And SQLite does not wait for the disk, which
+only the loss of power could show. The schema of `dagster.yaml`, the same for each instance, is
+kept, too. What the steps of a run print is shown after them, not by four processes.
 
 `python -m tests.dagster_caches WORDS` is `gristmill WORDS` with them.
 """

@@ -19,6 +19,27 @@ LIVE: Final = "tests/e2e/"
 BROWSER: Final = ("tests/e2e/test_browser.py", "tests/e2e/test_hostile_text.py")
 """Of these tests, those in a browser, which each commit takes."""
 
+TORCH: Final = (
+    "tests/architecture/test_public_names.py",
+    "tests/assets/synth/test_assets.py",
+    "tests/chess/read/",
+    "tests/examples/test_train_small_nets.py",
+    "tests/examples/test_train_tiny_gpt.py",
+    "tests/loading/test_loader.py",
+    "tests/macroxue/read/test_torch_dataset.py",
+    "tests/puzzles/read/",
+    "tests/reading/",
+    "tests/reasoning/format/test_foreign_pt.py",
+    "tests/reasoning/format/test_pt_file.py",
+    "tests/reasoning/read/",
+    "tests/synth/builders/chat/test_publishing.py",
+    "tests/synth/format/",
+    "tests/synth/read/",
+    "tests/synth/render/test_golden.py",
+)
+"""Tests that use torch or Megatron, which take seconds to import, and half a gigabyte: one worker
+runs all of them."""
+
 FIRST: Final = (
     LIVE,
     "tests/assets/test_damaged_inputs.py",
@@ -26,6 +47,7 @@ FIRST: Final = (
     "tests/publish/test_kill.py",
     "tests/vocabularies/test_proven.py",
     "tests/test_sample_commands.py",
+    *TORCH,
     "tests/synth/builders/",
 )
 """Files and folders that take long, or that others wait for: the first that asks for `sample_root`
@@ -33,8 +55,10 @@ compiles the kernels, and meanwhile the other worker takes tests that use few of
 
 
 def unit(test: str) -> str:
-    """What one worker runs in a row: the file of a test, or all files below LIVE."""
+    """What one worker runs in a row: the file of a test, all below LIVE, or all of TORCH."""
     file = test.partition("::")[0]
+    if file.startswith(TORCH):
+        return "torch"
     return LIVE if file.startswith(LIVE) else file
 
 

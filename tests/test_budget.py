@@ -139,6 +139,25 @@ def test_a_sampled_test_is_slow_where_the_seed_leaves_it_out(
     assert left == []
 
 
+def test_of_each_sampled_test_with_cases_one_is_dealt(limited: pytest.MonkeyPatch) -> None:
+    limited.delenv(budget.SECONDS)
+    rarely = pytest.mark.sampled(0.01)
+    taken = set()
+    for seed in map(str, range(12)):
+        limited.setenv(budget.SEED, seed)
+        items = [
+            Item(f"tests/test_x.py::test_{n}[{case}]", rarely) for n in "ab" for case in "cdef"
+        ]
+        items += [Item("tests/test_x.py::test_alone[case]", pytest.mark.sampled(1e-9))]
+        stay, _ = collected(*items)
+        quick = [item.nodeid for item in stay if "slow" not in item.marks]
+        for n in "ab":
+            assert [name for name in quick if f"test_{n}[" in name]
+        assert len(quick) < 5
+        taken.update(quick)
+    assert len(taken) > 4
+
+
 def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.MonkeyPatch) -> None:
     limited.setattr(budget, "NOW", 0)
     slow, of_none, of_all = pytest.mark.slow, pytest.mark.sampled(0), pytest.mark.sampled(1)

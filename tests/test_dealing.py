@@ -1,5 +1,6 @@
 """How tests are given to workers."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,19 @@ def test_a_worker_takes_a_file_or_all_that_starts_dagster() -> None:
     assert dealing.unit("tests/run/test_x.py::test_a[b::c]") == "tests/run/test_x.py"
     assert dealing.unit("tests/e2e/test_ui.py::test_a") == dealing.LIVE
     assert dealing.unit("tests/e2e/test_synth.py::test_b") == dealing.LIVE
+    assert dealing.unit("tests/reading/test_reader.py::test_a") == dealing.unit(dealing.TORCH[0])
+
+
+def test_the_files_that_use_torch_are_known() -> None:
+    use = re.compile(r'(later|importorskip)\(("[^)]*)?"(torch|megatron)[".]')
+    found = {
+        file.relative_to(CHECKOUT).as_posix()
+        for file in (CHECKOUT / "tests").rglob("test_*.py")
+        if use.search(file.read_text())
+    }
+    found -= {"tests/test_docs.py"}  # its slow tests alone
+    assert {name for name in found if not name.startswith(dealing.TORCH)} == set()
+    assert len(found) > 15
 
 
 def test_the_tests_in_a_browser_are_for_every_commit() -> None:

@@ -157,6 +157,7 @@ def test_a_run_that_failed_last_keeps_its_log(instance: dg.DagsterInstance, home
     assert log_of(home, failed).exists()
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("under_way", ["REQUESTED", "CANCELING", "FAILING"])
 @pytest.mark.parametrize("ended", ["COMPLETED_SUCCESS", "COMPLETED_FAILED", "CANCELED", "FAILED"])
 def test_runs_of_a_backfill_under_way_stay(

@@ -36,7 +36,7 @@ from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.synth.builders.test_harmony import expected
 
-pytestmark = pytest.mark.sampled(0.4)
+pytestmark = pytest.mark.sampled(0.25)
 
 ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
 """Rows of the raw files; those of one file are skipped but for the last, and one lacks columns."""

@@ -111,7 +111,7 @@ def test_a_shard_without_rows_is_refused(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
 def test_a_cap_on_rows_takes_the_first_rows(
     harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
@@ -156,7 +156,7 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
     harmony: Path,
