@@ -53,6 +53,9 @@ FIRST: Final = (
 """Files and folders that take long, or that others wait for: the first that asks for `sample_root`
 compiles the kernels, and meanwhile the other worker takes tests that use few of them."""
 
+SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
+"""Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
+
 
 def unit(test: str) -> str:
     """What one worker runs in a row: the file of a test, all below LIVE, or all of TORCH."""

@@ -331,6 +331,7 @@ def test_a_small_instance_is_bounded(instance: dg.DagsterInstance, home: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(0)
 def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance, home: Path) -> None:
     """5,000 partitions and 1,000 runs: each partition was built by 20 runs of 100."""
     keys = [f"d{number:05}" for number in range(5000)]
