@@ -16,7 +16,7 @@ import pytest
 
 from tests import budget, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
-from tests.paths import REAL_DATA, memory
+from tests.paths import CHECKOUT, REAL_DATA, memory
 from tests.requirements import missing_real_data
 from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
@@ -26,6 +26,7 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 
+TESTS = CHECKOUT / "tests"
 
 _FOLDERS_BYTES = 8 << 30
 """More than the folders of all tests take at a time."""
@@ -44,13 +45,17 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage meanwhile: collecting makes a million objects, and they all stay.
 
     Later look for it less often than for the 700 objects of Python's default.
     """
     gc.disable()
     try:
+        worker = getattr(session.config, "workerinput", None)
+        if worker and [Path(each).resolve() for each in session.config.args] == [TESTS]:
+            place = int(worker["workerid"].removeprefix("gw"))
+            dealing.import_share(dealing.modules(TESTS), place, worker["workercount"])
         return (yield)
     finally:
         gc.freeze()
@@ -73,9 +78,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is left for other commits, too.
     """
     later: list[pytest.Item] = []
+    dealt = _dealt(items)
     for item in items:
         mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
-        if mark is not None and not slow and budget.is_dealt(item.nodeid, *mark.args):
+        if item.nodeid in dealt:
             continue
         if mark is not None:
             item.add_marker(pytest.mark.slow)
@@ -88,6 +94,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = set(map(id, later))
         items[:] = [item for item in items if id(item) not in left]
     items.sort(key=lambda item: dealing.rank(item.nodeid))
+
+
+def _dealt(items: list[pytest.Item]) -> set[str]:
+    """The sampled tests that the seed gives to `make test`: one at least of several cases."""
+    dealt: set[str] = set()
+    cases: dict[str, list[str]] = {}
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is None or item.get_closest_marker("slow"):
+            continue
+        function, _, case = item.nodeid.partition("[")
+        if case:
+            cases.setdefault(function, []).append(item.nodeid)
+        if budget.is_dealt(item.nodeid, *mark.args):
+            dealt.add(item.nodeid)
+    for function, names in cases.items():
+        if len(names) > 1 and not dealt.intersection(names):
+            dealt.add(budget.dice(f"case of {function}").choice(names))
+    return dealt
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

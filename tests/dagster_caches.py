@@ -2,9 +2,11 @@
 
 For each SQLite file Dagster reads its 90 migration scripts, and for each statement it makes an
 engine, which compiles the statement again, and a connection, which reads the schema again. They are
-kept, the connections until the test ends or the file is another. And SQLite does not wait for the
-disk, which only the loss of power could show. The schema of `dagster.yaml`, the same for each
-instance, is kept, too. What the steps of a run print is shown after them, not by four processes.
+kept, the connections until the test ends or the file is another. An instance in memory keeps a
+connection, too, whose pragmas are set once. The three databases of a new instance begin as copies
+of those that Dagster has made once, with all tables. And SQLite does not wait for the disk, which
+only the loss of power could show. The schema of `dagster.yaml`, the same for each instance, is
+kept, too. What the steps of a run print is shown after them, not by four processes.
 
 `python -m tests.dagster_caches WORDS` is `gristmill WORDS` with them.
 """
@@ -13,20 +15,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from dagster._core.execution import compute_logs
 from dagster._core.instance import config as instance_config
+from dagster._core.storage.event_log import in_memory as events_in_memory
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs import in_memory as runs_in_memory
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from sqlalchemy import event
-from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
@@ -37,8 +43,16 @@ _OPENERS: tuple[Any, ...] = (sqlite_event_log, sqlite_run_storage, sqlite_schedu
 @cache
 def install() -> None:
     """Let this process read migration scripts once, and keep the latest engines."""
+    _begin_with_tables(_new_databases())
     for module in _OPENERS:
         module.create_engine = _kept(module.create_engine)
+    in_memory: tuple[Any, ...] = (events_in_memory, runs_in_memory)
+    for module in in_memory:
+        module.create_engine = _in_memory(module.create_engine)
+    events: Any = events_in_memory.InMemoryEventLogStorage
+    events._connect = _event_connection
+    runs: Any = runs_in_memory.InMemoryRunStorage
+    runs.connect = _run_connection
     directories: dict[str | None, ScriptDirectory] = {}
     read = ScriptDirectory.from_config
 
@@ -52,6 +66,84 @@ def install() -> None:
     compute_logs.execute_posix_tail = _shown_afterwards  # type: ignore[assignment]
     schema = instance_config.dagster_instance_config_schema
     instance_config.dagster_instance_config_schema = cache(schema)
+
+
+def _new_databases() -> dict[str, bytes]:
+    """The bytes of each database of a new instance, by its name."""
+    with TemporaryDirectory() as folder:
+        DagsterSqliteStorage.from_local(folder)
+        return {file.name: file.read_bytes() for file in Path(folder).rglob("*.db")}
+
+
+def _begin_with_tables(new: dict[str, bytes]) -> None:
+    """Let Dagster find its tables in databases that it opens for the first time."""
+    events: Any = sqlite_event_log.SqliteEventLogStorage
+    make_tables = events._initdb
+
+    def initdb(self: Any, engine: Engine, for_index_shard: bool = False) -> None:
+        if for_index_shard:
+            _begin(str(engine.url.database), new["index.db"])
+        make_tables(self, engine, for_index_shard)
+
+    events._initdb = initdb
+    storages: dict[str, Any] = {
+        "runs.db": sqlite_run_storage.SqliteRunStorage,
+        "schedules.db": sqlite_schedule_storage.SqliteScheduleStorage,
+    }
+    for name, storage in storages.items():
+        storage.from_local = _from_local(storage.from_local, name, new[name])
+
+
+def _from_local(make: Callable[..., Any], name: str, content: bytes) -> Callable[..., Any]:
+    def from_local(base_dir: str, inst_data: Any = None) -> Any:
+        _begin(f"{base_dir}/{name}", content)
+        return make(base_dir, inst_data)
+
+    return from_local
+
+
+def _begin(database: str, content: bytes) -> None:
+    """Write a database, unless it or its log is there, or another process begins it."""
+    file = Path(database)
+    if file.exists() or Path(f"{database}-wal").exists():
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=file.parent) as whole:
+        whole.write(content)
+        whole.flush()
+        with suppress(FileExistsError):
+            os.link(whole.name, file)
+
+
+def _in_memory(create: Callable[..., Engine]) -> Callable[..., Engine]:
+    """Keep a connection beside the one that Dagster holds so that the database stays."""
+
+    def engine(url: str, **options: Any) -> Engine:
+        pool = {"poolclass": QueuePool, "pool_size": 2, "max_overflow": -1}
+        to_connect = {"connect_args": {"check_same_thread": False}}
+        made = create(url, **options | pool | to_connect)
+        event.listen(made, "connect", _mind_foreign_keys)
+        return made
+
+    return engine
+
+
+def _mind_foreign_keys(connection: Any, _: object) -> None:
+    connection.execute("pragma foreign_keys = on")
+
+
+@contextmanager
+def _event_connection(storage: Any) -> Iterator[Connection]:
+    """A connection to the events in memory, one at a time."""
+    with storage._db_lock, storage._engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _run_connection(storage: Any) -> Iterator[Connection]:
+    """A connection to the runs in memory."""
+    with storage._engine.begin() as connection:
+        yield connection
 
 
 @contextmanager

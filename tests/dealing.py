@@ -5,13 +5,39 @@ The tests of a file share fixtures and may build on each other, so one worker ru
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 LIVE: Final = "tests/e2e/"
 """Tests that start Dagster: one worker runs all of them, so that they do not slow each other."""
 
 BROWSER: Final = ("tests/e2e/test_browser.py", "tests/e2e/test_hostile_text.py")
 """Of these tests, those in a browser, which each commit takes."""
+
+TORCH: Final = (
+    "tests/architecture/test_public_names.py",
+    "tests/assets/synth/test_assets.py",
+    "tests/chess/read/",
+    "tests/examples/",
+    "tests/loading/test_loader.py",
+    "tests/macroxue/read/test_torch_dataset.py",
+    "tests/puzzles/read/",
+    "tests/reading/",
+    "tests/reasoning/format/test_foreign_pt.py",
+    "tests/reasoning/format/test_pt_file.py",
+    "tests/reasoning/read/",
+    "tests/synth/builders/chat/test_publishing.py",
+    "tests/synth/format/",
+    "tests/synth/read/",
+    "tests/synth/render/test_golden.py",
+)
+"""Tests that use torch or Megatron, which take seconds to import, and half a gigabyte: one worker
+runs all of them."""
 
 FIRST: Final = (
     LIVE,
@@ -20,15 +46,21 @@ FIRST: Final = (
     "tests/publish/test_kill.py",
     "tests/vocabularies/test_proven.py",
     "tests/test_sample_commands.py",
+    *TORCH,
     "tests/synth/builders/",
 )
 """Files and folders that take long, or that others wait for: the first that asks for `sample_root`
 compiles the kernels, and meanwhile the other worker takes tests that use few of them."""
 
+SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
+"""Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
+
 
 def unit(test: str) -> str:
-    """What one worker runs in a row: the file of a test, or all files below LIVE."""
+    """What one worker runs in a row: the file of a test, all below LIVE, or all of TORCH."""
     file = test.partition("::")[0]
+    if file.startswith(TORCH):
+        return "torch"
     return LIVE if file.startswith(LIVE) else file
 
 
@@ -45,6 +77,34 @@ def dealt_with(test: str) -> str:
 def rank(test: str) -> int:
     """The place of a test in FIRST; the number of places for all others."""
     return next((place for place, begin in enumerate(FIRST) if test.startswith(begin)), len(FIRST))
+
+
+def modules(folder: Path) -> list[str]:
+    """The names of all test modules below a package, about in the order of the collection.
+
+    folder: of the package.
+    """
+    return [
+        ".".join(file.relative_to(folder.parent).with_suffix("").parts)
+        for file in sorted(folder.rglob("test_*.py"))
+    ]
+
+
+def import_share(names: Sequence[str], place: int, places: int) -> None:
+    """Import the modules from a worker's place on, before it collects all of them.
+
+    Pytest rewrites the assertions of each module and keeps the result for the other workers. In a
+    new checkout that takes 17 seconds, which all workers would spend at once on the same modules.
+
+    names: of the modules, in the order of the collection.
+    place: number of the worker, from 0.
+    places: number of workers.
+    """
+    begin = len(names) * place // places
+    for name in names[begin:] if place else ():
+        # The collection imports it again, and reports why it fails or skips.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(name)
 
 
 def scheduler(config: Any, log: Any) -> Any:

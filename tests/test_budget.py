@@ -88,7 +88,7 @@ def test_a_run_with_a_budget_leaves_slow_tests_to_other_commits(
         limited.setenv(budget.SEED, seed)
         return {name for name in names if budget.is_for_later(name)}
 
-    assert 160 < len(later("a")) < 230
+    assert 210 < len(later("a")) < 270
     assert not set.intersection(*(later(str(seed)) for seed in range(40)))
     limited.delenv(budget.SECONDS)
     assert not later("a")
@@ -137,6 +137,25 @@ def test_a_sampled_test_is_slow_where_the_seed_leaves_it_out(
     stay, left = collected(*items)
     assert [list(item.marks) for item in stay] == [["sampled", "slow"], ["sampled"], []]
     assert left == []
+
+
+def test_of_each_sampled_test_with_cases_one_is_dealt(limited: pytest.MonkeyPatch) -> None:
+    limited.delenv(budget.SECONDS)
+    rarely = pytest.mark.sampled(0.01)
+    taken = set()
+    for seed in map(str, range(12)):
+        limited.setenv(budget.SEED, seed)
+        items = [
+            Item(f"tests/test_x.py::test_{n}[{case}]", rarely) for n in "ab" for case in "cdef"
+        ]
+        items += [Item("tests/test_x.py::test_alone[case]", pytest.mark.sampled(1e-9))]
+        stay, _ = collected(*items)
+        quick = [item.nodeid for item in stay if "slow" not in item.marks]
+        for n in "ab":
+            assert [name for name in quick if f"test_{n}[" in name]
+        assert len(quick) < 5 and "tests/test_x.py::test_alone[case]" not in quick
+        taken.update(quick)
+    assert len(taken) > 4
 
 
 def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.MonkeyPatch) -> None:

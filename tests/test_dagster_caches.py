@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import DagsterInstance
 from dagster._core.execution import compute_logs
 from dagster._core.instance import config as instance_config
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from sqlalchemy import text
 from sqlalchemy.pool import NullPool
 
@@ -99,3 +103,60 @@ def test_the_schema_of_an_instance_is_made_once() -> None:
     dagster_caches.install()
     schema = instance_config.dagster_instance_config_schema
     assert schema() is schema()
+
+
+def _made(folder: Path) -> dict[str, list[Any]]:
+    """What the databases of a new instance hold, by their names, but for times."""
+    storage = DagsterSqliteStorage.from_local(str(folder))
+    with storage.event_log_storage.run_connection("run"):  # type: ignore[attr-defined]
+        pass
+    dagster_caches.release()
+    made = {}
+    for file in folder.rglob("*.db"):
+        with closing(sqlite3.connect(file)) as opened:
+            tables = opened.execute("select name, sql from sqlite_master order by name").fetchall()
+            rows: list[Any] = [opened.execute("pragma journal_mode").fetchall()]
+            for name in ("alembic_version", "secondary_indexes", "runs", "event_logs"):
+                if name in dict(tables):
+                    found = opened.execute(f"select * from {name}").fetchall()
+                    rows.append([name, *(row[:2] for row in found)])
+            made[file.name] = [*tables, *rows]
+    return made
+
+
+def test_a_new_database_holds_what_dagster_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dagster_caches.install()
+    copied = _made(tmp_path / "copied")
+    assert sorted(copied) == ["index.db", "run.db", "runs.db", "schedules.db"]
+    monkeypatch.setattr(dagster_caches, "_begin", lambda *_: None)
+    assert copied == _made(tmp_path / "made")
+
+
+def test_a_database_that_is_there_or_has_a_log_is_not_begun(tmp_path: Path) -> None:
+    file = tmp_path / "folder/one.db"
+    dagster_caches._begin(str(file), b"new")
+    dagster_caches._begin(str(file), b"newer")
+    assert [each.name for each in file.parent.iterdir()] == ["one.db"]
+    assert file.read_bytes() == b"new"
+    file.rename(f"{file}-wal")
+    dagster_caches._begin(str(file), b"new")
+    assert not file.exists()
+
+
+def test_an_instance_in_memory_keeps_a_connection() -> None:
+    dagster_caches.install()
+    with DagsterInstance.ephemeral() as instance:
+        storages: Any = instance.event_log_storage, instance.run_storage
+        for connect in (storages[0].index_connection, storages[1].connect):
+            used = set()
+            for _ in range(3):
+                with connect() as connection:
+                    used.add(id(connection.connection.dbapi_connection))
+                    assert connection.execute(text("pragma foreign_keys")).scalar() == 1
+            assert len(used) == 1
+        with pytest.raises(RuntimeError), storages[1].connect() as connection:
+            connection.execute(text("insert into kvs (key, value) values ('a', 'b')"))
+            raise RuntimeError
+        assert instance.run_storage.get_cursor_values({"a"}) == {}

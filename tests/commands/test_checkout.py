@@ -25,6 +25,7 @@ from commands.instance import files as instance_files
 from gristmill.contract import GristmillError
 from gristmill.publish import locks
 from resources import lake
+from tests import dagster_caches
 from tests.paths import CHECKOUT
 from tests.publish.held import release_when_awaited
 
@@ -266,6 +267,7 @@ def _no_database(file: Path) -> None:
     for each in file.parent.glob(f"{file.name}-*"):
         each.unlink()
     file.write_bytes(b"no database" * 500)
+    dagster_caches.release()  # another command has another connection
 
 
 @pytest.mark.parametrize("place", ["home", "checkout"])

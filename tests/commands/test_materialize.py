@@ -29,7 +29,7 @@ from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
 
-pytestmark = pytest.mark.sampled(0.4)
+pytestmark = pytest.mark.sampled(0.25)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from tests.commands.drops import PACKS, Command, land
 from tests.marked import mark
 from tests.publish.tiny import tiny_build
 
-pytestmark = pytest.mark.sampled(0.5)
+pytestmark = pytest.mark.sampled(0.3)
 
 
 @pytest.fixture

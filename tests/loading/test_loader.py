@@ -28,8 +28,8 @@ def numbers_of(batches: Any) -> list[int]:
 @pytest.mark.parametrize(
     "seed",
     [
-        *range(25),
-        *(pytest.param(seed, marks=pytest.mark.sampled(0.06)) for seed in range(25, 300)),
+        *range(10),
+        *(pytest.param(seed, marks=pytest.mark.sampled(0.06)) for seed in range(10, 300)),
     ],
 )
 def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed: int) -> None:

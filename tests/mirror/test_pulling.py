@@ -18,7 +18,7 @@ from gristmill.publish import publish
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 
-pytestmark = pytest.mark.sampled(0.3)
+pytestmark = pytest.mark.sampled(0.2)
 
 
 def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from gristmill.mirror import layout, pushing, send, versions
 from gristmill.mirror.store import Store
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
 
-pytestmark = pytest.mark.sampled(0.3)
+pytestmark = pytest.mark.sampled(0.2)
 
 
 @pytest.mark.parametrize("name", ["train/steps.npy", "metadata.db", "place.json"])

@@ -30,7 +30,7 @@ from tests.publish.held import release_when_awaited
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
 from tests.run import tiny_work
 
-pytestmark = pytest.mark.sampled(0.3)
+pytestmark = pytest.mark.sampled(0.2)
 
 _SHARE = """
 import sys

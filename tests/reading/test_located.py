@@ -24,7 +24,7 @@ from tests.paths import CHECKOUT
 from tests.reading.readers import Reader
 from tests.reading.test_reader import all_samples, loader_of, samples_in
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.4)]
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.25)]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from gristmill.run import kernels
 from tests.paths import CHECKOUT
 from tests.read_only import read_only
 
-pytestmark = pytest.mark.sampled(0.5)
+pytestmark = pytest.mark.sampled(0.3)
 
 MODULE = """
 from gristmill.run.kernels import kernel

@@ -21,7 +21,7 @@ from sensors import alerts
 from sensors.alerts import MOST_TRIES, Sent, alerts_sensor, is_configured
 from sensors.failed_runs import MOST_NAMED, message, without_secrets
 
-pytestmark = pytest.mark.sampled(0.3)
+pytestmark = pytest.mark.sampled(0.2)
 
 PACK = dg.AssetKey(["macroxue", "pack"])
 

@@ -32,7 +32,7 @@ def test_other_files_are_not(head: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "rule"),
     [
-        (gzip.compress(b"{}"), r"is gzip, and its name does not end in \.gz: rename it"),
+        (gzip.compress(b"{}", mtime=0), r"is gzip, and its name does not end in \.gz: rename it"),
         (zstandard.compress(b"{}"), "is zstd"),
         (lzma.compress(b"{}"), "is xz"),
         (b"PK\x03\x04", "is a ZIP archive: unpack it"),

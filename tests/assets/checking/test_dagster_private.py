@@ -13,7 +13,7 @@ import pytest
 from assets.checking import dagster_private
 from assets.checking.arrivals import arrivals_check, changed_evaluation
 from assets.inbox import Inbox
-from tests.architecture.graph import imported, modules
+from tests.architecture.graph import imports
 from tests.paths import CHECKOUT
 
 PLACE = "dagster._core.definitions.asset_checks.asset_check_evaluation"
@@ -88,8 +88,8 @@ def test_without_targets_the_code_location_is_loaded() -> None:
 def test_what_dagster_does_not_export_is_imported_by_two_modules_alone() -> None:
     found = {
         name
-        for name, file in modules(CHECKOUT).items()
-        for candidates in imported(file.read_text())
+        for name, forms in imports(CHECKOUT).items()
+        for candidates in forms
         if any(part.startswith("_") for part in candidates[-1].split("."))
         and candidates[-1].startswith("dagster")
     }

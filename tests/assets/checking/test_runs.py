@@ -25,7 +25,7 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from resources import Lake
 
-pytestmark = pytest.mark.sampled(0.5)
+pytestmark = pytest.mark.sampled(0.3)
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 partitions = dg.DynamicPartitionsDefinition(name="corpus")

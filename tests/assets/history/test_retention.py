@@ -157,6 +157,7 @@ def test_a_run_that_failed_last_keeps_its_log(instance: dg.DagsterInstance, home
     assert log_of(home, failed).exists()
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("under_way", ["REQUESTED", "CANCELING", "FAILING"])
 @pytest.mark.parametrize("ended", ["COMPLETED_SUCCESS", "COMPLETED_FAILED", "CANCELED", "FAILED"])
 def test_runs_of_a_backfill_under_way_stay(
@@ -330,6 +331,7 @@ def test_a_small_instance_is_bounded(instance: dg.DagsterInstance, home: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(0)
 def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance, home: Path) -> None:
     """5,000 partitions and 1,000 runs: each partition was built by 20 runs of 100."""
     keys = [f"d{number:05}" for number in range(5000)]

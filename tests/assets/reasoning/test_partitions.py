@@ -41,7 +41,7 @@ from tests.assets.reasoning.test_assets import (
 )
 
 INBOX, *_ = FAMILY.inboxes
-pytestmark = pytest.mark.sampled(0.5)
+pytestmark = pytest.mark.sampled(0.3)
 KEY, BOOKS, OTHER = "my_math__heldout", "books__train", "gsm8k__dev"
 OWN = """schema = 1
 name = "my_math"

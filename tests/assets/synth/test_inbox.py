@@ -18,7 +18,7 @@ from sensors.followers import followers_sensor
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import built
 
-pytestmark = pytest.mark.sampled(0.4)
+pytestmark = pytest.mark.sampled(0.25)
 
 inboxes = {inbox.folder: inbox for inbox in FAMILY.inboxes}
 

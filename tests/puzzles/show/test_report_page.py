@@ -134,6 +134,7 @@ def _noise(kind: str, seq_len: int, vocab_size: int, rows: int) -> Small:
     )
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(
     ("kind", "seq_len", "vocab_size"),
     [

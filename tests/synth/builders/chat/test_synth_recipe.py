@@ -115,6 +115,7 @@ def rewritten(
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(("count", "shards"), [(4, 4), (9, 4), (5, 2), (1, 1)])
 def test_the_word_gives_the_bytes_of_synth_s_shards(
     tmp_path: Path, vocabulary: Path, count: int, shards: int
@@ -176,7 +177,7 @@ def unusual(random: Random) -> str | None:
     return "".join(random.choices(_PIECES, k=random.randrange(1, 12)))
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_with_unusual_texts_give_the_same_bytes(
     tmp_path: Path, vocabulary: Path, seed: int
@@ -199,7 +200,7 @@ def test_rows_with_unusual_texts_give_the_same_bytes(
     assert all(len(origins(folder, at)) > 20 for at, folder in enumerate(found))
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize(
     "kind",
     [
