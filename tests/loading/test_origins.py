@@ -191,7 +191,7 @@ def _grid(root: Path, row: Row, facts: Facts) -> object:
     (found,) = facts
     task = json.loads((root / found["raw_file"]).read_bytes())
     pairs = [pair for part in task.values() for pair in part]  # in the order of the file
-    pair = pairs[int(found["place"].split()[-1])]
+    pair = pairs[int(found["place"].split()[1])]
     _, *done = found["identifier"].split()[1].split("_")
     symmetry, colours = done or ("t0", "0123456789")
     top, left = (int(word.split()[1]) for word in found["first cell"].split(", "))

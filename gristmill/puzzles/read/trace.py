@@ -39,8 +39,8 @@ SYMMETRIES: Final = (
 """What the symmetries 0 to 7 do, in words."""
 
 
-_PLACES: Final = {"arc": "pair", "domino": "game"}
-"""What the row of a source is called; it is a line of other files."""
+_PLACES: Final = {"arc": "pair {} in the order of the file", "domino": "game {}"}
+"""How the row of a source is named; it is a line of other files."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def trace_of(data: Dataset, found: Example) -> Trace:
         path = data.folder / names.origins(found.split, found.set_name)
         raise BadInput(path, "is missing: the dataset was not built here, and has no trace")
     sources = data.sources
-    unit = _PLACES.get(sources.kind, "line" if found.file else "number")
+    place = _PLACES.get(sources.kind, f"{_LINE}{{}}" if found.file else "number {}")
     first = data.arrays(found.split, found.set_name).inputs[found.first] if found.draw else None
     return Trace(
         example=f"{found.split} {found.set_name} {found.row}",
@@ -104,7 +104,7 @@ def trace_of(data: Dataset, found: Example) -> Trace:
         identifier=f"{found.identifier_id} {found.identifier}",
         source=found.file.path if found.file else None,
         sha256=found.file.sha256 if found.file else None,
-        place=f"{unit} {found.source_row}",
+        place=place.format(found.source_row),
         augmentation=found.draw,
         parameters=parameters(sources, found, first),
     )

@@ -27,7 +27,7 @@ def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
         "identifier": "2 1a2b3c4d_t4_0132456789",
         "source": "arc/training/1a2b3c4d.json",
         "sha256": f"{0:064x}",
-        "place": "pair 0",
+        "place": "pair 0 in the order of the file",
         "augmentation": 3,
         "task": "1a2b3c4d",
         "symmetry": "4: mirrored left and right",
@@ -39,7 +39,7 @@ def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "row", "place"),
     [
-        ("arc", 3, "pair 1"),
+        ("arc", 3, "pair 1 in the order of the file"),
         ("sudoku", 0, "line 2"),
         ("maze", 1, "line 2"),
         ("domino", 1, "game 1"),
