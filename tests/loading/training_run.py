@@ -84,9 +84,11 @@ def _line(batches: tuple[Mapping[str, Any], ...]) -> str:
 def _hash(batch: Mapping[str, Any], at: int) -> str:
     found = hashlib.sha256()
     for name in sorted(batch):
-        column = batch[name]
-        if getattr(column, "ndim", 0):
-            found.update(name.encode() + np.trim_zeros(np.atleast_1d(column[at]), "b").tobytes())
+        if getattr(batch[name], "ndim", 0):
+            row = np.atleast_1d(batch[name][at])
+            # Labels are filled with -100, all else with 0.
+            own = row[: batch["length"][at]] if "length" in batch else np.trim_zeros(row, "b")
+            found.update(name.encode() + own.tobytes())
     return found.hexdigest()[:12]
 
 
