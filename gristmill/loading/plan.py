@@ -109,10 +109,8 @@ class Schedule:
             source_at = source[order]
             # Draws of a source ascend, so that a mixture may end anywhere.
             draw_at = np.empty_like(inside)
-            few = source_at.astype(
-                np.min_scalar_type(len(counts))
-            )  # NumPy sorts 16 bits in 2 passes
-            draw_at[np.argsort(few, kind="stable")] = before[source] + inside
+            short = source_at.astype(np.min_scalar_type(len(counts)))  # sorted in linear time
+            draw_at[np.argsort(short, kind="stable")] = before[source] + inside
             self._blocks[number] = source_at, draw_at
             while len(self._blocks) > _KEPT:
                 self._blocks.popitem(last=False)

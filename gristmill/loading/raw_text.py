@@ -23,7 +23,9 @@ _READ: Final = 1 << 20
 
 
 def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
-    """The raw text of a sample; None where the facts name no bytes, and no row of Parquet.
+    """The raw text of a sample; None where the facts name no bytes and no row of Parquet.
+
+    None, too, where they note that the file is gone, or another one by now.
 
     root: the data root. facts: one step of an origin. Bytes that are no UTF-8 are escaped; a row of
     Parquet is an object of JSON.
@@ -31,7 +33,7 @@ def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
     Raises BadInput where a packed file is damaged, OSError where a file cannot be read.
     """
     file = next((root / str(facts[name]) for name in _FILES if name in facts), None)
-    if file is None:
+    if file is None or "raw_note" in facts:
         return None
     if "raw_row_group" in facts:
         return _parquet_row(file, facts)

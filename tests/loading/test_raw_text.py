@@ -63,6 +63,13 @@ def test_where_no_file_is_named_there_is_no_text(tmp_path: Path) -> None:
     assert raw_text(tmp_path, {"row": 3, "raw_line_bytes": "0-3"}) is None
 
 
+def test_a_file_that_is_gone_or_changed_since_gives_no_text(tmp_path: Path) -> None:
+    facts = {"raw_file": "a.jsonl", "raw_row_bytes": "0-3", "raw_note": "the file is gone"}
+    assert raw_text(tmp_path, facts) is None
+    (tmp_path / "a.jsonl").write_bytes(TEXT)
+    assert raw_text(tmp_path, facts) is None
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT)[:50])
     with pytest.raises(BadInput, match=r"a\.gz"):
