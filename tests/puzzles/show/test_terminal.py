@@ -32,7 +32,7 @@ def _shown(folder: Path, row: int, split: str = "train") -> list[str]:
 def test_an_example_of_arc_is_shown_with_its_source(small: Small) -> None:
     lines = _shown(small("arc"), 2, "test")
     assert lines[0] == ("test all 2 · identifier 2 1a2b3c4d_t4_0132456789 · puzzle 1 · group 0")
-    assert lines[1] == "arc/training/1a2b3c4d.json, pair 0"
+    assert lines[1] == "arc/training/1a2b3c4d.json, pair 0 in the order of the file"
     assert lines[2].startswith("augmentation 3; task: 1a2b3c4d; symmetry: 4: mirrored left and r")
     assert lines[-1] == "breaks no rule"
 
