@@ -128,7 +128,7 @@ class SmallNet(torch.nn.Module):
         behind = torch.nn.Transformer.generate_square_subsequent_mask(length)
         values = self.ids(ids) + self.places(torch.arange(length))
         mixed = self.layer(values, behind if self.is_causal else None, is_causal=self.is_causal)
-        return self.out(mixed)  # type: ignore[no-any-return]
+        return self.out(mixed)
 
 
 def losses_of(family: Family, steps: int, checkpoint: Path) -> Iterator[float]:
@@ -171,7 +171,7 @@ def trained(family: Family, loader: Loader, training: Any, steps: int) -> Iterat
         each = torch.nn.functional.cross_entropy(logits.mT, task.labels, reduction="none")
         loss = (each * task.mask).sum() / task.mask.sum().clamp(min=1)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         yield loss.item()
 

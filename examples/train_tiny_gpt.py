@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
     args = add_kd_arguments(parser).parse_args()
-    alone = distributed.HashStore()  # type: ignore[attr-defined]
+    alone = distributed.HashStore()
     distributed.init_process_group("gloo", store=alone, rank=0, world_size=1)
     parallel_state.initialize_model_parallel()
     begin = time.monotonic()

@@ -14,16 +14,19 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import budget, dealing, later
+from tests import budget, dealing, later, reports
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import CHECKOUT, REAL_DATA, memory
 from tests.requirements import missing_real_data
 from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
 
-# Times of examples say nothing where other tests run meanwhile.
+# Times of examples say nothing where other tests run meanwhile. Each commit has other examples.
 hypothesis.settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "unhurried",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 
 TESTS = CHECKOUT / "tests"
@@ -32,7 +35,7 @@ _FOLDERS_BYTES = 8 << 30
 """More than the folders of all tests take at a time."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """End at once where real data is required and is not there: many tests would skip.
 
     Builds flush each file: without TMPDIR, tests have their folders in memory if they fit there.
@@ -42,6 +45,7 @@ def pytest_configure() -> None:
         raise pytest.UsageError(missing)
     if "TMPDIR" not in os.environ and (place := memory(_FOLDERS_BYTES)):
         os.environ["TMPDIR"] = tempfile.tempdir = str(place)
+    reports.install(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -93,7 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=later)
         left = set(map(id, later))
         items[:] = [item for item in items if id(item) not in left]
-    items.sort(key=lambda item: dealing.rank(item.nodeid))
+    wait = {item.path for item in items if "sample_root" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: dealing.rank(item.nodeid, item.path in wait))
 
 
 def _dealt(items: list[pytest.Item]) -> set[str]:

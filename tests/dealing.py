@@ -35,6 +35,7 @@ TORCH: Final = (
     "tests/synth/format/",
     "tests/synth/read/",
     "tests/synth/render/test_golden.py",
+    "tests/test_old_paths.py",
 )
 """Tests that use torch or Megatron, which take seconds to import, and half a gigabyte: one worker
 runs all of them."""
@@ -51,6 +52,9 @@ FIRST: Final = (
 )
 """Files and folders that take long, or that others wait for: the first that asks for `sample_root`
 compiles the kernels, and meanwhile the other worker takes tests that use few of them."""
+
+_FIRST_OF_TORCH: Final = FIRST.index(TORCH[0])
+_ALL_OF_TORCH: Final = range(_FIRST_OF_TORCH, _FIRST_OF_TORCH + len(TORCH))
 
 SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
 """Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
@@ -74,9 +78,15 @@ def dealt_with(test: str) -> str:
     return test.partition("::")[0] if is_live(test) else test
 
 
-def rank(test: str) -> int:
-    """The place of a test in FIRST; the number of places for all others."""
-    return next((place for place, begin in enumerate(FIRST) if test.startswith(begin)), len(FIRST))
+def rank(test: str, waits: bool = False) -> tuple[int, bool, int]:
+    """What tests are sorted by: the place of their unit, then in FIRST; last, what is not there.
+
+    waits: whether the file of the test has one that needs `sample_root`, which another worker
+        makes at the beginning: such files are the last of a unit.
+    """
+    last = len(FIRST)
+    place = next((at for at, begin in enumerate(FIRST) if test.startswith(begin)), last)
+    return _FIRST_OF_TORCH if place in _ALL_OF_TORCH else place, waits, place
 
 
 def modules(folder: Path) -> list[str]:

@@ -48,6 +48,16 @@ def test_what_takes_long_comes_first() -> None:
     assert ranked == [*tests[1:], tests[0]]
 
 
+def test_what_waits_for_the_sample_root_is_the_last_of_its_unit() -> None:
+    first, second, after = (
+        f"{path}::test_a" for path in (*dealing.TORCH[:2], "tests/run/test_x.py")
+    )
+    waits = {first}
+    tests = [after, first, second]
+    tests.sort(key=lambda test: dealing.rank(test, test in waits))
+    assert tests == [second, first, after]
+
+
 def test_every_path_that_comes_first_is_there() -> None:
     assert [path for path in dealing.FIRST if not (CHECKOUT / path).exists()] == []
 

@@ -215,7 +215,7 @@ def _tokens(document: str) -> Iterator[Token]:
         yield from token.children or ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join))
 def test_text_in_any_place_is_rendered_as_the_text_that_it_was(text: str) -> None:
     expected = markdown._one_line(text)

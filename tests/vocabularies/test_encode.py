@@ -59,7 +59,7 @@ def ids(encoder: Encoder, texts: Sequence[str]) -> list[list[int]]:
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(texts=st.lists(TEXTS | st.text(max_size=20), max_size=3))
 @example(texts=[CONTROL, "\u0130'\u017f'LLe", "", UNPROVEN])
@@ -136,7 +136,7 @@ def test_a_run_is_found_wherever_it_begins(text: str) -> None:
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(texts=st.lists(st.text(st.characters() | st.characters(categories=["Cs"])), max_size=4))
 def test_both_engines_refuse_the_same_texts_with_the_same_words(

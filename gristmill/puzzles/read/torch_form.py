@@ -25,7 +25,7 @@ class TorchForm:
     def new_numbers(self, count: int) -> Any:
         """Integers that start at 0, in shared memory."""
         numbers = torch.zeros(count, dtype=torch.int64)
-        return numbers.share_memory_()  # type: ignore[no-untyped-call]
+        return numbers.share_memory_()
 
     def given(self, batch: dict[str, Any]) -> dict[str, Any]:
         """A batch as tensors."""

@@ -68,7 +68,7 @@ class TorchSequences(IterableDataset[dict[str, Any]]):
             raise ValueError(f"batch_size {batch_size}: at least 1")
         self.reader, self.batch_size, self.drop_last = reader, batch_size, drop_last
         # In memory that workers share, so that those that stay hear of the next epoch.
-        self._epoch = torch.tensor([reader.epoch]).share_memory_()  # type: ignore[no-untyped-call]
+        self._epoch = torch.tensor([reader.epoch]).share_memory_()
 
     def start_epoch(self, epoch: int) -> None:
         """Go to an epoch in all workers; in the one that a state was loaded for, to its place."""
