@@ -97,8 +97,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=later)
         left = set(map(id, later))
         items[:] = [item for item in items if id(item) not in left]
-    wait = {item.path for item in items if "sample_root" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: dealing.rank(item.nodeid, item.path in wait))
+    wait = {
+        dealing.file_of(item.nodeid)
+        for item in items
+        if "sample_root" in getattr(item, "fixturenames", ())
+    }
+    items.sort(key=lambda item: dealing.rank(item.nodeid, dealing.file_of(item.nodeid) in wait))
 
 
 def _dealt(items: list[pytest.Item]) -> set[str]:

@@ -60,9 +60,14 @@ SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
 """Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
 
 
+def file_of(test: str) -> str:
+    """The file of a test, as its name begins."""
+    return test.partition("::")[0]
+
+
 def unit(test: str) -> str:
     """What one worker runs in a row: the file of a test, all below LIVE, or all of TORCH."""
-    file = test.partition("::")[0]
+    file = file_of(test)
     if file.startswith(TORCH):
         return "torch"
     return LIVE if file.startswith(LIVE) else file
@@ -75,7 +80,7 @@ def is_live(test: str) -> bool:
 
 def dealt_with(test: str) -> str:
     """What is left to other commits as one: a test, or a file whose tests share an instance."""
-    return test.partition("::")[0] if is_live(test) else test
+    return file_of(test) if is_live(test) else test
 
 
 def rank(test: str, waits: bool = False) -> tuple[int, bool, int]:
