@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gristmill import families
 from gristmill.layout import DROPS, WORK
-from gristmill.provenance import record, stamp_notes
+from gristmill.provenance import stamp_notes
 from gristmill.provenance.stamp_notes import Stamp
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, stat_file
+from gristmill.untrusted.files import CLOCK_TICK_NS, REFUSE_LINKS, LinkRule, stat_file
 
 
 class DropHashes:
@@ -63,7 +63,7 @@ class DropHashes:
         is_own: whether this process wrote the files; default False: the sum of a file that changed
             a moment ago is not kept.
         """
-        latest = time.time_ns() - (0 if is_own else record.CLOCK_TICK_NS)
+        latest = time.time_ns() - (0 if is_own else CLOCK_TICK_NS)
         new = {name: each for name, each in hashed.items() if is_own or each[1][4] < latest}
         if not new:
             return

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill.contract import FileNote, GristmillError
 from gristmill.provenance import record_file, stable_listing
 from gristmill.provenance.canonical import canonical, digest
+from gristmill.untrusted.files import CLOCK_TICK_NS
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
@@ -28,9 +29,6 @@ INPUTS = "inputs.jsonl"
 INPUTS_LIMIT = 100
 INPUTS_LIMIT_BYTES = 100_000
 
-
-CLOCK_TICK_NS = 20_000_000
-"""Kernels stamp files with a clock that lags by one tick, 10 ms at most."""
 # Fields that records of schema version 1 do not have.
 _NEW = frozenset({"code_digest", "platform", "replaced"})
 

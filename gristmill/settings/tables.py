@@ -14,14 +14,16 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
+from functools import lru_cache
 from pathlib import Path
+from time import time_ns
 from typing import Any, Final, TypeVar
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
 from gristmill.settings.fields import FieldRule, did_you_mean, equal, nearest, rules_of, shown
 from gristmill.settings.kinds import NO_EFFECT, fields_with
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import CLOCK_TICK_NS, REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
 FILE: Final = "gristmill.toml"
@@ -128,10 +130,24 @@ def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str,
     found: dict[str, Any] = {}
     # The file of the data root is a person's own, and may be a link.
     real = Path(os.path.realpath(file))
-    for other, values in _tables(file, read_toml(real, root=real.parent), known, within=table):
+    for other, values in _tables(file, _content(real), known, within=table):
         if other is table:
             found = table.checked(file, values)
     return found
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    """The data root's file; a command asks for its tables thousands of times."""
+    found = file.stat()
+    # Within one tick of the kernel's clock a file may change twice and have the same times.
+    if time_ns() - found.st_ctime_ns < CLOCK_TICK_NS:
+        return read_toml(file, root=file.parent)
+    return _kept(file, found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=16)
+def _kept(file: Path, *_stamp: int) -> Mapping[str, Any]:
+    return read_toml(file, root=file.parent)
 
 
 def read_drop(

@@ -19,6 +19,9 @@ from typing import BinaryIO, NoReturn
 from gristmill.contract import BadInput
 from gristmill.hashing import named_reader
 
+CLOCK_TICK_NS = 20_000_000
+"""Kernels stamp files with a clock that lags by one tick, 10 ms at most."""
+
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What the kernel answers where O_NOFOLLOW or O_DIRECTORY meets another kind of entry.

@@ -17,7 +17,7 @@ from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS,
 from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
 from gristmill.inbox.kind import IsThere
-from gristmill.provenance import record, stamp_notes
+from gristmill.provenance import drop_hashes, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
@@ -51,7 +51,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of files are kept as if they had been written long ago."""
-    monkeypatch.setattr(record, "CLOCK_TICK_NS", 0)
+    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 0)
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_sums_that_no_note_could_be_made_of_are_compared_nevertheless(lake):
 
 
 def test_a_file_that_came_a_moment_ago_is_compared(lake, monkeypatch):
-    monkeypatch.setattr(record, "CLOCK_TICK_NS", 60_000_000_000)
+    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 60_000_000_000)
     listed(land(lake, "d1"), grain=digest("wheat"))
     with pytest.raises(GristmillError, match="its sha256 is"):
         lake.ready_drop("toy", "d1")

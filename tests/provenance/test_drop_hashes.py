@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.provenance import record
+from gristmill.provenance import drop_hashes
 from gristmill.provenance.drop_hashes import DropHashes, drop_of, name_in
 from gristmill.provenance.stamp_notes import Stamp, stamp_of
 from gristmill.untrusted.files import LinkRule
@@ -30,7 +30,7 @@ def drop(tmp_path: Path) -> Path:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files count as if they had been written long ago."""
-    monkeypatch.setattr(record, "CLOCK_TICK_NS", 0)
+    monkeypatch.setattr(drop_hashes, "CLOCK_TICK_NS", 0)
 
 
 def stamped(path: Path) -> tuple[str, Stamp]:

@@ -15,6 +15,7 @@ from gristmill import families
 from gristmill.chess.config import MonthConfig
 from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig
+from gristmill.settings import tables
 from gristmill.settings.kinds import Positive, Workers
 from gristmill.settings.tables import (
     FILE,
@@ -104,6 +105,28 @@ def test_a_wrong_file_is_refused_by_file_table_and_key(
     with pytest.raises(BadInput, match=rule) as caught:
         read_root(file, MILL, TABLES)
     assert caught.value.file == str(file)
+
+
+def test_a_file_is_parsed_once_until_it_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = []
+    read_toml = tables.read_toml
+    monkeypatch.setattr(
+        tables, "read_toml", lambda file, root: parsed.append(file) or read_toml(file, root=root)
+    )
+    file = written(tmp_path, "[corn.mill]\nstones = 1\n")
+    for number in range(2, 5):  # within a tick of its clock it may be another at any time
+        assert read_root(file, MILL, TABLES) == {"stones": number - 1}
+        file.write_text(f"[corn.mill]\nstones = {number}\n")
+    monkeypatch.setattr(tables, "CLOCK_TICK_NS", 0)
+    parsed.clear()
+    for _ in range(3):
+        assert read_root(file, MILL, TABLES) == {"stones": 4}
+        assert read_root(file, BREAD, TABLES) == {}
+    assert len(parsed) == 1
+    file.write_text("[corn.mill]\nstones = 15\n")
+    assert read_root(file, MILL, TABLES) == {"stones": 15}
 
 
 def test_a_mistake_in_one_family_does_not_stop_another(tmp_path: Path) -> None:
