@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import budget
 from tests.later import later
 from tests.sample_root import SampleRoot
 
@@ -19,7 +20,7 @@ FAMILIES = ("2048", "chess", "SYNTH", "reasoning", "puzzles")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", budget.chosen("small nets", FAMILIES, each=10))
 def test_a_net_learns_and_goes_on_where_it_was(
     sample_root: SampleRoot, tmp_path: Path, name: str
 ) -> None:

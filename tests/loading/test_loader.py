@@ -13,6 +13,7 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.loading import BatchSampler, Loader, Mixture, Plan, mixture
 from gristmill.loading import loader as loading_loader
+from tests import budget
 from tests.loading.numbered import Numbered
 from tests.loading.trial import Trial, fails
 
@@ -37,8 +38,7 @@ def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0.006)
-@pytest.mark.parametrize("hundred", range(3, 100))
+@pytest.mark.parametrize("hundred", budget.chosen("trials", range(3, 100), each=6))
 def test_ten_thousand_trials(hundred: int) -> None:
     for seed in range(hundred * 100, hundred * 100 + 100):
         Trial(seed).run()
