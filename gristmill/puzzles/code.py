@@ -19,6 +19,7 @@ ARC = Code(
     compatible_with=(
         "3ed42fe03efd41c4a94408bc778f22166eb22a3890a62b8e1c5cc5d15c743e10",
         "f49887cb14c8b1586b9abd4f5656c2f6753b75358eaf17ee83575dea85992200",
+        "8dd035e66fd5b186e421fe3462d402b5277bfac78625f49b774cf6ac2a949320",
     ),
 )
 SUDOKU = Code(
@@ -44,5 +45,6 @@ GRID = Code(
     compatible_with=(
         "2ee101970cb702b884fcf6d75f99ab49e7bd8cbdb5d30739d478eb9d816ec9ce",
         "84fee85f99fe11405304965f363a913a1a1eb36cfbd430485ebec5a559b7b9a6",
+        "f623fdd5f923c1ad81f030272f193cc8903a2d78b281c0cf1dc205ef5beb4bf8",
     ),
 )

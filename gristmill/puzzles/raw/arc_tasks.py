@@ -23,6 +23,7 @@ from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.arc_collections import (
     Subset,
     is_collection,
+    part_of,
     read_subset,
     subsets_of,
 )
@@ -153,11 +154,15 @@ def task_files(
     if not tasks and not collected:
         raise BadInput(
             source,
-            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json, or in"
-            " NAME_SUBSET_challenges.json with NAME_SUBSET_solutions.json"
-            + unpack_hint(entry.name for entry in entries),
+            f"holds no ARC task{_chosen(parts.subsets)}: they are in FOLDER/TASK.json, such as"
+            " training/00d62c1b.json, or in NAME_SUBSET_challenges.json with"
+            " NAME_SUBSET_solutions.json" + unpack_hint(entry.name for entry in entries),
         )
     return tasks, collected
+
+
+def _chosen(subsets: Collection[str]) -> str:
+    return f" in `{'`, `'.join(subsets)}`, which subsets names" if subsets else ""
 
 
 def _is_task(name: str) -> bool:
@@ -200,7 +205,7 @@ def parse_task(octets: bytes, source: Path, name: str, parts: Parts = ALL) -> Ar
     value = _object(octets, path)
     task = _task_id(value.get(_NAME, path.stem), path)
     place = (source, name, hashlib.sha256(octets).hexdigest())
-    is_evaluation = name.partition("/")[0] in parts.evaluation
+    is_evaluation = part_of(name) in parts.evaluation
     unread = tuple(key for key in value if key not in (*_LISTS, _NAME))
     return ArcTask(base_of(task), task, *place, *_pairs(value, path), is_evaluation, unread)
 

@@ -6,6 +6,7 @@ Source: `docs/formats/puzzles.md#recipes`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -34,6 +35,10 @@ _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     _GRID: (".jsonl",),
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
+_TESTS: Final = re.compile(r"(?<![a-z])(test|eval|evaluation|val|valid|validation)(?![a-z])")
+_NAMED: Final = 5
+_SPLITS: Final = frozenset({"train.csv", "test.csv", "train.jsonl", "test.jsonl"})
+_SPLIT_NAMES: Final = "only train.csv and test.csv, or .jsonl, in one folder are splits"
 _LOOKED_AT: Final = 1 << 20
 """Bytes of the largest task that an account reads."""
 
@@ -107,10 +112,13 @@ def account(
     taken: set[str] = set()
     refused: list[tuple[str, BadInput]] = []
     unread: dict[str, None] = {}
+    divided: set[str] = set()
     for recipe, source in _named(drop.name, recipes) or _guessed(entries):
         try:
             read = _read(recipe, drop / source, links, unread)
-            taken |= {f"{source}/{name}".lstrip("/") for name in read}
+            paths = {f"{source}/{name}".lstrip("/") for name in read}
+            taken |= paths
+            divided |= set() if recipe.kind == _ARC else {*filter(_is_for_tests, paths)}
         except BadInput as error:
             refused.append((recipe.name, error))
     if not taken:
@@ -118,8 +126,17 @@ def account(
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
     if unread:
         notes.append(f"keys of tasks that nothing reads: {', '.join(unread)}")
+    if divided:
+        named = ", ".join(sorted(divided)[:_NAMED])
+        notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
+
+
+def _is_for_tests(path: str) -> bool:
+    """Whether the name of a file, or of its folder, says a split that nothing reads from it."""
+    name = path.lower()
+    return name.rpartition("/")[2] not in _SPLITS and _TESTS.search(name) is not None
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
@@ -228,13 +245,12 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]
 
     unread: gets the keys of tasks that nothing reads.
     """
-    from gristmill.puzzles.raw.file_forms import both_tables, is_table
+    from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.rated_csv import check_header, columns_of
     from gristmill.puzzles.raw.sudoku_bank import read_bank, sudoku_files
 
-    if not folder.is_dir():
-        raise BadInput(folder, "is missing: a source is a folder of puzzles")
+    source_folders(folder)  # it raises for a file
     if recipe.kind == _ARC:
         return _tasks(recipe, folder, links, unread)
     if recipe.kind == _GRID:
@@ -264,7 +280,8 @@ def _tasks(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None
     """Paths in a source of the files of ARC tasks; the first one of each folder is read."""
     from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
 
-    parts = Parts(subsets=recipe.settings.get("subsets", ()))
+    given = recipe.settings
+    parts = Parts(given.get("evaluation", Parts.evaluation), given.get("subsets", ()))
     entries, collected = task_files(folder, links, parts)
     first_of: set[str] = set()
     for entry in entries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,18 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root. Raises BadInput as `drops.account`."""
-    return drops.account(drop, links, recipes(DataRoot(drop.parents[2])).values())
+    """The account of a drop by the recipes of its data root, with the settings of its builds.
+
+    Raises BadInput as `drops.account`, and for a file of settings that is refused.
+    """
+    # `gristmill look` asks for a folder anywhere, which may have fewer above it.
+    lake = DataRoot([*drop.parents][:3][-1])
+    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    given = [
+        replace(recipe, settings={**lake.settings(recipe.asset), **recipe.settings})
+        for recipe in named
+    ]
+    return drops.account(drop, links, given)
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:

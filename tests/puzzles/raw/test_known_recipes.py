@@ -96,6 +96,30 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     assert lake.judged("puzzles", drop).state == READY
 
 
+def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
+    drop = put_tasks(lake, "tasks")
+    (drop / "training").rename(drop / "Evaluation")
+    put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
+    assert "rename it" in lake.judged("puzzles", drop).reason
+    settings = lake.root / "gristmill.toml"
+    settings.write_text('[puzzles.arc]\nevaluation = ["Evaluation"]\n')
+    assert lake.judged("puzzles", drop).state == READY
+    (drop / "broken").mkdir()
+    (drop / "broken/a.json").write_text("{")
+    assert lake.judged("puzzles", drop).state == REFUSED
+    put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\nsettings.subsets = ["Evaluation"]\n')
+    assert lake.judged("puzzles", drop).state == READY
+    settings.write_text("[puzzles.arc]\nevaluation = 3\n")
+    assert "gristmill.toml" in lake.judged("puzzles", drop).reason
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_folder_near_the_root_of_the_disk_is_no_drop_of_a_data_root(depth: int) -> None:
+    folder = Path("/", *(f"no-such-{number}" for number in range(depth)))
+    with pytest.raises(FileNotFoundError):
+        known.drop_account(folder)
+
+
 def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_built_in(
     lake: DataRoot,
 ) -> None:
