@@ -183,7 +183,8 @@ def _tasks(source: Path, entries: Sequence[Entry], parts: Parts) -> Iterator[Ent
                 source / name,
                 json_form(name)
                 or "is not in a sub-folder of the source, where tasks are: name the folder two"
-                " levels above the files as source, such as ARC-AGI/data or ConceptARC/corpus",
+                " levels above the files as source, such as ARC-AGI/data or ConceptARC/corpus,"
+                " or remove it if it is no task",
             )
         if entry.refusal:
             raise BadInput(source / name, entry.refusal)
@@ -277,7 +278,8 @@ def _is_shallow(octets: bytes) -> bool:
 
 def _task_id(task: object, path: Path) -> str:
     if not isinstance(task, str) or not 0 < len(task) <= MOST_BASE or not task.isprintable():
-        raise BadInput(path, f"name {_shown(task)} is no text of 1 to {MOST_BASE} letters")
+        rule = f"name {_shown(task)} is no text of 1 to {MOST_BASE} letters"
+        raise BadInput(path, f"{rule}: rename the task, or remove its key name")
     if not is_task_id(task):
         raise BadInput(
             path,
@@ -294,7 +296,10 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
     for key in ("input", "output"):
         if key not in pair:
             rule = f"{where} has no {key}: every pair needs one, those of test, too"
-            hidden = ", which hidden tests of Kaggle do not have: leave such tasks out"
+            hidden = (
+                ", which hidden tests of Kaggle do not have: leave such tasks out, or their folder"
+                " by [settings] subsets"
+            )
             raise BadInput(path, rule + (hidden if "test pair" in where else ""))
     if more := [key for key in pair if key not in ("input", "output")]:
         rule = f"{where} has the key {_shown(more[0])}: it has input and output only"

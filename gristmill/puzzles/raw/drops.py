@@ -113,7 +113,11 @@ def account(
     refused: list[tuple[str, BadInput]] = []
     unread: dict[str, None] = {}
     divided: set[str] = set()
+    kind = ""
     for recipe, source in _named(drop.name, recipes) or _guessed(entries):
+        if taken and not recipe.name and recipe.kind != kind:
+            break  # the guess was right
+        kind = recipe.kind
         try:
             read = _read(recipe, drop / source, links, unread)
             paths = {f"{source}/{name}".lstrip("/") for name in read}
@@ -152,11 +156,11 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
 
     names = [entry.name for entry in _visible(drop, links)]
     read = [(*each, _files_of(*each, drop, links)) for each in _guessed(names)]
-    sources = [each for each in read if each[2]]
     name = name or drop.name
-    if _named(name, BUILT_IN.values()) or not sources:
+    recipe = next((recipe for recipe, _, files in read if files), None)
+    if _named(name, BUILT_IN.values()) or recipe is None:
         return ""
-    (recipe, *_), *_ = sources
+    sources = [each for each in read if each[2] and each[0].kind == recipe.kind]
     first = sources[0][1]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
@@ -218,7 +222,10 @@ def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
 
 
 def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
-    """Recipes without a name, and folders that they might name: tasks before tables."""
+    """Recipes without a name, and folders that they might name: tasks before tables.
+
+    A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
+    """
     from gristmill.puzzles.raw.arc_collections import is_collection
 
     sources: dict[tuple[str, str], None] = {}
@@ -228,8 +235,6 @@ def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
                 *folders, last = PurePosixPath(name).parts
                 is_below = kind == _ARC and not is_collection(last)
                 sources[kind, "/".join(folders[:-1] if is_below else folders)] = None
-        if sources:
-            break
     return [(Recipe("", kind), source) for kind, source in sources]
 
 

@@ -236,6 +236,19 @@ def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(
         account(tmp_path / "own", recipes=[recipe])
 
 
+def test_tables_beside_json_that_is_no_task_are_guessed(tmp_path: Path) -> None:
+    drop = tmp_path / "own"
+    (drop / "meta").mkdir(parents=True)
+    for name in ("dataset_infos.json", "meta/info.json"):
+        (drop / name).write_text("{}")
+    with pytest.raises(BadInput, match=r"dataset_infos\.json: .* or remove it if it is no task"):
+        account(drop)
+    for name in ("train.csv", "test.csv"):
+        (drop / name).write_text(f"question,answer\n{'.' * 81},{'1' * 81}\n")
+    assert account(drop).taken == {"": ["test.csv", "train.csv"]}
+    assert proposal(drop) == 'kind = "sudoku"\nsources = ["own"]\n'
+
+
 def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Path) -> None:
     drop = tmp_path / "own"
     for name in ("corpus/Copy/a", "corpus/Count/b", "few/c"):
