@@ -27,6 +27,7 @@ SUDOKU = Code(
     compatible_with=(
         "5ef539b88e436066851ab4809fcfbbf0a50336fc4c88cc19d8e1516bd8844e13",
         "1ef49c52c9e7d5839fa5c944784d307be432aa5d5ecd7a677d59b8dd05175290",
+        "2de705fe06d67d194e7aaa119dff47f657e09c74b10c895e8c15468305fe0ab3",
     ),
 )
 MAZE = Code(
@@ -34,6 +35,7 @@ MAZE = Code(
     compatible_with=(
         "ac096b850d783819e2aad4fd0ccb5ec907c8bc3988211a07244b009f5bbccfba",
         "c2b5455fd9a2af2298a26793318c5e44b106986705339b145a9dbc33c0d03335",
+        "d74f0ea17beb1c2720f0f9d948ee6a8906d66492d4c429b8cb51e49147f1e2f6",
     ),
 )
 DOMINO = Code(

@@ -124,10 +124,15 @@ def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop."""
     lake = DataRoot(root)
-    chosen = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    known = recipes(lake)
+    chosen = [recipe for recipe in known.values() if drop.name in recipe.drops]
     if not chosen:
+        folder, (links, *_) = lake.inbox(RECIPES_INBOX), lake.rules(RECIPES_INBOX)
+        # A person who wrote one with a mistake needs no other one.
+        refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
+        cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
         raise Unread(
-            f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with the "
+            f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with the "
             f'lines `kind = "{KINDS[0]}"` and `sources = ["{drop.name}"]`; other kinds are '
             f"{', '.join(kind for kind in KINDS[1:] if kind != DOMINO)}, and `gristmill look` "
             "guesses one"

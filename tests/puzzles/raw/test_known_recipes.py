@@ -86,6 +86,9 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     assert found.state == UNREAD
     assert f"write {lake.inbox('puzzles/recipes')}/NAME.toml" in found.reason
     assert 'sources = ["tasks"]' in found.reason
+    mistaken = put(lake, "mine", ARC.replace("arc", "Arc"))
+    found = lake.judged("puzzles", drop)
+    assert f"reads it: correct {mistaken}, which is refused, or write " in found.reason
     put(lake, "mine", ARC)
     found = lake.judged("puzzles", drop)
     assert (found.state, "the recipe mine waits for drops/puzzles/more/corpus" in found.reason) == (
