@@ -83,6 +83,15 @@ def source_files(
     return sorted(folder / name for name in found if name not in left)
 
 
+def source_of(kind: str, path: str) -> str:
+    """The folder of the source that a file is read of, by the path of the file."""
+    from gristmill.puzzles.raw.arc_collections import is_collection
+
+    file = PurePosixPath(path)
+    is_task = kind == _ARC and not is_collection(file.name)
+    return str(file.parent.parent if is_task else file.parent)
+
+
 def _counts(kind: str) -> Callable[[str], bool]:
     """Whether a file that a builder of a kind lists takes the place of a sample."""
     from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file

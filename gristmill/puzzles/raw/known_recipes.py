@@ -98,10 +98,9 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     given = {**lake.settings(recipe.asset), **recipe.settings}
     found = list(Table(recipe.asset, CONFIGS[recipe.kind]).changes(given, config))
-    below = [f"drops/{drops.INBOX}/{source}/" for source in recipe.sources]
-    # Raw files are recorded in the order of the sources.
-    read = list(dict.fromkeys(next(filter(path.startswith, below), "") for path in raw))
-    if read != below:
+    below = [f"drops/{drops.INBOX}/{source}" for source in recipe.sources]
+    # Raw files are recorded in the order of the sources, of which one may be in another.
+    if list(dict.fromkeys(drops.source_of(recipe.kind, path) for path in raw)) != below:
         found.insert(0, f"the sources are now {', '.join(recipe.sources)}")
     return "; ".join(found)
 

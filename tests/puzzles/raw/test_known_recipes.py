@@ -116,6 +116,22 @@ def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
     assert "gristmill.toml" in lake.judged("puzzles", drop).reason
 
 
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [
+        ("sudoku", ["a.txt", "sub/b.txt"]),
+        ("arc", ["sub/a.json", "x_training_challenges.json", "sub/training/b.json"]),
+    ],
+)
+def test_a_source_in_another_one_is_no_change_of_the_sources(
+    lake: DataRoot, kind: str, read: list[str]
+) -> None:
+    path = put(lake, "mine", f'kind = "{kind}"\nsources = ["own", "own/sub"]\n')
+    raw = [f"drops/puzzles/own/{name}" for name in read]
+    assert known.recipe_change(path, lake.root, {}, raw) == ""
+    assert known.recipe_change(path, lake.root, {}, raw[:-1]) == "the sources are now own, own/sub"
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_folder_near_the_root_of_the_disk_is_no_drop_of_a_data_root(depth: int) -> None:
     folder = Path("/", *(f"no-such-{number}" for number in range(depth)))
