@@ -185,8 +185,8 @@ READ = {
         'kind = "grid"\nsources = ["mine"]\n[settings]\nvalues = 7\n',
     ),
     "texts": (
-        {"a.jsonl": json.dumps({"input": ['#"'], "output": [".#"]})},
-        'kind = "grid"\nsources = ["mine"]\n[settings]\nalphabet = "\\"#."\n',
+        {"a.jsonl": json.dumps({"input": ['#"🟥'], "output": [".#"]})},
+        'kind = "grid"\nsources = ["mine"]\n[settings]\nalphabet = "\\"#.🟥"\n',
     ),
 }
 

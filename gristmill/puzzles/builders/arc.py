@@ -35,7 +35,7 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.metadata import SourceFile, read_identifiers
 from gristmill.puzzles.format.part_file import Sets
-from gristmill.puzzles.raw.arc_collections import is_collection
+from gristmill.puzzles.raw.arc_collections import is_collection, part_of
 from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels
 from gristmill.run.parts import PartStore
@@ -123,7 +123,7 @@ def build_arc(
             tasks += read
             stage.advance(len(read))
     selection = select(tasks, config)
-    _check_evaluation(tasks, folders, config)
+    _check_parts(tasks, folders, config)
     plan = Plan(
         kind=KIND,
         encoding=ENCODING,
@@ -265,8 +265,9 @@ def _source_files(selection: Selection, folders: Sequence[Path]) -> list[SourceF
     return files
 
 
-def _check_evaluation(tasks: Sequence[ArcTask], folders: Sequence[Path], config: ArcConfig) -> None:
-    """Refuse sources that have no test split."""
+def _check_parts(tasks: Sequence[ArcTask], folders: Sequence[Path], config: ArcConfig) -> None:
+    """Refuse sources that have no test split, and a name in the settings that no source has."""
+    found = {part_of(task.file) for task in tasks}
     if not any(task.is_evaluation for task in tasks):
         raise BadInput(
             folders[0] if folders else KIND,
@@ -274,6 +275,13 @@ def _check_evaluation(tasks: Sequence[ArcTask], folders: Sequence[Path], config:
             " test pairs are the test split: add a source that has it, such as ARC-AGI/data, or"
             " name another one, as [settings] evaluation = ['evaluation2']",
         )
+    for field, given in (("evaluation", config.evaluation), ("subsets", config.subsets)):
+        if (name := next((name for name in given if name not in found), None)) is not None:
+            raise BadInput(
+                folders[0],
+                f"no source has tasks in a folder or subset `{name}`, which {field} names; there"
+                f" are `{'`, `'.join(sorted(found))}`: correct the name, or take it out",
+            )
 
 
 def _of_sources(

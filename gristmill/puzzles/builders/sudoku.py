@@ -321,7 +321,7 @@ def _check_splits(table: Table, chosen: Mapping[str, RowNumbers]) -> None:
         if not len(rows):
             count = sum(map(len, chosen.values()))
             rule = f"of {count:,} puzzles of the sources none is for the split {split}: add puzzles"
-            advice = ", or for files without a split set test_share"
+            advice = ", or for files without a split set test_share, or a lower min_difficulty"
             raise BadInput(table.paths[0] if table.paths else KIND, rule + advice)
 
 

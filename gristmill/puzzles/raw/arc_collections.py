@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, check_encoding
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.json_text import members
 from gristmill.untrusted.limits import Limits
@@ -36,6 +37,12 @@ class Subset(NamedTuple):
 def is_collection(name: str) -> bool:
     """Whether a file has the challenges or the solutions of a subset, by its path in the source."""
     return "/" not in name and not name.startswith(".") and _FILE.fullmatch(name) is not None
+
+
+def part_of(name: str) -> str:
+    """The folder, or the subset, that a file of tasks is in. name: its path in the source."""
+    match = _FILE.fullmatch(name) if is_collection(name) else None
+    return match[2] if match else name.partition("/")[0]
 
 
 def subsets_of(source: Path, names: Iterable[str], wanted: Collection[str] = ()) -> list[Subset]:
@@ -99,9 +106,11 @@ def _members(
     found: dict[str, Any] = {}
 
     def seen(parts: Iterable[bytes]) -> Iterator[bytes]:
-        for part in parts:
+        for number, part in enumerate(parts):
             digest.update(part)
-            yield part
+            if not number:
+                check_encoding(part, path)
+            yield part if number else part.removeprefix(BYTE_ORDER_MARK)
 
     limits = replace(limits, rows=_MOST_TASKS, line_bytes=limits.bytes)
     with open_file(path, root=source, links=links, buffering=0) as file:

@@ -23,6 +23,7 @@ from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.arc_collections import (
     Subset,
     is_collection,
+    part_of,
     read_subset,
     subsets_of,
 )
@@ -153,11 +154,15 @@ def task_files(
     if not tasks and not collected:
         raise BadInput(
             source,
-            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json, or in"
-            " NAME_SUBSET_challenges.json with NAME_SUBSET_solutions.json"
-            + unpack_hint(entry.name for entry in entries),
+            f"holds no ARC task{_chosen(parts.subsets)}: they are in FOLDER/TASK.json, such as"
+            " training/00d62c1b.json, or in NAME_SUBSET_challenges.json with"
+            " NAME_SUBSET_solutions.json" + unpack_hint(entry.name for entry in entries),
         )
     return tasks, collected
+
+
+def _chosen(subsets: Collection[str]) -> str:
+    return f" in `{'`, `'.join(subsets)}`, which subsets names" if subsets else ""
 
 
 def _is_task(name: str) -> bool:
@@ -178,7 +183,8 @@ def _tasks(source: Path, entries: Sequence[Entry], parts: Parts) -> Iterator[Ent
                 source / name,
                 json_form(name)
                 or "is not in a sub-folder of the source, where tasks are: name the folder two"
-                " levels above the files as source, such as ARC-AGI/data or ConceptARC/corpus",
+                " levels above the files as source, such as ARC-AGI/data or ConceptARC/corpus,"
+                " or remove it if it is no task",
             )
         if entry.refusal:
             raise BadInput(source / name, entry.refusal)
@@ -200,7 +206,7 @@ def parse_task(octets: bytes, source: Path, name: str, parts: Parts = ALL) -> Ar
     value = _object(octets, path)
     task = _task_id(value.get(_NAME, path.stem), path)
     place = (source, name, hashlib.sha256(octets).hexdigest())
-    is_evaluation = name.partition("/")[0] in parts.evaluation
+    is_evaluation = part_of(name) in parts.evaluation
     unread = tuple(key for key in value if key not in (*_LISTS, _NAME))
     return ArcTask(base_of(task), task, *place, *_pairs(value, path), is_evaluation, unread)
 
@@ -272,7 +278,8 @@ def _is_shallow(octets: bytes) -> bool:
 
 def _task_id(task: object, path: Path) -> str:
     if not isinstance(task, str) or not 0 < len(task) <= MOST_BASE or not task.isprintable():
-        raise BadInput(path, f"name {_shown(task)} is no text of 1 to {MOST_BASE} letters")
+        rule = f"name {_shown(task)} is no text of 1 to {MOST_BASE} letters"
+        raise BadInput(path, f"{rule}: rename the task, or remove its key name")
     if not is_task_id(task):
         raise BadInput(
             path,
@@ -289,7 +296,10 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
     for key in ("input", "output"):
         if key not in pair:
             rule = f"{where} has no {key}: every pair needs one, those of test, too"
-            hidden = ", which hidden tests of Kaggle do not have: leave such tasks out"
+            hidden = (
+                ", which hidden tests of Kaggle do not have: leave such tasks out, or their folder"
+                " by [settings] subsets"
+            )
             raise BadInput(path, rule + (hidden if "test pair" in where else ""))
     if more := [key for key in pair if key not in ("input", "output")]:
         rule = f"{where} has the key {_shown(more[0])}: it has input and output only"

@@ -6,6 +6,7 @@ Source: `docs/formats/puzzles.md#recipes`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -34,6 +35,10 @@ _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     _GRID: (".jsonl",),
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
+_TESTS: Final = re.compile(r"(?<![a-z])(test|eval|evaluation|val|valid|validation)(?![a-z])")
+_NAMED: Final = 5
+_SPLITS: Final = frozenset({"train.csv", "test.csv", "train.jsonl", "test.jsonl"})
+_SPLIT_NAMES: Final = "only train.csv and test.csv, or .jsonl, in one folder are splits"
 _LOOKED_AT: Final = 1 << 20
 """Bytes of the largest task that an account reads."""
 
@@ -78,6 +83,15 @@ def source_files(
     return sorted(folder / name for name in found if name not in left)
 
 
+def source_of(kind: str, path: str) -> str:
+    """The folder of the source that a file is read of, by the path of the file."""
+    from gristmill.puzzles.raw.arc_collections import is_collection
+
+    file = PurePosixPath(path)
+    is_task = kind == _ARC and not is_collection(file.name)
+    return str(file.parent.parent if is_task else file.parent)
+
+
 def _counts(kind: str) -> Callable[[str], bool]:
     """Whether a file that a builder of a kind lists takes the place of a sample."""
     from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
@@ -107,10 +121,17 @@ def account(
     taken: set[str] = set()
     refused: list[tuple[str, BadInput]] = []
     unread: dict[str, None] = {}
+    divided: set[str] = set()
+    kind = ""
     for recipe, source in _named(drop.name, recipes) or _guessed(entries):
+        if taken and not recipe.name and recipe.kind != kind:
+            break  # the guess was right
+        kind = recipe.kind
         try:
             read = _read(recipe, drop / source, links, unread)
-            taken |= {f"{source}/{name}".lstrip("/") for name in read}
+            paths = {f"{source}/{name}".lstrip("/") for name in read}
+            taken |= paths
+            divided |= set() if recipe.kind == _ARC else {*filter(_is_for_tests, paths)}
         except BadInput as error:
             refused.append((recipe.name, error))
     if not taken:
@@ -118,8 +139,17 @@ def account(
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
     if unread:
         notes.append(f"keys of tasks that nothing reads: {', '.join(unread)}")
+    if divided:
+        named = ", ".join(sorted(divided)[:_NAMED])
+        notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
+
+
+def _is_for_tests(path: str) -> bool:
+    """Whether the name of a file, or of its folder, says a split that nothing reads from it."""
+    name = path.lower()
+    return name.rpartition("/")[2] not in _SPLITS and _TESTS.search(name) is not None
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
@@ -135,11 +165,11 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
 
     names = [entry.name for entry in _visible(drop, links)]
     read = [(*each, _files_of(*each, drop, links)) for each in _guessed(names)]
-    sources = [each for each in read if each[2]]
     name = name or drop.name
-    if _named(name, BUILT_IN.values()) or not sources:
+    recipe = next((recipe for recipe, _, files in read if files), None)
+    if _named(name, BUILT_IN.values()) or recipe is None:
         return ""
-    (recipe, *_), *_ = sources
+    sources = [each for each in read if each[2] and each[0].kind == recipe.kind]
     first = sources[0][1]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
@@ -201,7 +231,10 @@ def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
 
 
 def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
-    """Recipes without a name, and folders that they might name: tasks before tables."""
+    """Recipes without a name, and folders that they might name: tasks before tables.
+
+    A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
+    """
     from gristmill.puzzles.raw.arc_collections import is_collection
 
     sources: dict[tuple[str, str], None] = {}
@@ -211,8 +244,6 @@ def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
                 *folders, last = PurePosixPath(name).parts
                 is_below = kind == _ARC and not is_collection(last)
                 sources[kind, "/".join(folders[:-1] if is_below else folders)] = None
-        if sources:
-            break
     return [(Recipe("", kind), source) for kind, source in sources]
 
 
@@ -228,13 +259,12 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]
 
     unread: gets the keys of tasks that nothing reads.
     """
-    from gristmill.puzzles.raw.file_forms import both_tables, is_table
+    from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.rated_csv import check_header, columns_of
     from gristmill.puzzles.raw.sudoku_bank import read_bank, sudoku_files
 
-    if not folder.is_dir():
-        raise BadInput(folder, "is missing: a source is a folder of puzzles")
+    source_folders(folder)  # it raises for a file
     if recipe.kind == _ARC:
         return _tasks(recipe, folder, links, unread)
     if recipe.kind == _GRID:
@@ -264,7 +294,8 @@ def _tasks(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None
     """Paths in a source of the files of ARC tasks; the first one of each folder is read."""
     from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
 
-    parts = Parts(subsets=recipe.settings.get("subsets", ()))
+    given = recipe.settings
+    parts = Parts(given.get("evaluation", Parts.evaluation), given.get("subsets", ()))
     entries, collected = task_files(folder, links, parts)
     first_of: set[str] = set()
     for entry in entries:

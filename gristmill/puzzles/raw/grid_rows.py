@@ -6,7 +6,7 @@ Source: `docs/formats/puzzles.md#grids`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -86,7 +86,7 @@ def grid_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[GridFile]:
     left = not_samples(folder, names)
     names = [name for name in names if name not in left]
     named = [name for name in names if name.lower() in _SPLITS]
-    if len(named) == 1:
+    if len({name.lower() for name in named}) == 1:
         raise BadInput(folder, f"has {named[0]} without its other split: add it, or rename it")
     if not names:
         rule = "holds no grids, which are rows of `*.jsonl` with input and output"
@@ -139,7 +139,12 @@ def cells_of(path: Path, links: LinkRule = REFUSE_LINKS) -> str:
             )
     if all(type(cell) is int for cell in cells):
         return f"values = {max(cells, default=0) + 1}"
-    return f"alphabet = {json.dumps(''.join(sorted(map(str, cells))))}"
+    return _alphabet(map(str, cells))
+
+
+def _alphabet(cells: Iterable[str]) -> str:
+    """The setting of these characters. TOML has no escape of JSON for those above 16 bits."""
+    return f"alphabet = {json.dumps(''.join(sorted(set(cells))), ensure_ascii=False)}"
 
 
 def _is_cell(cell: Any) -> bool:
@@ -154,7 +159,7 @@ def _row(value: Any, symbols: Symbols | None, path: Path, number: int) -> GridRo
         raise BadInput(path, rule, number)
     before, after = (_grid(value[key], key, symbols, path, number) for key in _KEYS[:2])
     group, puzzle = (_name(value.get(key), key, path, number) for key in ("group", "puzzle"))
-    set_name = value.get("set", SET)
+    set_name = SET if value.get("set") is None else value["set"]
     if not is_set_name(set_name):
         raise BadInput(path, f"set {set_name!r:.40} cannot be a part of file names", number)
     return GridRow(number, before, after, group, puzzle, str(set_name))
@@ -203,5 +208,5 @@ def _advice(cells: list[Any]) -> str:
     if all(type(cell) is int and cell >= 0 for cell in cells):
         return f"write values = {max(cells) + 1} or more below [settings]"
     if all(isinstance(cell, str) and len(cell) == 1 for cell in cells):
-        return f'write alphabet = "{"".join(sorted(set(cells)))}" or more below [settings]'
+        return f"write {_alphabet(cells)} or more below [settings]"
     return "cells are numbers from 0, or single characters"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,26 +98,40 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     given = {**lake.settings(recipe.asset), **recipe.settings}
     found = list(Table(recipe.asset, CONFIGS[recipe.kind]).changes(given, config))
-    below = [f"drops/{drops.INBOX}/{source}/" for source in recipe.sources]
-    # Raw files are recorded in the order of the sources.
-    read = list(dict.fromkeys(next(filter(path.startswith, below), "") for path in raw))
-    if read != below:
+    below = [f"drops/{drops.INBOX}/{source}" for source in recipe.sources]
+    # Raw files are recorded in the order of the sources, of which one may be in another.
+    if list(dict.fromkeys(drops.source_of(recipe.kind, path) for path in raw)) != below:
         found.insert(0, f"the sources are now {', '.join(recipe.sources)}")
     return "; ".join(found)
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root. Raises BadInput as `drops.account`."""
-    return drops.account(drop, links, recipes(DataRoot(drop.parents[2])).values())
+    """The account of a drop by the recipes of its data root, with the settings of its builds.
+
+    Raises BadInput as `drops.account`, and for a file of settings that is refused.
+    """
+    # `gristmill look` asks for a folder anywhere, which may have fewer above it.
+    lake = DataRoot([*drop.parents][:3][-1])
+    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    given = [
+        replace(recipe, settings={**lake.settings(recipe.asset), **recipe.settings})
+        for recipe in named
+    ]
+    return drops.account(drop, links, given)
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop."""
     lake = DataRoot(root)
-    chosen = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    known = recipes(lake)
+    chosen = [recipe for recipe in known.values() if drop.name in recipe.drops]
     if not chosen:
+        folder, (links, *_) = lake.inbox(RECIPES_INBOX), lake.rules(RECIPES_INBOX)
+        # A person who wrote one with a mistake needs no other one.
+        refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
+        cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
         raise Unread(
-            f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with the "
+            f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with the "
             f'lines `kind = "{KINDS[0]}"` and `sources = ["{drop.name}"]`; other kinds are '
             f"{', '.join(kind for kind in KINDS[1:] if kind != DOMINO)}, and `gristmill look` "
             "guesses one"

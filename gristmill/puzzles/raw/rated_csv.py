@@ -245,6 +245,10 @@ class _Reader:
         found = self._fields(text, len(BYTE_ORDER_MARK) * text.startswith(BYTE_ORDER_MARK), False)
         self._header = tuple(name.strip().lower() for name in found or ())
         self._columns[:] = [self._column(role, text) for role in COLUMN_NAMES]
+        if self._columns[0] == self._columns[1]:
+            name = self._header[self._columns[0]][:_SHOWN]
+            rule = f"the column {name!r} is that of questions and of answers: name two columns"
+            raise self._wrong(rule, 1)
         return self._past(text, 0)
 
     def _column(self, role: str, text: bytes) -> int:
@@ -259,6 +263,8 @@ class _Reader:
         shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
         rule = f"the first line is {shown!r}, must be {','.join(COLUMNS)}, or name one column"
         cure = f"rename it, or set {role}_column to its name"
+        if role == "answer":
+            cure += "; Sudokus without answers are read from .txt, a puzzle a line"
         if len(self._header) == 1 and (sign := _OTHER_SIGN.search(text)):
             cure = f"part the columns by commas, not by {sign[0].decode()!r}"
         elif not any(_LETTERS.search(name) for name in self._header):

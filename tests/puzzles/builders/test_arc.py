@@ -306,6 +306,27 @@ def test_files_of_one_id_and_role_that_differ_are_never_dropped(tmp_path: Path) 
         )
 
 
+@pytest.mark.parametrize(
+    ("field", "given", "wrong"),
+    [
+        ("evaluation", ("evaluation", "evaluation_2"), "evaluation_2"),
+        ("subsets", ("trainig", "evaluation"), "trainig"),
+    ],
+)
+def test_a_folder_that_settings_name_and_no_source_has_is_refused(
+    tmp_path: Path, field: str, given: tuple[str, ...], wrong: str
+) -> None:
+    # Tasks that are meant for the test split would be for training, or be left out.
+    names = ("training/a", "evaluation2/b", "evaluation/d")
+    tasks = {name: arc_tasks.task(number) for number, name in enumerate(names)}
+    rule = f"no source has tasks in a folder or subset `{wrong}`, which {field} names; there are"
+    other = {"evaluation/c": arc_tasks.task(3)}
+    with pytest.raises(BadInput, match=rule):
+        built(tmp_path, tasks, other, **{field: given})
+    summary = built(tmp_path, tasks, other, subsets=("training", "evaluation"))
+    assert summary.training_tasks == {"source0": 1, "source1": 0}
+
+
 def test_sources_without_an_evaluation_task_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="in a folder or subset `evaluation`") as refused:
         built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})

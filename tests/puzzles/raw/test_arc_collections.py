@@ -50,6 +50,21 @@ def test_the_tasks_of_two_files_are_those_of_a_file_each(tmp_path: Path) -> None
     assert found["bb"].is_evaluation and found["bb"].numbers("test") == (2,)
 
 
+def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(tmp_path: Path) -> None:
+    source = write(tmp_path, "evaluation", TASKS)
+    plainly = [plain(task) for task in read_tasks(source)]
+    paths = sorted(source.glob("*.json"))
+    texts = [path.read_text() for path in paths]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8-sig")
+    found = read_tasks(source)
+    assert [plain(task) for task in found] == plainly
+    assert {task.sha256 for task in found} == {hashlib.sha256(paths[0].read_bytes()).hexdigest()}
+    paths[1].write_text(texts[1], encoding="utf-16")
+    with pytest.raises(BadInput, match=r"_solutions\.json: is UTF-16: save it as UTF-8"):
+        read_tasks(source)
+
+
 def test_subsets_are_chosen_and_the_hidden_one_is_left_out(tmp_path: Path) -> None:
     write(write(tmp_path, "training2", TASKS, ""), "evaluation2", {"bb": arc_tasks.task(3)}, "x-")
     (tmp_path / "arc-agi_test_challenges.json").write_text("{}")

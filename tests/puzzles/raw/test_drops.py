@@ -203,6 +203,52 @@ def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path: Path) -> None:
     assert found.notes == ["keys of tasks that nothing reads: level, uuid"]
 
 
+@pytest.mark.parametrize(
+    ("names", "noted"),
+    [
+        (("train/a.csv", "test/a.csv"), "test/a.csv"),
+        (("sudoku_train.csv", "Sudoku-Valid.csv"), "Sudoku-Valid.csv"),
+        (("latest.csv", "contest.csv"), ""),
+        (("train.csv", "test.csv"), ""),
+    ],
+)
+def test_files_that_are_named_as_tests_and_divided_are_noted(
+    names: tuple[str, ...], noted: str, tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).write_text(f"question,answer\n{'.' * 81},{'1' * 81}\n")
+    rule = f"test_share divides all files, {noted} too: only train.csv and test.csv, or .jsonl,"
+    assert account(tmp_path / "own").notes == ([f"{rule} in one folder are splits"] * bool(noted))
+
+
+def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "own/training/a.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(TASK))
+    recipe = Recipe("mine", "arc", ("own/training/a.json",))
+    with pytest.raises(BadInput, match="is no folder: name the folder that the file is in"):
+        account(tmp_path / "own", recipes=[recipe])
+    recipe = Recipe("mine", "arc", ("own",), {"subsets": ("trainig",)})
+    with pytest.raises(BadInput, match="holds no ARC task in `trainig`, which subsets names: they"):
+        account(tmp_path / "own", recipes=[recipe])
+
+
+def test_tables_beside_json_that_is_no_task_are_guessed(tmp_path: Path) -> None:
+    drop = tmp_path / "own"
+    (drop / "meta").mkdir(parents=True)
+    for name in ("dataset_infos.json", "meta/info.json"):
+        (drop / name).write_text("{}")
+    with pytest.raises(BadInput, match=r"dataset_infos\.json: .* or remove it if it is no task"):
+        account(drop)
+    for name in ("train.csv", "test.csv"):
+        (drop / name).write_text(f"question,answer\n{'.' * 81},{'1' * 81}\n")
+    assert account(drop).taken == {"": ["test.csv", "train.csv"]}
+    assert proposal(drop) == 'kind = "sudoku"\nsources = ["own"]\n'
+
+
 def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Path) -> None:
     drop = tmp_path / "own"
     for name in ("corpus/Copy/a", "corpus/Count/b", "few/c"):

@@ -62,6 +62,13 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(
 ROW = {"input": [[0]], "output": [[1]]}
 
 
+def test_a_key_that_is_null_is_none(tmp_path: Path) -> None:
+    (row,) = read(
+        tmp_path / "a.jsonl", json.dumps({**ROW, "group": None, "puzzle": None, "set": None})
+    )
+    assert (row.group, row.puzzle, row.set_name) == ("", "", "all")
+
+
 @pytest.mark.parametrize(
     ("value", "rule"),
     [
@@ -82,6 +89,7 @@ ROW = {"input": [[0]], "output": [[1]]}
         ({**ROW, "input": [[None]]}, "the cell None is none of the alphabet"),
         ({**ROW, "input": [[[1]]]}, "the cell [1] is none of the alphabet"),
         ({**ROW, "input": ["ab"]}, "the cell 'a' is none of the alphabet: write alphabet = \"ab\""),
+        ({**ROW, "input": ['"🟥']}, 'write alphabet = "\\"🟥" or more'),
         ({**ROW, "group": 1.5}, "group 1.5 is no number and no text of 1 to 100 letters"),
         ({**ROW, "puzzle": ""}, "puzzle '' is no number and no text"),
         ({**ROW, "puzzle": "a\nb"}, "puzzle 'a\\nb' is no number and no text"),
@@ -109,6 +117,10 @@ def test_the_files_of_both_splits_come_before_all_others(tmp_path: Path) -> None
     grids.write(tmp_path / "Train.jsonl", [ROW])
     with pytest.raises(BadInput, match=r"has Train\.jsonl without its other split"):
         grid_files(tmp_path)
+    grids.write(tmp_path / "train.jsonl", [ROW])
+    with pytest.raises(BadInput, match=r"has Train\.jsonl without its other split"):
+        grid_files(tmp_path)
+    (tmp_path / "train.jsonl").unlink()
     grids.write(tmp_path / "test.jsonl", [ROW])
     found = {file.path.name: file.split for file in grid_files(tmp_path)}
     assert found == {"Train.jsonl": "train", "test.jsonl": "test"}

@@ -86,6 +86,9 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     assert found.state == UNREAD
     assert f"write {lake.inbox('puzzles/recipes')}/NAME.toml" in found.reason
     assert 'sources = ["tasks"]' in found.reason
+    mistaken = put(lake, "mine", ARC.replace("arc", "Arc"))
+    found = lake.judged("puzzles", drop)
+    assert f"reads it: correct {mistaken}, which is refused, or write " in found.reason
     put(lake, "mine", ARC)
     found = lake.judged("puzzles", drop)
     assert (found.state, "the recipe mine waits for drops/puzzles/more/corpus" in found.reason) == (
@@ -94,6 +97,46 @@ def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> 
     )
     put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
     assert lake.judged("puzzles", drop).state == READY
+
+
+def test_a_drop_is_read_with_the_settings_of_its_builds(lake: DataRoot) -> None:
+    drop = put_tasks(lake, "tasks")
+    (drop / "training").rename(drop / "Evaluation")
+    put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
+    assert "rename it" in lake.judged("puzzles", drop).reason
+    settings = lake.root / "gristmill.toml"
+    settings.write_text('[puzzles.arc]\nevaluation = ["Evaluation"]\n')
+    assert lake.judged("puzzles", drop).state == READY
+    (drop / "broken").mkdir()
+    (drop / "broken/a.json").write_text("{")
+    assert lake.judged("puzzles", drop).state == REFUSED
+    put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\nsettings.subsets = ["Evaluation"]\n')
+    assert lake.judged("puzzles", drop).state == READY
+    settings.write_text("[puzzles.arc]\nevaluation = 3\n")
+    assert "gristmill.toml" in lake.judged("puzzles", drop).reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [
+        ("sudoku", ["a.txt", "sub/b.txt"]),
+        ("arc", ["sub/a.json", "x_training_challenges.json", "sub/training/b.json"]),
+    ],
+)
+def test_a_source_in_another_one_is_no_change_of_the_sources(
+    lake: DataRoot, kind: str, read: list[str]
+) -> None:
+    path = put(lake, "mine", f'kind = "{kind}"\nsources = ["own", "own/sub"]\n')
+    raw = [f"drops/puzzles/own/{name}" for name in read]
+    assert known.recipe_change(path, lake.root, {}, raw) == ""
+    assert known.recipe_change(path, lake.root, {}, raw[:-1]) == "the sources are now own, own/sub"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_folder_near_the_root_of_the_disk_is_no_drop_of_a_data_root(depth: int) -> None:
+    folder = Path("/", *(f"no-such-{number}" for number in range(depth)))
+    with pytest.raises(FileNotFoundError):
+        known.drop_account(folder)
 
 
 def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_built_in(

@@ -93,6 +93,13 @@ def test_a_setting_names_a_column(tmp_path: Path) -> None:
     assert block.questions.tobytes() == b"12"
 
 
+def test_one_column_is_not_question_and_answer(tmp_path: Path) -> None:
+    path = _file(tmp_path, b"puzzle,solution\n12,34\n")
+    for given in ({"question": "Solution"}, {"answer": "puzzle"}):
+        with pytest.raises(BadInput, match="is that of questions and of answers: name two col"):
+            list(read_rows(path, columns=given))
+
+
 def test_ratings_are_read_from_their_column_alone(tmp_path: Path) -> None:
     (block,) = read_rows(_file(tmp_path, b"difficulty,puzzle,solution\n7,12,34\n-2,12,34\n"))
     assert block.whole_ratings().tolist() == [7, -2]
