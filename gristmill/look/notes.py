@@ -64,6 +64,9 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
     part: rows with the same columns. files: the columns of each of its files.
     """
     notes = []
+    if part.headerless:
+        said = ", ".join(part.headerless)
+        notes.append(f"no line of names: the columns are called {said}: see that they are these")
     for column in part.columns.by_name.values():
         if column.is_written > column.filled / 2:
             notes.append(

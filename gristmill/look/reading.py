@@ -298,6 +298,7 @@ def _headless(path: Path, links: LinkRule) -> list[str] | None:
     """Names for the columns of a table whose first line is a row, as its cells show; else None.
 
     A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
+    Where the last cell is the letter of one before it, those are choices of a question.
     """
     try:
         with unpacked(path, links) as texts:
@@ -313,6 +314,9 @@ def _headless(path: Path, links: LinkRule) -> list[str] | None:
     is_numbered = cells == [str(place) for place in range(len(cells))]
     if len(cells) < 2 or is_marked or is_numbered or not any(map(_is_value, cells)):
         return None
+    letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
+    if len(letters) > 1 and cells[-1].strip() in letters:
+        return ["question", *letters, "answer"]
     return ["question", "answer", "rationale"][: len(cells)] + [
         f"column_{number}" for number in range(4, len(cells) + 1)
     ]

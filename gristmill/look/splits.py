@@ -12,7 +12,11 @@ from typing import Final
 
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, stem, words
 
-_NUMBERS: Final = re.compile(r"(?<![A-Za-z0-9.])\d+(?:-of-\d+)?(?![A-Za-z0-9.])")
+_NUMBERS: Final = re.compile(
+    r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
+    r"|\d+(?:-of-\d+)?|(?=[a-f]*\d)[0-9a-f]{8,})(?![A-Za-z0-9.])"
+)
+"""Numbers of a part of a table, and hashes: no words."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
@@ -27,9 +31,9 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
 
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
     other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
-    are `train` where all have one name but for numbers, else each name is a split. More than 32
-    such names say no split: all files are `train`. Names with `eval` or with several such words are
-    splits of their own.
+    are `train` where all have one name but for numbers, else each name is a split. Names with
+    `eval` or with several such words are splits of their own. Of more than 32 such names the words
+    alone count: files without one are `train`, or `other` beside files that have one.
     """
     labels = {name: _label(name) for name in names}
     known: dict[str, set[str]] = {}
@@ -43,7 +47,10 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
         split = word or "train" if is_ours and not _is_other(labels[name]) else labels[name]
         found.setdefault(_name(split), []).append(name)
     if len(found) > _MOST_SPLITS:
-        return {"train": sorted(names)}
+        rest = "other" if any(map(says_split, names)) else "train"
+        found = {}
+        for name in sorted(names):
+            found.setdefault(_word(labels[name]) or rest, []).append(name)
     order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
     return {split: found[split] for split in dict.fromkeys(order) if split in found}
 

@@ -281,6 +281,19 @@ def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path)
         ]
 
 
+def test_choices_of_a_table_without_names_are_read_by_their_letters(tmp_path: Path) -> None:
+    text = "How many are two and two?,3,4,5,B\nWhat is it?,one,two,three,A\n"
+    for name in ("sums_dev.csv", "sums_test.csv"):
+        (tmp_path / name).write_text(text)
+    assert "columns are called question, A, B, C, answer: see" in said(tmp_path)
+    write(look(tmp_path))
+    made = [(each.question, each.answer) for each in records(tmp_path)]
+    assert made == 2 * [
+        ("How many are two and two?\n\nA) 3\nB) 4\nC) 5", "4"),
+        ("What is it?\n\nA) one\nB) two\nC) three", "one"),
+    ]
+
+
 TEXTS = {
     "README.md": ("---\nlicense: cc-by-nc-4.0\n---\nUnder the MIT License.", "CC-BY-NC-4.0"),
     "LICENSE": ("MIT License\n\nCopyright (c) 2020 somebody", "MIT"),

@@ -20,6 +20,18 @@ FOLDERS = {
     "one word": (["aqua_train.tsv", "ecqa_train.tsv"], ["train"]),
     "folders": (["main/train-0.parquet", "main/test-0.parquet"], ["train", "test"]),
     "dots": (["SFT/math/v1.1.jsonl", "SFT/code/v1.jsonl"], ["sftcodev1", "sftmathv1"]),
+    "hashes": (
+        [
+            *(f"train-0000{n}-of-00002-{n}d5a1467fff1081b.parquet" for n in (0, 1)),
+            "validation-00000-of-00001-869c898b519ad725.parquet",
+        ],
+        ["train", "validation"],
+    ),
+    "unique names": (
+        [f"{n}f2b1f0e-1a2b-4c3d-8e9f-0123456789ab.parquet" for n in (5, 7)],
+        ["train"],
+    ),
+    "words of eight letters": (["deadbeef.jsonl", "facade.jsonl"], ["deadbeef", "facade"]),
     "signs": (["a[1].jsonl", "b?.jsonl"], ["a", "b"]),
 }
 
@@ -57,3 +69,14 @@ def test_a_file_alone_of_another_split_is_not_train(name: str) -> None:
 def test_files_of_very_many_names_are_one_split() -> None:
     names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
     assert list(splits_of(names)) == ["train"]
+
+
+def test_of_very_many_names_the_words_of_splits_count() -> None:
+    words = {"train": "train", "dev": "validation", "test": "test"}
+    names = [f"{word}/{chr(97 + n)}x_{word}.csv" for word in words for n in range(20)]
+    names += ["more/ax_eval.csv", "train/ax_test.csv", "extra.csv"]
+    found = splits_of(names)
+    assert {split: len(taken) for split, taken in found.items()} == {
+        **dict.fromkeys(words.values(), 20),
+        "other": 3,
+    }
