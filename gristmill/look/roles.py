@@ -14,6 +14,7 @@ from typing import Final
 from gristmill.look.columns import (
     BYTES,
     EMPTY,
+    LIST,
     MESSAGES,
     NUMBER,
     OBJECT,
@@ -286,6 +287,8 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         if column.values.total() == column.filled and said <= _NOTHING:
             return _NEVER
+        if column.kind == LIST and words(column.name)[-1:] == ["label"]:
+            return _NEVER  # one number for each choice, as 1 and 0
         if column.kind in (TRUTH, TRUTHS):
             return -3.0
         if column.kind == TEXTS:
