@@ -98,11 +98,14 @@ _LESS: Final = {
 }
 _CONTEXT: Final = (
     *("context", "passage", "hint", "background", "input", "paragraph", "premise", "body"),
+    *("article", "story", "theory", "table"),
 )
 _CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
 _NUMBERED: Final = {"option", "choice", "sol", "ending", "alternative", "candidate", "answer"}
 """Names of choices that have a column each, with a number at the end."""
-_PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "code", "passage"}
+_PLAIN: Final = {
+    *("text", "content", "body", "document", "article", "markdown", "code", "passage", "story"),
+}
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 LONG: Final = 40
 """Characters of a text that is long, on average."""

@@ -22,6 +22,7 @@ _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
 _MOST: Final = 40
 _MOST_SPLITS: Final = 32
+_MOST_GLOBS: Final = 8
 
 
 def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
@@ -69,14 +70,16 @@ def globs_of(
         if not says_split(name):
             return {}
     if len(splits) == 1 and not besides:
-        return {split: ["*"] for split in splits}
+        # A file of another split may come later, and `*` would take it.
+        ((split, names),) = splits.items()
+        globs = [*dict.fromkeys(map(_starred, names))]
+        return {split: globs if len(globs) <= _MOST_GLOBS else ["*"]}
     every = {name: split for split, names in splits.items() for name in names}
     others = dict.fromkeys(besides, "")
     made: dict[str, dict[str, None]] = {}
     taken: dict[str, set[str]] = {}
     for name, split in every.items():
-        begin = stem(name)
-        glob, own = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :], literal(name)
+        glob, own = _starred(name), literal(name)
         # What stands for one name alone is not compared with all others.
         if glob != own and glob not in taken:
             taken[glob] = {of for other, of in {**every, **others}.items() if takes(glob, other)}
@@ -88,6 +91,12 @@ def takes(glob: str, name: str) -> bool:
     """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
     path = name if "/" in glob else name.rpartition("/")[2]
     return fnmatchcase(path.lower(), glob.lower())
+
+
+def _starred(name: str) -> str:
+    """The glob of a name with `*` for numbers."""
+    begin = stem(name)
+    return _NUMBERS.sub("*", literal(begin)) + literal(name[len(begin) :])
 
 
 def literal(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import corpus_of_table
 from gristmill.reasoning.raw.drops import assigned
@@ -55,20 +56,29 @@ def test_numbers_of_parts_are_a_star() -> None:
 
 def test_a_file_alone_whose_name_says_no_split_needs_no_glob() -> None:
     assert globs_of(splits_of(["problems.jsonl"])) == {}
-    for names in (["train.jsonl"], ["data-0.jsonl", "data-1.jsonl"]):
-        assert globs_of(splits_of(names)) == {"train": ["*"]}
+    assert globs_of(splits_of(["train.jsonl"])) == {"train": ["train.jsonl"]}
+    assert globs_of(splits_of(["data-0.jsonl", "data-1.jsonl"])) == {"train": ["data-*.jsonl"]}
     assert globs_of(splits_of(["problems.jsonl"]), ["odd.json"]) == {"train": ["problems.jsonl"]}
 
 
 @pytest.mark.parametrize("name", ["eval", "my_evals", "evaluation", "dev_test"])
 def test_a_file_alone_of_another_split_is_not_train(name: str) -> None:
     split = name.replace("_", "")
-    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: ["*"]}
+    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: [f"{name}.jsonl"]}
+
+
+def test_a_file_of_another_split_that_comes_later_is_refused() -> None:
+    names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    files = globs_of(splits_of(names))
+    corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
+    with pytest.raises(BadInput, match=r"test\.parquet: is in no split of `files`"):
+        assigned(["test.parquet", *names], corpus)
 
 
 def test_files_of_very_many_names_are_one_split() -> None:
     names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
-    assert list(splits_of(names)) == ["train"]
+    found = splits_of(names)
+    assert (list(found), globs_of(found)) == (["train"], {"train": ["*"]})
 
 
 def test_of_very_many_names_the_words_of_splits_count() -> None:
