@@ -51,6 +51,8 @@ _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
 _LINES: Final = 100
 """Lines that the first row of a table may have."""
+_NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
+"""Cells of a first line that is no row, whatever the others are."""
 _LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
 _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
@@ -305,7 +307,7 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
                 cells = first.rstrip("\r\n").split("\t")
             else:  # a cell may have several lines
                 cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
-            is_row = any(map(_is_value, cells))
+            is_row = any(map(_is_value, cells)) and not _NAMES & {each.lower() for each in cells}
             is_latex = ending != "tsv" or (is_row and any(map(_LATEX.search, chain([first], rest))))
     except (csv.Error, StopIteration):
         return None  # as a table with a header it says what is wrong

@@ -103,6 +103,12 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     assert other.sample == [{"q": "b", "a": "3"}]
 
 
+def test_numbers_beside_a_question_are_names_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Question,1,2,Answer\nWhy?,a,b,1\n")
+    (file,) = looked(tmp_path).files
+    assert file.sample == [{"Question": "Why?", "1": "a", "2": "b", "Answer": "1"}]
+
+
 def test_commands_of_latex_are_no_newlines(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("Is $x \\neq 1$ here?\tyes\nIs it $\\nu$?\tno\n")
     (file,) = looked(tmp_path).files
