@@ -308,8 +308,8 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (_is_packed, "archives: unpack them, and look again"),
     (
         _is_arrow,
-        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet, with "
-        '`datasets.load_from_disk("folder").to_parquet("train.parquet")`',
+        "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
+        'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`',
     ),
     (
         _is_array,

@@ -267,7 +267,7 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
             [file.name for file in alike],
             joined(file.columns for file in alike),
             [row for file in alike for row in file.sample],
-            next((file.names for file in alike if file.is_headerless), ()),
+            next((file.headerless for file in alike if file.headerless), {}),
         )
         for said, alike in list(by_guess.items())[:_MOST_PARTS]
     ]

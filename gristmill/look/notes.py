@@ -64,6 +64,9 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
     part: rows with the same columns. files: the columns of each of its files.
     """
     notes = []
+    if part.headerless:
+        said = ", ".join(part.headerless["columns"])
+        notes.append(f"no line of names: the columns are called {said}: see that they are these")
     for column in part.columns.by_name.values():
         if column.is_written > column.filled / 2:
             notes.append(
@@ -91,6 +94,7 @@ def part_notes(part: Part, files: Sequence[Columns]) -> list[str]:
         *_several(part),
         *_better(part),
         *_rated(part),
+        *_marked(part),
         *of_corpus(part),
     ]
 
@@ -191,6 +195,20 @@ def _rated(part: Part) -> list[str]:
             rule = f"{name}: several answers a row, {answers[0]}, with a rating each, {best}"
             cure = f"write the best one into a column, as `jq -c '{take}'` does of JSON lines"
             notes.append(f'{rule}: {cure}; answer = "{name}.0.{answers[0]}" reads the first one')
+    return notes
+
+
+def _marked(part: Part) -> list[str]:
+    """Notes on lists that have 1 at the place of the right choice, which no recipe reads."""
+    notes = []
+    for name, column in part.columns.by_name.items():
+        at, _, last = name.rpartition(".")
+        choices = f"{at}.choices"
+        if column.kind == LIST and last == "labels" and choices in part.columns.by_name:
+            path = ".".join(["", *map(toml, at.split("."))])
+            take = f".answer = {path}.choices[{path}.labels | index(1)]"
+            rule = f"{name}: has 1 at the place of the right one of {choices}"
+            notes.append(f"{rule}: `jq -c '{take}'` writes it into a column of JSON lines")
     return notes
 
 

@@ -23,7 +23,6 @@ from gristmill.look.columns import (
     Columns,
     message_keys,
 )
-from gristmill.look.reading import headerless
 from gristmill.look.roles import CHAT, INSTRUCT, PLAIN, PREFERENCE, Guess
 from gristmill.look.splits import literal
 from gristmill.look.tags import tags_of
@@ -49,14 +48,14 @@ class Part:
     """Rows with the same columns, and what these mean.
 
     files: their names. columns, sample: of their rows.
-    headerless: names of the columns of tables without a header; none where they have one.
+    headerless: what a recipe says of tables without a header; empty where they have one.
     """
 
     guess: Guess
     files: Sequence[str]
     columns: Columns
     sample: Sequence[Mapping[str, Any]]
-    headerless: Sequence[str] = ()
+    headerless: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -115,7 +114,7 @@ def proposal(
         head["files"] = {split: g[0] if len(g) == 1 else g for split, g in files.items()}
     if part_without := next((part for part in parts if part.headerless), None):
         files_without = "*.tsv*" if ".tsv" in part_without.files[0].lower() else "*.csv*"
-        head["headerless"] = headerless(part_without.headerless, files_without)
+        head["headerless"] = {"files": files_without, **part_without.headerless}
     if left:
         head["leave"] = [literal(each) for each in left[:_MOST_LEFT]]
     if len(forms) > 1:

@@ -51,6 +51,9 @@ _MOST_KEYS: Final = 5_000_000
 _HEADER_CELL: Final = 64
 _LINES: Final = 100
 """Lines that the first row of a table may have."""
+_NAMES: Final = {"question", "answer", "prompt", "response", "instruction"}
+"""Cells of a first line that is no row, whatever the others are."""
+_LATEX: Final = re.compile(r"\\(?!n)[A-Za-z]{2}|\\n(?:eq|e|u|abla|ot|i|mid)\b")
 _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?")
 
@@ -64,8 +67,8 @@ class FileLook:
     is_read: whether it was opened. columns: of the rows that were read.
     sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
     is_broken: whether a build would fail by the file.
-    binary: columns of bytes, which are not read. names: of its columns, of Parquet and of tables
-        without a header; is_headerless: whether it is such a table.
+    binary: columns of bytes, which are not read. names: of its columns, of Parquet.
+    headerless: what a recipe says of a table without a header, but for its files; else empty.
     """
 
     name: str
@@ -79,7 +82,7 @@ class FileLook:
     is_broken: bool = False
     binary: Sequence[str] = ()
     names: Sequence[str] = ()
-    is_headerless: bool = False
+    headerless: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -275,16 +278,10 @@ def _octets(row: Mapping[str, Any]) -> bytes:
 
 def _rows_of(path: Path, ending: str, file: FileLook, links: LinkRule) -> Iterator[Any]:
     names = [name for name in file.names if name not in file.binary]
-    if ending in ("csv", "tsv") and (found := _headless(path, links)):
-        file.names, file.is_headerless = found, True
-        return rows(path, _any(["question"], headerless(found, "*")), links)
+    if ending in ("csv", "tsv") and (found := _headless(path, ending, links)):
+        file.headerless = found
+        return rows(path, _any(["question"], {"files": "*", **found}), links)
     return rows(path, _any(names), links)
-
-
-def headerless(columns: Sequence[str], files: str) -> dict[str, Any]:
-    """What a recipe says of tables without a header. files: their glob."""
-    rule = {"files": files, "columns": list(columns)}
-    return rule if ".csv" in files else {**rule, "newline": "\\n"}
 
 
 def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corpus:
@@ -294,28 +291,35 @@ def _any(columns: Sequence[str], table: Mapping[str, Any] | None = None) -> Corp
     return corpus_of_table({"name": "any", "files": {"train": "*"}, "form": [form], **rule})
 
 
-def _headless(path: Path, links: LinkRule) -> list[str] | None:
-    """Names for the columns of a table whose first line is a row, as its cells show; else None.
+def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
+    r"""What a recipe says of a table whose first line is a row, as its cells show; else None.
 
     A cell of a row is long, ends as a sentence does, or is a number; names may be 0, 1, 2 .. .
+    Where the last cell is the letter of one before it, those are choices of a question.
+    In a TSV `\n` is a newline, unless its first lines have commands of LaTeX, as `\neq`.
     """
     try:
         with unpacked(path, links) as texts:
-            rest = (line.decode("utf-8", "replace") for line in lines(texts, path))
+            rest = (line.decode("utf-8", "replace") for line in islice(lines(texts, path), _LINES))
             first = next(rest, "").removeprefix("\ufeff")
             delimiter, is_marked = delimiter_of(first.encode(), path)
             if delimiter == "\t":
                 cells = first.rstrip("\r\n").split("\t")
             else:  # a cell may have several lines
-                cells = next(csv.reader(chain([first], islice(rest, _LINES)), delimiter=delimiter))
+                cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
+            is_row = any(map(_is_value, cells)) and not _NAMES & {each.lower() for each in cells}
+            is_latex = ending != "tsv" or (is_row and any(map(_LATEX.search, chain([first], rest))))
     except (csv.Error, StopIteration):
         return None  # as a table with a header it says what is wrong
     is_numbered = cells == [str(place) for place in range(len(cells))]
-    if len(cells) < 2 or is_marked or is_numbered or not any(map(_is_value, cells)):
+    if len(cells) < 2 or is_marked or is_numbered or not is_row:
         return None
-    return ["question", "answer", "rationale"][: len(cells)] + [
-        f"column_{number}" for number in range(4, len(cells) + 1)
-    ]
+    letters = [chr(ord("A") + place) for place in range(len(cells) - 2)]
+    names = ["question", "answer", "rationale"][: len(cells)]
+    names += [f"column_{number}" for number in range(4, len(cells) + 1)]
+    if len(letters) > 1 and cells[-1].strip() in letters:
+        names = ["question", *letters, "answer"]
+    return {"columns": names, **({} if is_latex else {"newline": "\\n"})}
 
 
 def _is_value(cell: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from gristmill.look.columns import (
     BYTES,
     EMPTY,
+    LIST,
     MESSAGES,
     NUMBER,
     OBJECT,
@@ -97,11 +98,14 @@ _LESS: Final = {
 }
 _CONTEXT: Final = (
     *("context", "passage", "hint", "background", "input", "paragraph", "premise", "body"),
+    *("article", "story", "theory", "table"),
 )
 _CHOICES: Final = {"choice", "option", "candidate", "endings", "ending", "alternative"}
 _NUMBERED: Final = {"option", "choice", "sol", "ending", "alternative", "candidate", "answer"}
 """Names of choices that have a column each, with a number at the end."""
-_PLAIN: Final = {"text", "content", "body", "document", "article", "markdown", "code", "passage"}
+_PLAIN: Final = {
+    *("text", "content", "body", "document", "article", "markdown", "code", "passage", "story"),
+}
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
 LONG: Final = 40
 """Characters of a text that is long, on average."""
@@ -286,6 +290,8 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         if column.values.total() == column.filled and said <= _NOTHING:
             return _NEVER
+        if column.kind == LIST and words(column.name)[-1:] == ["label"]:
+            return _NEVER  # one number for each choice, as 1 and 0
         if column.kind in (TRUTH, TRUTHS):
             return -3.0
         if column.kind == TEXTS:

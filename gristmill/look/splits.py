@@ -12,12 +12,17 @@ from typing import Final
 
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, stem, words
 
-_NUMBERS: Final = re.compile(r"(?<![A-Za-z0-9.])\d+(?:-of-\d+)?(?![A-Za-z0-9.])")
+_NUMBERS: Final = re.compile(
+    r"(?<![A-Za-z0-9.])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of writers of tables
+    r"|\d+(?:-of-\d+)?|(?=[a-f]*\d)[0-9a-f]{8,})(?![A-Za-z0-9.])"
+)
+"""Numbers of a part of a table, and hashes: no words."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _DULL: Final = {"data", "default", "dataset", "main", "files", "raw", "jsonl", "json", "part"}
 _MOST: Final = 40
 _MOST_SPLITS: Final = 32
+_MOST_GLOBS: Final = 8
 
 
 def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
@@ -27,9 +32,9 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
 
     A word as train, dev or test says the split. Beside files of other splits, files that differ in
     other words are splits of their own, as `trainsft` and `traingen`. Files without such a word
-    are `train` where all have one name but for numbers, else each name is a split. More than 32
-    such names say no split: all files are `train`. Names with `eval` or with several such words are
-    splits of their own.
+    are `train` where all have one name but for numbers, else each name is a split. Names with
+    `eval` or with several such words are splits of their own. Of more than 32 such names the words
+    alone count: files without one are `train`, or `other` beside files that have one.
     """
     labels = {name: _label(name) for name in names}
     known: dict[str, set[str]] = {}
@@ -43,7 +48,10 @@ def splits_of(names: Sequence[str]) -> dict[str, list[str]]:
         split = word or "train" if is_ours and not _is_other(labels[name]) else labels[name]
         found.setdefault(_name(split), []).append(name)
     if len(found) > _MOST_SPLITS:
-        return {"train": sorted(names)}
+        rest = "other" if any(map(says_split, names)) else "train"
+        found = {}
+        for name in sorted(names):
+            found.setdefault(_word(labels[name]) or rest, []).append(name)
     order = [*dict.fromkeys(SPLIT_WORDS.values()), *sorted(found)]
     return {split: found[split] for split in dict.fromkeys(order) if split in found}
 
@@ -62,14 +70,16 @@ def globs_of(
         if not says_split(name):
             return {}
     if len(splits) == 1 and not besides:
-        return {split: ["*"] for split in splits}
+        # A file of another split may come later, and `*` would take it.
+        ((split, names),) = splits.items()
+        globs = [*dict.fromkeys(map(_starred, names))]
+        return {split: globs if len(globs) <= _MOST_GLOBS else ["*"]}
     every = {name: split for split, names in splits.items() for name in names}
     others = dict.fromkeys(besides, "")
     made: dict[str, dict[str, None]] = {}
     taken: dict[str, set[str]] = {}
     for name, split in every.items():
-        begin = stem(name)
-        glob, own = _NUMBERS.sub("*", literal(begin)) + name[len(begin) :], literal(name)
+        glob, own = _starred(name), literal(name)
         # What stands for one name alone is not compared with all others.
         if glob != own and glob not in taken:
             taken[glob] = {of for other, of in {**every, **others}.items() if takes(glob, other)}
@@ -81,6 +91,12 @@ def takes(glob: str, name: str) -> bool:
     """Whether a glob of a recipe takes a file: by its path where the glob has a folder."""
     path = name if "/" in glob else name.rpartition("/")[2]
     return fnmatchcase(path.lower(), glob.lower())
+
+
+def _starred(name: str) -> str:
+    """The glob of a name with `*` for numbers."""
+    begin = stem(name)
+    return _NUMBERS.sub("*", literal(begin)) + literal(name[len(begin) :])
 
 
 def literal(name: str) -> str:

@@ -17,11 +17,13 @@ NORMALIZED = Code(
         "3290bd93ed9a93ca3f02327a89364536205e092c16b1b932813e84ca94663166",
         "9d8a83c5034cfefb2b12071893bbe5d16bba9e3077a83498df56bd6ff02187e5",
         "941d8dda83a6a36a2c75d00829de5ef326f3dbc9df9ee3d038d6de7eaf2bd018",
+        "0bbfe18fb03989c4ba78789000ab3918fa04f324981fba48e22e866e040a0417",
     ),
 )
 CONVERSATIONS = Code(
     entries=("gristmill.reasoning.builders.chat.conversations.normalize_conversations",),
     libraries=("pyarrow",),
+    compatible_with=("280010f7b4269b494809cc8c5b80b12bbc288558b34ec52198b7a080b87c2032",),
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.builders.raw_manifest.write_raw_manifest",),

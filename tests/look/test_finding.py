@@ -281,6 +281,27 @@ def test_tables_without_names_or_with_semicolons_come_to_records(tmp_path: Path)
         ]
 
 
+def test_labels_of_choices_are_no_answer_and_the_note_says_what_makes_one(tmp_path: Path) -> None:
+    marked = {"choices": ["one", "two"], "labels": [0, 1]}
+    jsonl(tmp_path / "all.jsonl", [{"question": "How many are there?", "mc1_targets": marked}])
+    assert "no recipe" in said(tmp_path)
+    take = '.answer = ."mc1_targets".choices[."mc1_targets".labels | index(1)]'
+    assert f"right one of mc1_targets.choices: `jq -c '{take}'` writes" in said(tmp_path)
+
+
+def test_choices_of_a_table_without_names_are_read_by_their_letters(tmp_path: Path) -> None:
+    text = "How many are two and two?,3,4,5,B\nWhat is it?,one,two,three,A\n"
+    for name in ("sums_dev.csv", "sums_test.csv"):
+        (tmp_path / name).write_text(text)
+    assert "columns are called question, A, B, C, answer: see" in said(tmp_path)
+    write(look(tmp_path))
+    made = [(each.question, each.answer) for each in records(tmp_path)]
+    assert made == 2 * [
+        ("How many are two and two?\n\nA) 3\nB) 4\nC) 5", "4"),
+        ("What is it?\n\nA) one\nB) two\nC) three", "one"),
+    ]
+
+
 TEXTS = {
     "README.md": ("---\nlicense: cc-by-nc-4.0\n---\nUnder the MIT License.", "CC-BY-NC-4.0"),
     "LICENSE": ("MIT License\n\nCopyright (c) 2020 somebody", "MIT"),

@@ -97,16 +97,30 @@ def test_a_table_without_names_of_columns_is_known_by_its_cells(tmp_path: Path) 
     (tmp_path / "a.tsv").write_text(f"{'How many? ' * 9}\t2\tOne,\\ntwo.\nb\t3\tc\n")
     (tmp_path / "b.tsv").write_text("q\ta\nb\t3\n")
     one, other = looked(tmp_path).files
-    assert (one.rows, one.names) == (2, ["question", "answer", "rationale"])
+    assert one.rows == 2
+    assert one.headerless == {"columns": ["question", "answer", "rationale"], "newline": "\\n"}
     assert one.sample[0]["rationale"] == "One,\ntwo."
     assert other.sample == [{"q": "b", "a": "3"}]
+
+
+def test_numbers_beside_a_question_are_names_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Question,1,2,Answer\nWhy?,a,b,1\n")
+    (file,) = looked(tmp_path).files
+    assert file.sample == [{"Question": "Why?", "1": "a", "2": "b", "Answer": "1"}]
+
+
+def test_commands_of_latex_are_no_newlines(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("Is $x \\neq 1$ here?\tyes\nIs it $\\nu$?\tno\n")
+    (file,) = looked(tmp_path).files
+    assert [row["question"] for row in file.sample] == ["Is $x \\neq 1$ here?", "Is it $\\nu$?"]
+    assert "newline" not in file.headerless
 
 
 def test_a_cell_of_the_first_row_may_have_several_lines(tmp_path: Path) -> None:
     row = '"Why is it so?","One.\n\nTwo, three.",3\n'
     (tmp_path / "a.csv").write_text(row + row)
     (file,) = looked(tmp_path).files
-    assert (file.rows, len(file.names), file.damage) == (2, 3, [])
+    assert (file.rows, len(file.headerless["columns"]), file.damage) == (2, 3, [])
 
 
 def test_a_row_in_another_encoding_is_named_with_what_to_do(tmp_path: Path) -> None:

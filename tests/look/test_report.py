@@ -35,7 +35,7 @@ def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path: Path)
         "schema = 1",
         'name = "own"',
         'licence = { id = "MIT" }',
-        'files = { train = "*" }',
+        'files = { train = "train.jsonl" }',
         'question = "question"',
         'answer = "answer"',
         "",

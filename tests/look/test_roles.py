@@ -152,6 +152,17 @@ def test_a_context_asks_where_nothing_else_does() -> None:
     assert (found.question, found.context) == ("question", "context")
 
 
+@pytest.mark.parametrize("name", ["article", "story", "theory", "table"])
+def test_what_a_question_speaks_of_is_its_context(name: str) -> None:
+    row = {name: "A story. " * 9, "question": ASKED, "answer": "This one."}
+    assert guessed([row] * 3).context == name
+
+
+def test_a_story_alone_is_plain_text() -> None:
+    found = guessed([{"title": "A tale", "story": "Once upon a time. " * 9}] * 3)
+    assert (found.form, found.question) == ("text", "story")
+
+
 def test_inputs_and_outputs_of_a_test_are_no_answer() -> None:
     row = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
     assert guessed([row] * 3).answer == "solutions"

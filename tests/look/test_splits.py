@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.look.splits import globs_of, splits_of
 from gristmill.reasoning.format.corpora import corpus_of_table
 from gristmill.reasoning.raw.drops import assigned
@@ -20,6 +21,18 @@ FOLDERS = {
     "one word": (["aqua_train.tsv", "ecqa_train.tsv"], ["train"]),
     "folders": (["main/train-0.parquet", "main/test-0.parquet"], ["train", "test"]),
     "dots": (["SFT/math/v1.1.jsonl", "SFT/code/v1.jsonl"], ["sftcodev1", "sftmathv1"]),
+    "hashes": (
+        [
+            *(f"train-0000{n}-of-00002-{n}d5a1467fff1081b.parquet" for n in (0, 1)),
+            "validation-00000-of-00001-869c898b519ad725.parquet",
+        ],
+        ["train", "validation"],
+    ),
+    "unique names": (
+        [f"{n}f2b1f0e-1a2b-4c3d-8e9f-0123456789ab.parquet" for n in (5, 7)],
+        ["train"],
+    ),
+    "words of eight letters": (["deadbeef.jsonl", "facade.jsonl"], ["deadbeef", "facade"]),
     "signs": (["a[1].jsonl", "b?.jsonl"], ["a", "b"]),
 }
 
@@ -43,17 +56,37 @@ def test_numbers_of_parts_are_a_star() -> None:
 
 def test_a_file_alone_whose_name_says_no_split_needs_no_glob() -> None:
     assert globs_of(splits_of(["problems.jsonl"])) == {}
-    for names in (["train.jsonl"], ["data-0.jsonl", "data-1.jsonl"]):
-        assert globs_of(splits_of(names)) == {"train": ["*"]}
+    assert globs_of(splits_of(["train.jsonl"])) == {"train": ["train.jsonl"]}
+    assert globs_of(splits_of(["data-0.jsonl", "data-1.jsonl"])) == {"train": ["data-*.jsonl"]}
     assert globs_of(splits_of(["problems.jsonl"]), ["odd.json"]) == {"train": ["problems.jsonl"]}
 
 
 @pytest.mark.parametrize("name", ["eval", "my_evals", "evaluation", "dev_test"])
 def test_a_file_alone_of_another_split_is_not_train(name: str) -> None:
     split = name.replace("_", "")
-    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: ["*"]}
+    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: [f"{name}.jsonl"]}
+
+
+def test_a_file_of_another_split_that_comes_later_is_refused() -> None:
+    names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    files = globs_of(splits_of(names))
+    corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
+    with pytest.raises(BadInput, match=r"test\.parquet: is in no split of `files`"):
+        assigned(["test.parquet", *names], corpus)
 
 
 def test_files_of_very_many_names_are_one_split() -> None:
     names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
-    assert list(splits_of(names)) == ["train"]
+    found = splits_of(names)
+    assert (list(found), globs_of(found)) == (["train"], {"train": ["*"]})
+
+
+def test_of_very_many_names_the_words_of_splits_count() -> None:
+    words = {"train": "train", "dev": "validation", "test": "test"}
+    names = [f"{word}/{chr(97 + n)}x_{word}.csv" for word in words for n in range(20)]
+    names += ["more/ax_eval.csv", "train/ax_test.csv", "extra.csv"]
+    found = splits_of(names)
+    assert {split: len(taken) for split, taken in found.items()} == {
+        **dict.fromkeys(words.values(), 20),
+        "other": 3,
+    }

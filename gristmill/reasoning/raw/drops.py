@@ -27,7 +27,10 @@ from gristmill.untrusted.equal_files import equal_pair, refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import visible_files
 
-_PART: Final = re.compile(r"^(.*?)[-_.]?(\d{1,6})-of-(\d{1,6})(?!\d)(.*)$", re.IGNORECASE)
+# Behind its number a part may have a hash of its own.
+_PART: Final = re.compile(
+    r"^(.*?)[-_.]?(\d{1,6})-of-(\d{1,6})(?!\d)(?:-[0-9a-f]{16}(?![0-9a-f]))?(.*)$", re.IGNORECASE
+)
 _COPY: Final = re.compile(
     r"^(.*?)(?: ?\(\d+\)|[ _-]+copy(?: ?\(?\d+\)?)?)(\.[^/]*)$", re.IGNORECASE
 )
@@ -41,10 +44,10 @@ def name_notes(names: Sequence[str]) -> Iterator[str]:
     A whole beside its parts, and a copy that a browser or a desktop made, hold records twice.
     Parts that are not there hold records that nothing reads; a person may mean it so.
     """
-    parts: dict[tuple[str, int, str], set[int]] = defaultdict(set)
+    parts: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     for name in names:
         if match := _PART.match(name):
-            parts[match[1], int(match[3]), match[4]].add(int(match[2]))
+            parts[match[1], int(match[3]), match[4]].append(int(match[2]))
         elif (match := _COPY.match(name)) and match[1] + match[2] in names:
             first = printable(match[1] + match[2])
             yield f"{printable(name)} is named as a copy of {first}: records may count twice"
@@ -52,9 +55,11 @@ def name_notes(names: Sequence[str]) -> Iterator[str]:
         shown = printable(f"{begin}-*-of-{count:05}{end}")
         if (whole := begin + end) in names:
             yield f"{printable(whole)} is beside its parts {shown}: records may count twice"
+        if len(found) > (own := len({*found})):
+            yield f"{shown}: parts of one number have other hashes: records may count twice"
         # Some tools count from 0, others from 1.
-        if len(found) < count:
-            yield f"{len(found):,} of the {count:,} files {shown} are there: the rest is not read"
+        if own < count:
+            yield f"{own:,} of the {count:,} files {shown} are there: the rest is not read"
 
 
 CORPUS: Final = "corpus.toml"
@@ -75,7 +80,9 @@ SPLIT_WORDS: Final = {
 """The split that a word of a file name names."""
 _UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
 """Words that say that records are not for training, but not which split they are."""
-_OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
+_OTHER_FILES: Final = (
+    *("dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"),
+)
 """Files of known tools that hold no records."""
 _NO_DATA: Final = "no data file"
 LEFT: Final = "`leave` names it"

@@ -29,7 +29,8 @@ _LEFT_OUT: Final = ("evidence", "keep", "split", "dedup", "sample", "cap", "drop
 
 CURES: Final[Mapping[str, str]] = {
     "json": "write an object a line with no comma behind it, or one array of objects",
-    "object": 'write an object a line, as {"messages": [..]} of a list of messages',
+    "object": 'write an object a line, as {"messages": [..]} of a list of messages, or '
+    '{"text": ".."} of a text',
     "number": "write null where there is no number",
 }
 """What helps against a reason, where its rule does not say it."""

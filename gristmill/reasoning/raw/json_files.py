@@ -82,7 +82,7 @@ def held_under(row: object, columns: Collection[str]) -> str | None:
         return None
     lists = [name for name, value in row.items() if _is_of_rows(value)]
     if lists:
-        (name, *_) = lists
+        name = max(lists, key=lambda each: len(row[each]))
         what = f"holds its rows in a list under {name!r}"
         return f"{what}: write them alone, as `jq -c '.[{json.dumps(name)}][]'` does"
     values = list(row.values())

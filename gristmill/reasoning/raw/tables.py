@@ -140,6 +140,8 @@ def _table_rows(
             return
         except csv.Error as error:
             rule = f'is no table: {error}: in quotes a quote is written twice, as ""'
+            if "new-line character" in str(error):
+                rule = "a cell that is not in quotes holds a CR: write such cells in quotes"
             raise BadInput(path, rule, number or None) from error
         if not cells:
             continue

@@ -372,6 +372,11 @@ TWICE = "records may count twice"
             ["data/train-00000-of-00003.parquet", "data/train-00002-of-00003.parquet"],
             ["2 of the 3 files data/train-*-of-00003.parquet are there: the rest is not read"],
         ),
+        ([f"train-0000{n}-of-00002-{n}d5a1467fff1081b.parquet" for n in (0, 1)], []),
+        (
+            [f"train-00000-of-00001-{n}d5a1467fff1081b.parquet" for n in (0, 1)],
+            [f"train-*-of-00001.parquet: parts of one number have other hashes: {TWICE}"],
+        ),
         (
             ["train.jsonl", "train-00000-of-00001.jsonl"],
             ["train.jsonl is beside its parts train-*-of-00001.jsonl: records may count twice"],

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import corpus_of_table
-from gristmill.reasoning.raw.json_files import one_or_lines
+from gristmill.reasoning.raw.json_files import held_under, one_or_lines
 from gristmill.reasoning.raw.rows import rows
 from gristmill.untrusted.limits import LIMITS, Limits
 
@@ -47,6 +47,11 @@ def test_splits_as_keys_are_named_with_what_to_write(
         f"gsm8k.json: holds {named} under their names: write a file for each split, as with "
         f"`jq -c '{command}.jsonl`"
     )
+
+
+def test_of_several_lists_the_longest_has_the_rows() -> None:
+    row = {"features": [{"name": "question"}], "rows": [{"row": each} for each in ROWS * 2]}
+    assert "in a list under 'rows'" in (held_under(row, ("question",)) or "")
 
 
 def test_a_split_that_is_too_large_for_a_row_is_named_too() -> None:

@@ -104,6 +104,7 @@ def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> 
         (b"a,a\n", "has the column 'a' twice"),
         (b",".join(b"%d" % number for number in range(10_001)), "more than 10,000 columns"),
         (b'a,b\n"1,2', "is no table: unexpected end"),
+        (b"a,b\n1\r2,3\n", "a cell that is not in quotes holds a CR: write such cells in quotes"),
         (b'a,b\n"1"x,2\n', 'is no table: .*: in quotes a quote is written twice, as ""'),
         (b'a,b\n1,2\n"' + b"x\n" * 300, r"x\.csv:2: a row of more than 200 bytes"),
     ],
