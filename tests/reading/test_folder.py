@@ -13,7 +13,8 @@ from gristmill.provenance import RECORD, read_record
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.folder import OpenFolder, made_from_another
 from gristmill.reading.generation import Generation
-from tests.reading.tiny import Tiny, open_descriptors, tiny
+from tests.paths import open_below
+from tests.reading.tiny import Tiny, tiny
 
 __all__ = ["tiny"]
 
@@ -47,9 +48,9 @@ def test_files_stay_those_of_the_version_that_was_opened(tiny: Tiny) -> None:
     with held.reading() as path:
         assert path.read_bytes() == b"0000"
     assert (tiny.folder / "a.bin").read_bytes() == b"1111"
-    descriptors = open_descriptors()
+    descriptors = open_below(tiny.root)
     del held
-    assert open_descriptors() == descriptors - 1
+    assert open_below(tiny.root) == descriptors - 1
 
 
 def test_a_folder_that_is_gone_is_replaced(tiny: Tiny) -> None:

@@ -9,7 +9,8 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.reading import StaleDataset
 from gristmill.reading.opening import Opening, opened
-from tests.reading.tiny import Tiny, open_descriptors, tiny
+from tests.paths import open_below
+from tests.reading.tiny import Tiny, tiny
 
 __all__ = ["tiny"]
 
@@ -25,11 +26,11 @@ def test_an_artifact_that_is_replaced_meanwhile_is_opened_again(tiny: Tiny) -> N
             tiny.publish(1)
         return first, folder.file("b.json").read_bytes()
 
-    descriptors = open_descriptors()
+    descriptors = open_below(tiny.root)
     result, generations = opened(read, "sizes")
     assert seen == [b"0000", b"1111"]
     assert result == (b"1111", b"[1]")
-    assert open_descriptors() == descriptors
+    assert open_below(tiny.root) == descriptors
     assert opened(read, "sizes", generations)[0] == result
     tiny.publish(0)
     with pytest.raises(StaleDataset, match="now there is data version"):

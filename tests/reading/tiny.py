@@ -38,8 +38,3 @@ class Tiny:
 @pytest.fixture
 def tiny(tmp_path: Path) -> Tiny:
     return Tiny(tmp_path)
-
-
-def open_descriptors() -> int:
-    """How many files this process has open."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())

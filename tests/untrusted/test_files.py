@@ -19,6 +19,7 @@ from gristmill.untrusted.files import (
     real_path,
     stat_file,
 )
+from tests.paths import open_below
 
 
 def _drop(tmp_path: Path) -> Path:
@@ -26,10 +27,6 @@ def _drop(tmp_path: Path) -> Path:
     (drop / "inner").mkdir(parents=True)
     (drop / "inner" / "run.txt").write_bytes(b"rows")
     return drop
-
-
-def _descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_regular_file_below_the_root_is_read(tmp_path: Path) -> None:
@@ -141,7 +138,6 @@ def test_a_drop_that_is_a_link_is_opened_where_it_points_to(tmp_path: Path) -> N
 def test_errors_name_the_whole_path_and_no_descriptor_stays_open(tmp_path: Path) -> None:
     drop = _drop(tmp_path)
     (drop / "inner" / "link").symlink_to("run.txt")
-    before = _descriptors()
     with pytest.raises(FileNotFoundError) as raised:
         open_file(drop / "inner" / "none", root=drop)
     assert raised.value.filename == str(drop / "inner" / "none")
@@ -156,7 +152,7 @@ def test_errors_name_the_whole_path_and_no_descriptor_stays_open(tmp_path: Path)
     with pytest.raises(BadInput):
         open_file(drop / "inner" / "link", root=drop)
     assert not has_file(drop / "none" / "x", root=drop)
-    assert _descriptors() == before
+    assert open_below(tmp_path) == 0
 
 
 def test_a_path_outside_of_the_root_is_an_error_of_the_caller(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.generation import Generation
 from gristmill.reading.opening import opened
 from gristmill.reasoning.read.shard_files import reopened
-from tests.reading.tiny import Tiny, open_descriptors, tiny
+from tests.paths import open_below
+from tests.reading.tiny import Tiny, tiny
 
 __all__ = ["tiny"]
 
@@ -29,7 +30,7 @@ def read(generation: Generation, level: Verify = "sizes") -> bytes:
 
 
 def test_a_file_is_read_after_a_rebuild_with_an_equal_payload_and_no_other(tiny: Tiny) -> None:
-    generation, descriptors = known(tiny.folder), open_descriptors()
+    generation, descriptors = known(tiny.folder), open_below(tiny.root)
     assert read(generation) == b"0000"
     tiny.publish(1)
     with pytest.raises(StaleDataset, match=r"tiny/p: was rebuilt .*; now there is data version"):
@@ -42,7 +43,7 @@ def test_a_file_is_read_after_a_rebuild_with_an_equal_payload_and_no_other(tiny:
     (tiny.folder / "a.bin").unlink()
     with pytest.raises(BadInput, match=r"a\.bin: is missing: build the artifact again"):
         read(generation)
-    assert open_descriptors() == descriptors
+    assert open_below(tiny.root) == descriptors
 
 
 def test_without_a_record_it_is_the_same_file(tiny: Tiny) -> None:
