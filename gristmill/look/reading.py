@@ -308,7 +308,9 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
             else:  # a cell may have several lines
                 cells = next(csv.reader(chain([first], rest), delimiter=delimiter))
             is_row = any(map(_is_value, cells)) and not _NAMES & {each.lower() for each in cells}
-            is_latex = ending != "tsv" or (is_row and any(map(_LATEX.search, chain([first], rest))))
+            is_literal = ending != "tsv" or (
+                is_row and any(map(_LATEX.search, chain([first], rest)))
+            )
     except (csv.Error, StopIteration):
         return None  # as a table with a header it says what is wrong
     is_numbered = cells == [str(place) for place in range(len(cells))]
@@ -319,7 +321,7 @@ def _headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None
     names += [f"column_{number}" for number in range(4, len(cells) + 1)]
     if len(letters) > 1 and cells[-1].strip() in letters:
         names = ["question", *letters, "answer"]
-    return {"columns": names, **({} if is_latex else {"newline": "\\n"})}
+    return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
 
 
 def _is_value(cell: str) -> bool:
