@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import harmonic_mean, median
 from typing import Any
@@ -245,12 +246,21 @@ def peak_bytes(*, children: bool = False) -> int:
 
     Not ru_maxrss: that begins at what the parent had when it forked.
     """
-    processes: list[str] = ["self"]
+    peak = _peak_bytes("self")
     if children:
-        for each in Path("/proc/self/task").glob("*/children"):
-            processes += each.read_text().split()
-    texts = [Path(f"/proc/{process}/status").read_text() for process in processes]
-    return sum(int(text.partition("VmHWM:")[2].split()[0]) * 1024 for text in texts)
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # a thread that has ended
+                peak += sum(map(_peak_bytes, (task / "children").read_text().split()))
+    return peak
+
+
+def _peak_bytes(process: str) -> int:
+    """Of one process; 0 if it has ended, whether or not it was waited for."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def python(words: Sequence[str], variables: Mapping[str, str]) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -127,5 +129,14 @@ def test_memory_may_grow_up_to_its_bound(capsys: pytest.CaptureFixture[str]) -> 
     kit.grows(lambda size: 1e6 * size, 10, 12, "rows", most=1.2)
     kit.grows(lambda size: 1e6 * size, 10, 13, "rows", most=1.2)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["ok", "MISSED"]
-    assert kit.peak_bytes() > 1 << 20
-    assert kit.peak_bytes(children=True) >= kit.peak_bytes()
+
+
+def test_peak_memory_counts_the_children_that_live() -> None:
+    alone = kit.peak_bytes()
+    assert alone > 1 << 20
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert kit.peak_bytes(children=True) > alone
+        child.kill()
+        # It has ended, and nobody waited for it: it has no memory.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert kit.peak_bytes(children=True) >= alone

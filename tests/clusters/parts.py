@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets import worker
 from gristmill.families import tables
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.ray_parts import RayParts
@@ -119,14 +120,6 @@ def _killer(killed: str, cluster: Any, added: list[Any], folder: Path, after: in
         os.kill(raylet.process.pid, signal.SIGKILL)
 
 
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 def run(killed: str, seed: str, folder: Path) -> dict[str, Any]:
     """Build on two nodes with one kill, until all parts are there."""
     store = folder / "store"
@@ -144,7 +137,7 @@ def run(killed: str, seed: str, folder: Path) -> dict[str, Any]:
             until(lambda: len(begun(folder)) >= after)
             driver.kill()
             driver.wait()
-            until(lambda: not any(_alive(pid) for _, pid in begun(folder)))
+            until(lambda: not any(worker.identity(pid) for _, pid in begun(folder)))
             finished = len(list(store.glob("*.json")))
         elif killed != "nothing":
             arguments = (killed, cluster, added, folder, after)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from assets import worker
 from gristmill.contract import BadInput
 from gristmill.untrusted.child import ChildDied, ChildFailed, run, stream
 from tests.untrusted import hostile
@@ -17,10 +18,7 @@ FILE = Path("drop/file.parquet")
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    return worker.identity(pid) is not None
 
 
 def wait_for_death(pid: int) -> bool:

@@ -15,6 +15,7 @@ import click
 import pytest
 import yaml
 
+from assets import worker
 from commands.serving import services
 from commands.serving.services import Service, ShortLog
 from tests.free_port import free_port
@@ -66,11 +67,7 @@ def serve(checkout: Path, monkeypatch: pytest.MonkeyPatch, *started: Service) ->
 
 
 def gone(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state == "Z"
+    return worker.identity(process) is None
 
 
 def until(holds: Callable[[], bool]) -> None:
