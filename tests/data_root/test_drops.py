@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -314,11 +313,9 @@ def test_a_drop_that_goes_while_it_is_judged_is_gone(lake, monkeypatch):
 
 def test_a_drop_without_a_list_costs_no_hash_when_it_is_judged(lake, read):
     land(lake, "d1")
-    started = time.monotonic()
     assert lake.judged("toy", lake.inbox("toy") / "d1").state == READY
     assert lake.ready_drop("toy", "d1")[0].name == "d1"
     assert read == []
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(

@@ -33,19 +33,22 @@ SEEN = """image => {
     seen: Math.min(right, innerWidth) - Math.max(left, 0), top: box.top, bottom: box.bottom};
 }"""
 
+COLOUR = "() => getComputedStyle(document.body).backgroundColor"
+
 # Scrolls all that is around a dialog to its top.
 TO_THE_TOP = """dialog => {
   for (let e = dialog; e; e = e.parentElement) e.scrollTop = 0;
 }"""
 
-# The names of the nodes that are in the window as a whole.
+# The names of the nodes that are in the window as a whole, and the number of all nodes.
 GRAPH = """() => {
   const all = [...document.querySelectorAll('foreignObject')]
     .map(e => [[...e.querySelectorAll('div,span')].map(inner => inner.innerText),
                e.getBoundingClientRect()])
     .filter(([, r]) => r.left > 300 && r.top > 108 && r.right < innerWidth - 40
                        && r.bottom < innerHeight);
-  return {names: all.flatMap(([texts]) => texts)};
+  return {names: all.flatMap(([texts]) => texts),
+          all: document.querySelectorAll('foreignObject').length};
 }"""
 
 
@@ -119,8 +122,8 @@ def test_a_picture_is_seen_on_the_overview_of_its_asset(page: Any, served: LiveI
     go(page, served, PACKS, "Latest materialization")
     image = page.locator("img[alt^='run ']").first
     image.wait_for()
+    until("the picture is loaded", lambda: image.evaluate(SEEN)["loaded"])
     seen = image.evaluate(SEEN)
-    assert seen["loaded"]
     assert seen["width"] == OVERVIEW
     assert seen["seen"] >= seen["width"] - 1, "cut off on the right"
     # A smaller window shows most of it without scrolling.
@@ -169,8 +172,9 @@ def test_no_picture_is_cut_off_in_its_dialog(
     images = page.get_by_role("dialog").locator("img")
     assert images.count() >= 2
     for number in range(images.count()):
-        seen = images.nth(number).evaluate(SEEN)
-        assert seen["loaded"]
+        image = images.nth(number)
+        until("the picture is loaded", lambda image=image: image.evaluate(SEEN)["loaded"])
+        seen = image.evaluate(SEEN)
         assert seen["width"] <= WIDEST
         assert seen["seen"] >= seen["width"] - 1
     # The link Close at the end of a long dialog has the focus, and is scrolled to.
@@ -218,11 +222,11 @@ def test_the_graph_opens_with_a_box_for_each_group(page: Any, served: LiveInstan
     )
     # Before another test expands the groups, which the browser keeps.
     go(page, served, "asset-groups", "tokenizers")
+    nodes = served.server.ask("{ assetNodes { groupName } }")["assetNodes"]
+    groups = {node["groupName"].split("/")[0] for node in nodes}
+    until("each group has a box", lambda: groups <= set(page.evaluate(GRAPH)["names"]))
     # The numbers in the boxes come later, for some assets at a time.
     page.wait_for_timeout(20_000)
-    shown = set(page.evaluate(GRAPH)["names"])
-    nodes = served.server.ask("{ assetNodes { groupName } }")["assetNodes"]
-    assert {node["groupName"].split("/")[0] for node in nodes} <= shown
     browser.keep(page, "lineage")
 
 
@@ -233,16 +237,24 @@ def test_the_graph_shows_every_asset(page: Any, served: LiveInstance) -> None:
     # A window in which the whole graph is as large as its names can be read.
     page.set_viewport_size({"width": 1280, "height": 2000})
     go(page, served, "asset-groups", "tokenizers")
-    page.wait_for_timeout(2_000)
-    page.keyboard.press("Alt+e")
-    page.wait_for_timeout(3_000)
-    for _ in range(4):
+    boxes = until("the groups are drawn", lambda: page.evaluate(GRAPH)["all"])
+
+    def is_expanded() -> bool:
+        # A key that is pressed before the graph listens is lost.
+        if page.evaluate(GRAPH)["all"] <= boxes:
+            page.keyboard.press("Alt+e")
+            page.wait_for_timeout(3_000)
+        return bool(page.evaluate(GRAPH)["all"] > boxes)
+
+    def is_whole() -> bool:
         missing = names - set(page.evaluate(GRAPH)["names"])
-        if not missing:
-            break
-        page.locator("[aria-label=zoom_out]").first.click()
-        page.wait_for_timeout(1_500)
-    assert not missing
+        if missing:
+            page.locator("[aria-label=zoom_out]").first.click()
+            page.wait_for_timeout(1_500)
+        return not missing
+
+    until("the groups are expanded", is_expanded)
+    until("the window holds the whole graph", is_whole)
 
 
 def test_materialize_by_click_makes_a_new_event(page: Any, served: LiveInstance) -> None:
@@ -338,9 +350,7 @@ def test_pictures_suit_the_dark_theme(page: Any, served: LiveInstance) -> None:
     page.get_by_role("button", name="Done").click()
     image = page.locator("img[alt^='run ']").first
     image.wait_for()
-    page.wait_for_timeout(1_000)
-    colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert max(int(part) for part in colour.removeprefix("rgb(").rstrip(")").split(",")) < 60
-    assert image.evaluate(SEEN)["loaded"]
+    until("the page is dark", lambda: max(map(int, page.evaluate(COLOUR)[4:-1].split(","))) < 60)
+    until("the picture is loaded", lambda: image.evaluate(SEEN)["loaded"])
     browser.keep(page, "dark")
     page.evaluate("() => localStorage.clear()")

@@ -123,7 +123,7 @@ class Lines:
         """The next lines, with `#` in place of times."""
         with self._came:
             before = len(self.lines)
-            assert self._came.wait_for(lambda: len(self.lines) >= before + count, 10)
+            assert self._came.wait_for(lambda: len(self.lines) >= before + count, 120)
             return [re.sub(r"[0-9.]+ s\b", "# s", line) for line in self.lines[before:]][:count]
 
 

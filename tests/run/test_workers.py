@@ -61,9 +61,10 @@ def test_threads_work_side_by_side_and_end_with_the_generator() -> None:
     meeting = threading.Barrier(2)
     results = threaded_map(lambda _: meeting.wait(timeout=120), range(2), 2)
     assert sorted([next(results), next(results)]) == [0, 1]
-    before = threading.active_count()
+    before = set(threading.enumerate())
     results.close()
-    assert threading.active_count() == before - 2
+    # A thread of another test may end meanwhile, too.
+    assert len(before - set(threading.enumerate())) >= 2
 
 
 @pytest.mark.parametrize("engine", [ordered_map, threaded_map])

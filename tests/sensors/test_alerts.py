@@ -282,7 +282,7 @@ def test_a_server_that_is_late_byte_by_byte_is_left() -> None:
             alerts.post(f"http://127.0.0.1:{server.getsockname()[1]}/", {}, seconds=0.3)
     finally:
         stop.set()
-        thread.join(5)
+        thread.join(60)
         server.close()
 
 

@@ -49,7 +49,7 @@ class Server:
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
         self.config = ArchiveConfig(
             url_template=f"http://127.0.0.1:{self.http.server_port}/lichess_elite_{{month}}.zip",
-            fetch=FetchConfig(timeout=5, attempts=4, backoff=0.5),
+            fetch=FetchConfig(timeout=60, attempts=4, backoff=0.5),
         )
 
 

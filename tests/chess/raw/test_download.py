@@ -82,10 +82,10 @@ def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
         ranged(handler, data, 1000 if first else None)
         if first:
             handler.wfile.flush()
-            over.wait(20)
+            over.wait(60)
 
     server = serve(answer)
-    config = replace(server.config, fetch=FetchConfig(timeout=2, attempts=2, backoff=0.1))
+    config = replace(server.config, fetch=FetchConfig(timeout=5, attempts=2, backoff=0.1))
     try:
         summary = fetch_month(MONTH, tmp_path / "out", config, sleep=nap([]))
     finally:
@@ -95,7 +95,7 @@ def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
 
 
-@pytest.mark.parametrize("pause", [0.05, 30.0])
+@pytest.mark.parametrize("pause", [0.05, 60.0])
 def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
     serve, pgn: bytes, tmp_path: Path, pause: float
 ) -> None:
@@ -104,22 +104,22 @@ def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
 
     def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
         reply(handler, data, send=0, ETag='"v1"')
-        for n in range(len(data)):
+        # To one who waits for it after the limit, the archive is a whole one.
+        for n in range(120):
             handler.wfile.write(data[n : n + 1])
-            if over.wait(pause):
+            if over.wait(pause if n == 0 or pause < 1 else 0):
                 return
+        handler.wfile.write(data[120:])
 
     server = serve(answer)
     (tmp_path / "parts").mkdir()
     parts = PartStore(tmp_path / "parts")
-    config = replace(server.config, fetch=FetchConfig(timeout=20, attempts=3, total_seconds=2))
-    begun = time.monotonic()
+    config = replace(server.config, fetch=FetchConfig(timeout=600, attempts=3, total_seconds=2))
     try:
         with pytest.raises(DownloadError, match=r"took more time|timed out"):
             fetch_month(MONTH, tmp_path / "out", config, parts=parts, sleep=nap([]))
     finally:
         over.set()
-    assert time.monotonic() - begun < 15
     got = (parts.folder / "archive.zip.part").read_bytes()
     assert got
     assert data.startswith(got)

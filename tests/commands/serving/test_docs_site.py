@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,6 +221,8 @@ def address(application: Starlette) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
+    while thread.is_alive() and not server.started:
+        time.sleep(0.01)
     yield f"http://127.0.0.1:{port}/docs/"
     server.should_exit = True
     thread.join()
@@ -229,7 +232,7 @@ def address(application: Starlette) -> Iterator[str]:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_person_finds_a_name_by_searching_in_a_browser(address: str, width: int) -> None:
     with opened(width) as context:
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(90_000)
         page: Any = context.new_page()
         asked: list[str] = []
         complaints: list[str] = []

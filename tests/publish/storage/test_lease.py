@@ -31,7 +31,7 @@ from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
 
 pytestmark = pytest.mark.sampled(0.3)
 
-SECONDS = 3.0  # a busy machine keeps a living host waiting, too
+SECONDS = 5.0  # a busy machine keeps a living host waiting, too
 SHORT = 1.0
 HOST = """
 import fcntl, sys
