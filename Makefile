@@ -49,7 +49,7 @@ docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /doc
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 test: lint	## lint, types and tests (installs torch, too)
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not left"
 
 lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
@@ -68,7 +68,7 @@ pictures: $(TEST)	## make the pictures of the docs from the UI, in Chromium
 		$(BIN)/python -m pytest -q --basetemp=/tmp/gristmill tests/e2e/test_browser.py
 
 soak: $(TEST)	## every slow test, all of its cases; hours
-	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -n $(WORKERS) -m slow --durations=30
+	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or left" --durations=30
 
 bench: $(TEST)	## run the benchmarks
 	missed=0; for bench in $(BENCHES); do \

@@ -27,6 +27,9 @@ SEED = "GRISTMILL_SEED"
 NOW = 0.2
 """The share of slow tests that a run with a budget takes, of those that it may leave out."""
 
+LEFT = 0.6
+"""The share of files that take long which `make test` leaves to the slow tests of `.ci/run`."""
+
 Item = TypeVar("Item")
 
 
@@ -90,6 +93,14 @@ def is_dealt(name: str, share: float) -> bool:
     share: how many of such tests are, from 0 to 1.
     """
     return dice(f"dealt {name}").random() < share
+
+
+def is_left(file: str) -> bool:
+    """Whether `make test` leaves the tests of a file that takes long to `.ci/run`.
+
+    file: its path.
+    """
+    return is_dealt(f"left {file}", LEFT)
 
 
 def is_for_later(name: str) -> bool:

@@ -76,7 +76,7 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as slow what a sample leaves out. What takes long comes first.
+    """Mark what a sample and what `make test` leaves out. What takes long comes first.
 
     So no worker of `pytest -n` ends long after the other. With a budget, a share of the slow tests
     is left for other commits, too.
@@ -84,6 +84,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     later: list[pytest.Item] = []
     dealt = _dealt(items)
     for item in items:
+        if item.nodeid.startswith(dealing.LONG) and budget.is_left(dealing.file_of(item.nodeid)):
+            item.add_marker(pytest.mark.left)
         mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
         if item.nodeid in dealt:
             continue

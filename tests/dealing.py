@@ -57,6 +57,24 @@ compiles the kernels, and meanwhile the other worker takes tests that use few of
 _FIRST_OF_TORCH: Final = FIRST.index(TORCH[0])
 _ALL_OF_TORCH: Final = range(_FIRST_OF_TORCH, _FIRST_OF_TORCH + len(TORCH))
 
+LONG: Final = (
+    "tests/assets/",
+    "tests/chess/builders/",
+    "tests/chess/raw/",
+    "tests/commands/",
+    "tests/macroxue/builders/",
+    "tests/mirror/",
+    "tests/publish/",
+    "tests/puzzles/builders/",
+    "tests/reasoning/builders/",
+    "tests/run/",
+    "tests/sensors/",
+    "tests/synth/builders/",
+    "tests/vocabularies/",
+)
+"""Tests that build, publish or start processes: a quarter of all, which takes more than half of the
+time. So `make test` leaves some of these files to the slow tests of `.ci/run`, by the seed."""
+
 SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
 """Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests import budget, conftest, dealing
+from tests.paths import CHECKOUT
 
 
 @pytest.fixture
@@ -156,6 +157,37 @@ def test_of_each_sampled_test_with_cases_one_is_dealt(limited: pytest.MonkeyPatc
         assert len(quick) < 5 and "tests/test_x.py::test_alone[case]" not in quick
         taken.update(quick)
     assert len(taken) > 4
+
+
+def test_what_make_test_leaves_is_files_that_take_long(
+    pytestconfig: pytest.Config, limited: pytest.MonkeyPatch
+) -> None:
+    assert [line for line in pytestconfig.getini("markers") if line.startswith("left: ")]
+    limited.delenv(budget.SECONDS)
+    names = [
+        f"{folder}test_{number}.py::test_{each}"
+        for folder in (*dealing.LONG, "tests/keys/")
+        for number in range(20)
+        for each in "ab"
+    ]
+    found = set()
+    for seed in "abcdefgh":
+        limited.setenv(budget.SEED, seed)
+        stay, none = collected(*map(Item, names))
+        assert len(stay) == len(names) and none == []
+        left = {item.nodeid for item in stay if "left" in item.marks}
+        # All tests of a file are left, or none is.
+        assert {name for name in names if f"{dealing.file_of(name)}::test_a" in left} == left
+        assert not any(name.startswith("tests/keys/") for name in left)
+        assert 0.5 < len(left) / 40 / len(dealing.LONG) < 0.7
+        found.add(frozenset(left))
+    assert len(found) == 8
+
+
+def test_what_takes_long_is_there() -> None:
+    assert [
+        folder for folder in dealing.LONG if not list((CHECKOUT / folder).glob("test_*.py"))
+    ] == []
 
 
 def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.MonkeyPatch) -> None:
