@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,10 +25,21 @@ from tests.paths import CHECKOUT
 
 ASSET, GAMES = "macroxue/pack", 6
 _COMMAND = """
-import sys
+import os, signal, sys
 from commands.parts import parts
 from gristmill.macroxue.builders import pack_parts
+from gristmill.run.part_store import Share
 pack_parts.PART_BYTES = 1  # as in the fixture `drop`
+chosen = Share.chosen
+
+def stopping(self, tasks):
+    for number, task in enumerate(chosen(self, tasks)):
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        yield task
+
+if "STOPS" in os.environ:
+    Share.chosen = stopping
 assert sys.argv.pop(1) == "parts"
 parts()
 """
@@ -125,17 +135,16 @@ def test_the_documented_script_runs_as_processes_and_one_is_killed(
 ) -> None:
     script = _script(tmp_path)
 
-    def start(number: int) -> subprocess.Popen[bytes]:
+    def start(number: int, **more: str) -> subprocess.Popen[bytes]:
         array = {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_COUNT": "3"}
         names = {"ASSET": ASSET, "PARTITION": "d6", "PYTHONPATH": str(CHECKOUT)}
         path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-        return subprocess.Popen(script, env={**os.environ, **array, **names, **path})
+        return subprocess.Popen(script, env={**os.environ, **array, **names, **path, **more})
 
-    killed, other = start(1), start(2)
+    killed, other = start(1, STOPS="at its second part"), start(2)  # the third share never runs
     shares = _store().parents[1] / "shares"
-    while not list(shares.glob("share1-*")):  # it has begun; the third share never runs
-        assert killed.poll() is None
-        time.sleep(0.001)
+    assert os.waitid(os.P_PID, killed.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert killed.poll() is None
     killed.send_signal(signal.SIGKILL)
     assert (killed.wait(), other.wait()) == (-signal.SIGKILL, 0)
     assert list(shares.glob("share1-*"))
