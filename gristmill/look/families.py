@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -82,12 +83,19 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 recipe = proposal(path, links, name) if is_puzzle else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
-                if inbox == GAMES and (recipe := steps_proposal(path, links)):
+                if inbox == GAMES and (recipe := _of_steps(path, links)):
                     taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
                 taken.append(Taker(inbox, path, name, account.lines, recipe))
     return taken, refused
+
+
+def _of_steps(path: Path, links: LinkRule) -> str:
+    """The steps.toml of a folder with steps; empty for another."""
+    with suppress(GristmillError, OSError):
+        return steps_proposal(path, links)
+    return ""
 
 
 def _key(path: Path, ending: str) -> str:
