@@ -71,6 +71,7 @@ REFUSED = {
     "an empty PGN": ({"a.pgn.bz2": bz2.compress(b"")}, r"a.pgn.bz2: holds an empty PGN"),
     "another kind": ({"a.pgn.gz": GAME}, r"a.pgn.gz: is broken gzip, or none"),
     "a cut file": ({"a.pgn.gz": gzip.compress(GAME)[:-9]}, r"a.pgn.gz: ends in the middle"),
+    "a tar": ({"a.pgn": GAME, "b.tar.gz": b"\x1f\x8b"}, r"b.tar.gz: is packed .* `tar -xf`"),
     "7z": ({"a.pgn": GAME, "b.7z": b"7z"}, r"b.7z: is packed in a form .* `7z x`"),
     "two members": (
         {"a.zip": zipped(("a.pgn", GAME), ("b.pgn", GAME))},
@@ -78,7 +79,7 @@ REFUSED = {
     ),
     "one name twice": (
         {"a/b.pgn": GAME, "a__B.zip": zipped(("x.pgn", GAME))},
-        r"a__B.zip: is a__B.pgn when it is unpacked, as a/b.pgn is: rename one",
+        r"a__B.zip: is a__B.pgn when it is unpacked, as a/b.pgn is: remove it if its games are",
     ),
     "a long name": ({f"{'x' * 100}/{'y' * 100}.pgn": GAME}, r"name that is too long"),
     "a name with an escape": ({"a\x1b[1m.pgn": GAME}, r"not printable: rename"),
