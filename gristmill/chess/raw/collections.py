@@ -32,7 +32,7 @@ _MONTH_FOLDER: Final = "elite_"
 _LONGEST: Final = 200
 _NOT_UTF8: Final = (
     "holds bytes that are not UTF-8, which become U+FFFD where gristmill.toml of the drop does not "
-    'say `encoding = "latin-1"` under [chess.collection]'
+    'say `encoding = "latin-1"`, or "cp1252" of Windows, under [chess.collection]'
 )
 
 
@@ -163,7 +163,7 @@ def take_collection(
 
 
 def raw_offset(pgn: Path, offset: int) -> int:
-    """The byte of a latin-1 text that is byte `offset` of its UTF-8.
+    """The byte of a text of one byte a character that is byte `offset` of its UTF-8.
 
     pgn: the PGN in UTF-8.
     """
