@@ -22,7 +22,7 @@ from gristmill.chess.raw.archive_config import (
 from gristmill.chess.raw.collections import folder_of, take_collection
 from gristmill.chess.raw.drops import drop_of
 from gristmill.chess.raw.months import check_month, is_month
-from gristmill.contract import GristmillError, NothingToBuild, Summary
+from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
@@ -104,6 +104,9 @@ def valid_build(wanted: Wanted) -> Build:
     folder = root.root / str(source.path)
     pgns = [folder / pgn_name(key)] if is_month(key) else sorted(folder.glob("*.pgn"))
     config = wanted.config(MonthConfig).validate()
+    if config.source_names and len(pgns) > 1:
+        rule = f"names one PGN, and {key} has {len(pgns)}: leave it out of [chess.month]"
+        raise BadInput("source_name", rule)
     # The name and not the path: ids of compat="reference" contain it.
     names = config.source_names or tuple(pgn.name for pgn in pgns)
     config = replace(config, source_names=names)

@@ -22,6 +22,7 @@ ELITE = Code(
         "4f11f7d5eceba47752bbfb476e35b775a50424d0977ad36eb8a71a9dad136f91",
         "0e9b1c99840053997dd0a857cec7ba12a8a5fd06581e2ddba7b530330617017b",
         "32c8a439bb65be4f1b918315dbaff3a56b6ea624c734d1afdca1c13f0a91d622",
+        "e07619d7f7c77a2cfd798363e9790b1dadd7f10b3ef0a5ee9fb7cd9b2078c392",
     ),
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )

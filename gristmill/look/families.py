@@ -6,14 +6,16 @@ Source: `docs/formats/reasoning.md#a-look`.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.families import inboxes
+from gristmill.families import inboxes, tables
 from gristmill.keys import refusal
 from gristmill.look.columns import LIST, OBJECTS, TEXT, Column, Columns
 from gristmill.look.reading import TOKENIZER, Reading
@@ -24,6 +26,7 @@ from gristmill.printable import command
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
+from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw.files import TEXTS
 from gristmill.untrusted.files import LinkRule, read_file
 
@@ -78,16 +81,25 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
             name = _key(path, "" if path.is_dir() else drop.shape.ending_of(path.name))
             try:
                 account = drop.account(path, links)
+                if os.path.lexists(path / FILE):
+                    read_drop(path / FILE, inbox, tables(), links)
                 is_puzzle = inbox == PUZZLES and account.taken
                 recipe = proposal(path, links, name) if is_puzzle else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
-                if inbox == GAMES and (recipe := steps_proposal(path, links)):
+                if inbox == GAMES and (recipe := _of_steps(path, links)):
                     taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
                 taken.append(Taker(inbox, path, name, account.lines, recipe))
     return taken, refused
+
+
+def _of_steps(path: Path, links: LinkRule) -> str:
+    """The steps.toml of a folder with steps; empty for another."""
+    with suppress(GristmillError, OSError):
+        return steps_proposal(path, links)
+    return ""
 
 
 def _key(path: Path, ending: str) -> str:

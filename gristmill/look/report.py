@@ -10,7 +10,7 @@ from typing import Final
 
 from gristmill.look.columns import Column
 from gristmill.look.finding import OWN, Look
-from gristmill.printable import command, cut, plain
+from gristmill.printable import command, cut, plain, printable
 from gristmill.reasoning.raw.drops import CORPUS
 
 _MOST: Final = 40
@@ -39,11 +39,11 @@ def _lines(found: Look, is_written: bool) -> Iterator[str]:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
     for part in found.parts:
-        yield f"guess: {part.guess}"
+        yield f"guess: {printable(str(part.guess))}"
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
-    wrong = [*(f"{name}: {rule}" for name, rule in reading.refused.items())]
-    wrong += [f"{file.name}: {rule}" for file in reading.files for rule in file.damage]
+    wrong = [*(f"{printable(name)}: {rule}" for name, rule in reading.refused.items())]
+    wrong += [f"{printable(file.name)}: {rule}" for file in reading.files for rule in file.damage]
     wrong += [
         f"{f.name}: {', '.join(f.binary)}: bytes, not read: write texts as strings"
         for f in reading.files
@@ -104,7 +104,9 @@ def _column(column: Column, rows: int) -> str:
     kinds = " or ".join(kind for kind, _ in column.kinds.most_common(_NAMED)) or "empty"
     empty = 1 - column.filled / max(rows, 1)
     example = " ".join(column.example.split())
-    return f"{cut(column.name, _WIDE):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
+    return (
+        f"{printable(cut(column.name, _WIDE)):24} {kinds:16} {empty:5.0%} empty  {example}".rstrip()
+    )
 
 
 def _recipe(found: Look, is_written: bool) -> Iterator[str]:
@@ -134,4 +136,4 @@ def _recipe(found: Look, is_written: bool) -> Iterator[str]:
 
 def _named(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(printable, names[:_NAMED])) + (f" and {more:,} more" if more > 0 else "")

@@ -141,6 +141,19 @@ def test_a_folder_of_games_is_a_collection_and_a_file_of_them_is_named_one(tmp_p
     assert "not a month that has ended" in found.refused["chess"]
 
 
+def test_settings_that_the_drop_may_not_have_are_named(tmp_path: Path) -> None:
+    (folder := tmp_path / "games").mkdir()
+    (folder / "a.pgn").write_text('[Event "E"]\n\n1. e4 e5 1-0\n')
+    (folder / "gristmill.toml").write_text("[chess.month]\nelo_floor = 2300\n")
+    assert [taker.inbox for taker in asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)[0]] == [
+        "chess"
+    ]
+    (folder / "gristmill.toml").write_text("[chess.month]\nelo_flor = 2300\n")
+    taken, refused = asked(listed(folder, REFUSE_LINKS), REFUSE_LINKS)
+    assert not taken
+    assert "[chess.month] elo_flor: unknown key: did you mean elo_floor?" in refused["chess"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_that_no_family_reads_is_named_with_one_that_is_read(
     form: str, tmp_path: Path

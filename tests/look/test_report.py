@@ -67,6 +67,8 @@ def test_a_month_of_chess_is_not_said_to_hold_no_data(tmp_path: Path) -> None:
 
 
 def test_control_characters_of_names_and_values_are_not_printed(tmp_path: Path) -> None:
-    row = {"question\x1b[2J": "How many\x07 are there?", "answer": "2"}
-    (tmp_path / "a\x1b.jsonl").write_text(json.dumps(row))
+    row = {"question\x1b[2J\n": "How many\x07 are there?", "answer": "2"}
+    (tmp_path / "a\x1b\n.jsonl").write_text(json.dumps(row))
+    (tmp_path / "b\n.jsonl").write_text("{")
+    (tmp_path / "c\n.pgn").write_text('[Event "E"]')
     assert all(line.isprintable() for line in lines(look(tmp_path)))

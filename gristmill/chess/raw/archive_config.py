@@ -72,8 +72,8 @@ class CollectionConfig(Checked):
     """How the files of a collection become PGNs (docs/formats/chess.md#collections)."""
 
     encoding: Annotated[
-        Literal["utf-8", "latin-1"],
-        Help("What the PGNs are written in: 'latin-1' is rewritten as UTF-8."),
+        Literal["utf-8", "latin-1", "cp1252"],
+        Help("What the PGNs are written in: 'latin-1', and 'cp1252' of Windows, become UTF-8."),
     ] = "utf-8"
     CODE_VERSION: ClassVar[str] = "1"
 

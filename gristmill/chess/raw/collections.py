@@ -30,10 +30,9 @@ from gristmill.untrusted.walk import list_files
 
 _MONTH_FOLDER: Final = "elite_"
 _LONGEST: Final = 200
-_RENAME: Final = "rename one"
 _NOT_UTF8: Final = (
     "holds bytes that are not UTF-8, which become U+FFFD where gristmill.toml of the drop does not "
-    'say `encoding = "latin-1"` under [chess.collection]'
+    'say `encoding = "latin-1"`, or "cp1252" of Windows, under [chess.collection]'
 )
 
 
@@ -93,9 +92,12 @@ def files_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> tuple[list[str], dic
     for name in found:
         pgn = pgn_of(name)
         if len(pgn.encode("utf-8", "surrogateescape")) > _LONGEST or printable(pgn) != pgn:
-            raise BadInput(drop / name, f"has a name that is too long or not printable: {_RENAME}")
+            raise BadInput(drop / name, "has a name that is too long or not printable: rename it")
         if (other := by_pgn.setdefault(pgn.lower(), name)) != name:
-            raise BadInput(drop / name, f"is {pgn} when it is unpacked, as {other} is: {_RENAME}")
+            rule = (
+                f"is {pgn} when it is unpacked, as {other} is: remove it if its games are the same"
+            )
+            raise BadInput(drop / name, f"{rule}, else rename it")
     return found, left | samples
 
 
@@ -161,7 +163,7 @@ def take_collection(
 
 
 def raw_offset(pgn: Path, offset: int) -> int:
-    """The byte of a latin-1 text that is byte `offset` of its UTF-8.
+    """The byte of a text of one byte a character that is byte `offset` of its UTF-8.
 
     pgn: the PGN in UTF-8.
     """

@@ -49,6 +49,7 @@ def packed_otherwise(name: str) -> str:
     """What to do with an archive of another kind; empty for what is none."""
     known = (word for each, word in _OTHER.items() if name.lower().endswith(each))
     if command := next(known, None):
+        command = _OTHER[".tar"] if ".tar." in name.lower() else command
         return (
             f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
         )

@@ -183,7 +183,8 @@ def check_head(head: bytes, path: Path, *, whole: bool) -> None:
     is_packed = b"\0" in head[:_BINARY_BYTES] and _packed_as(head) is not None
     if head.lstrip(_BLANKS).startswith(b"<") or head.startswith(_LFS) or is_packed:
         raise BadInput(path, f"does not hold PGN text: {other_kind(head)}")
-    has_game = has_game_text(head)
+    # Each letter of UTF-16 has a NUL.
+    has_game = has_game_text(head) or has_game_text(head[:_BINARY_BYTES].replace(b"\0", b""))
     if has_game and (nul := head.find(b"\0", 0, _BINARY_BYTES)) >= 0:
         rule = f"has a NUL at byte {nul}, as a damaged copy or UTF-16 has; copy it again as UTF-8"
         raise BadInput(path, rule)

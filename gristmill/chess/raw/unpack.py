@@ -345,7 +345,8 @@ def unpack_pgn(
 
     path, limits, root, links, ending: see `opened_pgn`.
     month: that its games are of; default: of none.
-    encoding: of its text: `utf-8` (default: its bytes stay), or `latin-1`, written as UTF-8.
+    encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
+        is written as UTF-8, with U+FFFD for a byte that it does not have.
 
     Returns the bytes of the text as it was packed. Raises BadInput as `opened_pgn`, for an empty
     text, one that is no PGN or too large, the PGN of another month, and damage; OSError for an
@@ -382,7 +383,9 @@ def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: 
             if total > packed.most:
                 rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
                 raise BadInput(source, rule)
-            view = memoryview(data if encoding == "utf-8" else data.decode(encoding).encode())
+            view = memoryview(
+                data if encoding == "utf-8" else data.decode(encoding, "replace").encode()
+            )
             while view:
                 view = view[file.write(view) :]
             stage.advance(len(data))

@@ -157,7 +157,7 @@ def _drop(made: Source, pgn: str, begin: int, end: int) -> dict[str, object]:
     if item is None:
         raise NotTraced(f"{made.title} names no drop")
     facts, name = made.raw_facts(item), str(item.path).lower()
-    if made.record.config.get("encoding") == "latin-1":
+    if made.record.config.get("encoding") in ("latin-1", "cp1252"):
         begin, end = (raw_offset(made.folder / pgn, byte) for byte in (begin, end))
     place = f"{begin}-{end}"
     if name.endswith(".zip"):

@@ -77,7 +77,7 @@ class Notes:
     def __init__(self, stream: StepStream, path: Path) -> None:
         names = read_valuation_types(path / "valuation_types.json")
         self._search = names.index("search") if "search" in names else len(names)
-        self._stream, self._finder, self._path = stream, Finder(), path
+        self._stream, self._finder, self._path = stream, Finder(path), path
 
     def of(self, batch: Batch, facts: Played) -> Iterator[Violation]:
         """Yields the notes on some rows; arguments as `played` takes and returns them."""
@@ -174,7 +174,7 @@ def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Viol
 def _game_laws(path: Path, noted: list[Violation] | None) -> Iterator[Violation]:
     stream = StepStream(path)
     excused = _runs_with_count_mismatch(path)
-    finder, table = Finder(), line_table()
+    finder, table = Finder(path), line_table()
     notes = None if noted is None else Notes(stream, path)
     with current_progress().stage("game laws", "rows", stream.rows) as stage:
         for batch in stream.batches(whole_runs=True):

@@ -9,12 +9,13 @@ Source: docs/formats/macroxue.md#pack-laws.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput, Violation
+from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.laws import Few
 from gristmill.macroxue.format.jsonl import read_lines
@@ -23,7 +24,9 @@ from gristmill.macroxue.format.rows import Rows, as_bytes
 from gristmill.macroxue.format.shards import open_steps, step_files
 from gristmill.macroxue.format.valuation_types import MAX_NAMES, read_valuation_types
 from gristmill.macroxue.read.step_stream import Batch
+from gristmill.macroxue.read.trace import trace
 from gristmill.macroxue.rules.moves import DIRECTIONS
+from gristmill.printable import printable
 
 
 def place(row: np.void, number: int) -> str:
@@ -38,8 +41,13 @@ def place(row: np.void, number: int) -> str:
 class Finder(Few):
     """The first violations of each law, of rows and runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, pack: Path | None = None) -> None:
+        """Begin.
+
+        pack: whose trace names the raw file of a run; default: none is named.
+        """
         super().__init__("further places", "{more} more")
+        self._pack = pack
 
     def rows(
         self, law: str, batch: Batch, wrong: npt.NDArray[np.bool_], found: str
@@ -56,9 +64,8 @@ class Finder(Few):
             columns = {name: row[name] for name in row.dtype.names}
             direction = int(row["move_dir"])
             move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
-            yield Violation(
-                law, place(row, batch.start + at), found.format(move=move_name, **columns)
-            )
+            where = place(row, batch.start + at) + self._raw(int(row["run_id"]))
+            yield Violation(law, where, found.format(move=move_name, **columns))
 
     def places(
         self, law: str, rows: Rows, start: int, wrong: npt.NDArray[np.bool_]
@@ -83,7 +90,16 @@ class Finder(Few):
         run_id: of the run.
         found: what is there instead.
         """
-        yield from self.at(law, f"run {run_id}", found)
+        if self.take(law):
+            yield Violation(law, f"run {run_id}{self._raw(run_id)}", found)
+
+    def _raw(self, run_id: int) -> str:
+        """The raw file of a run, behind its place; empty where no trace leads to it."""
+        with suppress(GristmillError, OSError):
+            if self._pack is not None and (found := trace(self._pack, run_id)).steps is not None:
+                run = "" if found.raw_run is None else f"run {found.raw_run} "
+                return f", {run}of {found.drop}/{printable(found.steps)}"
+        return ""
 
 
 # Rows that are checked together.

@@ -8,6 +8,7 @@ Source: `docs/formats/macroxue.md#steps-of-other-programs`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,7 +96,7 @@ class StepDrop:
     @property
     def taken(self) -> list[str]:
         """Names of the files that are read."""
-        return [*self.small, *(file.name for file in self.files)]
+        return [*self.small, *sorted(file.name for file in self.files)]
 
     @property
     def meta_name(self) -> str:
@@ -199,6 +200,9 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     names = _step_names(folder, sizes)
     if not names:
         raise BadInput(folder, f"holds {STEPS}, and neither steps.npy nor steps-*.npy beside it")
+    if "step_index" not in fields:
+        # Rows count on from file to file, whose numbers may have no zeros: steps-2, steps-10.
+        names.sort(key=_numbered)
     small = tuple(name for name in (STEPS, _DATABASE, _NAMES) if name in sizes)
     if sizes.get(_NAMES, 0) > _NAMES_BYTES:
         raise BadInput(folder / _NAMES, f"has more than {_NAMES_BYTES} bytes")
@@ -211,30 +215,34 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
         dtypes.append(dtype)
         if dtype != dtypes[0]:
             raise BadInput(folder / name, f"has other columns than {names[0]}: drop it by itself")
+    if not any(file.rows for file in files):
+        raise BadInput(folder / names[0], "holds no row of steps: write it again")
     _check(folder, names[0], dtypes[0], fields)
     others = tuple(sorted(sizes.keys() - {*small, *names}))
     return StepDrop(folder, links, fields, dtypes[0], tuple(files), kinds, small, others)
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
-    """The text of a steps.toml for the steps files in a folder; empty where none has runs.
+    """The text of a steps.toml for the steps files in a folder; empty where there are none.
 
     folder, links: as for `find_steps`.
+
+    Raises BadInput for a header that breaks a rule, and columns that tell no runs or no boards.
     """
-    try:
-        names = _step_names(folder, _sizes(folder, links))
-        if not names:
-            return ""
-        with open_file(folder / names[0], root=folder, links=links) as file:
-            columns = rows_header(folder / names[0], file)[0].names or ()
-    except (BadInput, OSError):
+    names = _step_names(folder, _sizes(folder, links))
+    if not names:
         return ""
+    with open_file(folder / names[0], root=folder, links=links) as file:
+        columns = rows_header(folder / names[0], file)[0].names or ()
     found = {
         field: next((name for name in known if name in columns), None)
         for field, (known, _, _) in _COLUMNS.items()
     }
-    if not (found["run_id"] and found["board"]):
-        return ""
+    for field in ("run_id", "board"):
+        if not found[field]:
+            known, there = " or ".join(_COLUMNS[field][0]), ", ".join(columns) or "no names"
+            rule = f"has no column {known}, but {there}: say which is the {field} in a file {STEPS}"
+            raise BadInput(folder / names[0], f"{rule} beside it")
     lines = [f'{field} = "{column}"' for field, column in found.items() if column]
     return "\n".join(["schema = 1", 'kind = "steps"', "", "[fields]", *lines]) + "\n"
 
@@ -323,6 +331,11 @@ def _step_names(folder: Path, names: Collection[str]) -> list[str]:
             folder, f"holds both steps.npy and {shards[0]}: remove the one that is stale"
         )
     return ["steps.npy"] if "steps.npy" in names else shards
+
+
+def _numbered(name: str) -> list[int | str]:
+    """A name with its numbers as numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:

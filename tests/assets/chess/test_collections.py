@@ -203,7 +203,7 @@ def test_one_name_for_several_files_is_refused(
     mine(lake)
     register(instance, lake, INBOX)
     assert build("mine", [elite_pgn]).success
-    assert "1 names for 3 PGN files" in failure(
+    assert "names one PGN, and mine has 3: leave it out of" in failure(
         build("mine", [valid_games], source_name=source_name)
     )
 

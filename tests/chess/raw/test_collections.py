@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import zstandard
@@ -71,6 +72,7 @@ REFUSED = {
     "an empty PGN": ({"a.pgn.bz2": bz2.compress(b"")}, r"a.pgn.bz2: holds an empty PGN"),
     "another kind": ({"a.pgn.gz": GAME}, r"a.pgn.gz: is broken gzip, or none"),
     "a cut file": ({"a.pgn.gz": gzip.compress(GAME)[:-9]}, r"a.pgn.gz: ends in the middle"),
+    "a tar": ({"a.pgn": GAME, "b.tar.gz": b"\x1f\x8b"}, r"b.tar.gz: is packed .* `tar -xf`"),
     "7z": ({"a.pgn": GAME, "b.7z": b"7z"}, r"b.7z: is packed in a form .* `7z x`"),
     "two members": (
         {"a.zip": zipped(("a.pgn", GAME), ("b.pgn", GAME))},
@@ -78,7 +80,7 @@ REFUSED = {
     ),
     "one name twice": (
         {"a/b.pgn": GAME, "a__B.zip": zipped(("x.pgn", GAME))},
-        r"a__B.zip: is a__B.pgn when it is unpacked, as a/b.pgn is: rename one",
+        r"a__B.zip: is a__B.pgn when it is unpacked, as a/b.pgn is: remove it if its games are",
     ),
     "a long name": ({f"{'x' * 100}/{'y' * 100}.pgn": GAME}, r"name that is too long"),
     "a name with an escape": ({"a\x1b[1m.pgn": GAME}, r"not printable: rename"),
@@ -114,20 +116,25 @@ def test_links_are_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
     assert (tmp_path / "out/b.pgn").read_bytes() == GAME
 
 
-@pytest.mark.parametrize("size", [10, 200_000])
+@pytest.mark.parametrize(
+    ("encoding", "letters", "size"),
+    [("latin-1", "ü", 10), ("latin-1", "\x8aü", 200_000), ("cp1252", "Š€\ufffd", 200_000)],
+)
 def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
-    tmp_path: Path, size: int
+    tmp_path: Path, encoding: Literal["latin-1", "cp1252"], letters: str, size: int
 ) -> None:
-    text = NAMED + "".join(f"\n{{ü {n}}}" for n in range(size))
-    drop = collection(tmp_path, {"a.pgn.gz": gzip.compress(text.encode("latin-1"), 1)})
+    text = NAMED + "".join(f"\n{{{letters} {n}}}" for n in range(size))
+    # A byte without a letter in cp1252.
+    octets = b"\x81".join(part.encode(encoding) for part in text.split("\ufffd"))
+    drop = collection(tmp_path, {"a.pgn.gz": gzip.compress(octets, 1)})
     assert 'encoding = "latin-1"' in account(drop).notes[0]
-    take_collection(drop, tmp_path / "out", CollectionConfig(encoding="latin-1"))
+    take_collection(drop, tmp_path / "out", CollectionConfig(encoding=encoding))
     pgn = tmp_path / "out/a.pgn"
     assert pgn.read_text("utf-8") == text
     for place in (0, 11, 12, len(text) // 2, len(text)):
         assert raw_offset(pgn, len(text[:place].encode())) == place
     take_collection(drop, tmp_path / "raw", CollectionConfig())
-    assert (tmp_path / "raw/a.pgn").read_bytes() == text.encode("latin-1")
+    assert (tmp_path / "raw/a.pgn").read_bytes() == octets
     utf8 = collection(tmp_path, {"a.pgn": ("ä" * (1 << 15) + NAMED).encode()}, "utf8")
     assert account(utf8).notes == []
 

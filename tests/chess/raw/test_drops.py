@@ -95,6 +95,11 @@ REFUSED = [
     ("a.pgn", b'{"moves": ["e4"]}\n[1, 2]\n', "no tag and no move is in it"),
     ("a.pgn", b"\n \t\n\n", "no tag and no move is in it"),
     ("a.pgn", GAME[:9] + b"\0" + GAME, "has a NUL at byte 9, as a damaged copy or UTF-16 has"),
+    (
+        "a.pgn",
+        GAME.decode().encode("utf-16-be"),
+        "has a NUL at byte 0, as a damaged copy or UTF-16",
+    ),
     ("a.pgn", GAME[9:12] + b"\0x", "no tag and no move is in it"),
     ("a.pgn", zipped(("a.pgn", GAME)), "PGN text: it is ZIP; give it the ending .zip"),
     ("a.pgn", gzip.compress(GAME, mtime=0), "PGN text: it is gzip; unpack it, and bring the .pgn"),

@@ -14,6 +14,7 @@ from gristmill.contract import Violation
 from gristmill.laws import MOST
 from gristmill.macroxue import MergeConfig, merge
 from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.jsonl import write_lines
 from gristmill.macroxue.format.rows import Rows, decode_boards, pack_boards
 from gristmill.macroxue.laws.games import game_laws, game_notes
 from gristmill.macroxue.laws.pack import pack_laws
@@ -157,6 +158,30 @@ def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
     table[5] = metadata_db.Run(5, 7, runs[5].steps, -1, runs[5].highest_tile)
     violations = list(game_laws(write_pack(tmp_path / "r", GAMES, runs=table)))
     assert [v.where for v in violations if v.law == "score"] == ["run 1"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "origin"),
+    [({}, ", of d6/a b.jsonl.gz"), ({"raw_run": 900}, ", run 900 of d6/a b.jsonl.gz")],
+)
+def test_a_breach_names_the_raw_file_of_its_run(
+    tmp_path: Path, raw: dict[str, int], origin: str
+) -> None:
+    one, later = run_table(GAMES)[:2]
+    table = [one, metadata_db.Run(1, 1, later.steps, later.max_score + 4, later.highest_tile)]
+    steps = step_rows(GAMES[:2])
+    steps["move_dir"][one.steps] = 7
+    pack = write_pack(tmp_path / "p", GAMES[:2], runs=table, steps=steps)
+    sums = {"meta_bytes": 1, "meta_sha256": "0", "steps_bytes": 1, "steps_sha256": "0"}
+    files = {"drop": "d6", "meta": "a b.meta.json", "steps": "a b.jsonl.gz"}
+    lines = [
+        {"run_id": run.id, **files, **sums, "rows": run.steps, "first_row": 0, **raw}
+        for run in table
+    ]
+    write_lines(pack / "trace.jsonl", lines)
+    places = {v.law: v.where for v in game_laws(pack)}
+    assert places["score"] == f"run 1{origin}"
+    assert places["move_legal"].endswith(f"){origin}")
 
 
 def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:

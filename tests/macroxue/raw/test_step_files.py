@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.raw import drops
-from gristmill.macroxue.raw.step_files import StepDrop, find_steps, proposal, runs_of
+from gristmill.macroxue.raw.step_files import StepDrop, find_steps, runs_of
 from tests.macroxue.games import cut, play, write_pack
 from tests.macroxue.lines import step, write_run
 from tests.macroxue.step_drops import SELF_PLAY, describe, legacy, save, self_play
@@ -135,9 +135,17 @@ def test_steps_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> 
     assert "is a pipe" in str(refusal(drops.account, drop))
 
 
-@pytest.mark.parametrize("columns", [[("a", "<u4")], [("run_id", "O"), ("board", "<u8")]])
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ([("a", "<u4")], "has no column run_id, but a: say which is the run_id in"),
+        ([("run_id", "<u4")], "has no column board or exps, but run_id: say which is the board"),
+        ([("run_id", "O"), ("board", "<u8")], "is none of the known row layouts"),
+        ("<u4", "has no column run_id, but no names: say which is"),
+    ],
+)
 def test_files_without_runs_or_with_objects_are_no_steps(
-    tmp_path: Path, columns: list[tuple[str, str]]
+    tmp_path: Path, columns: list[tuple[str, str]] | str, rule: str
 ) -> None:
     drop = tmp_path / "pool"
     drop.mkdir()
@@ -146,9 +154,40 @@ def test_files_without_runs_or_with_objects_are_no_steps(
         {"descr": columns, "fortran_order": False, "shape": (0,)},
     )
     file.close()
-    assert proposal(drop) == ""
+    refused = str(refusal(drops.account, drop))
+    assert f"{drop / 'steps.npy'}: " in refused and rule in refused
     (drop / "steps.toml").write_text(TEXT)
     assert refusal(drops.account, drop)
+
+
+def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_path: Path) -> None:
+    drop = save(tmp_path / "pool", self_play(GAMES, IDS))
+    (drop / "steps.toml").unlink()
+    with (drop / "steps.npy").open("ab") as file:
+        file.write(b"x")
+    assert "steps.npy: the header says 75 rows" in str(refusal(drops.account, drop))
+    np.save(drop / "steps.npy", np.zeros((75, 16), np.uint8))
+    rule = "steps.npy: shape (75, 16) is not one column of rows"
+    assert rule in str(refusal(drops.account, drop))
+    np.save(drop / "steps.npy", np.zeros(0, SELF_PLAY))
+    assert "steps.npy: holds no row of steps" in str(refusal(drops.account, describe(drop)))
+
+
+def test_rows_without_an_index_count_on_by_the_numbers_of_files(tmp_path: Path) -> None:
+    rows = legacy(GAMES)
+    (drop := tmp_path / "pool").mkdir()
+    for number, part in enumerate(np.array_split(rows, 12)):
+        np.save(drop / f"steps-{number}.npy", part)
+    describe(drop)
+    assert [run.rows().tolist() for run in runs_of(found(drop))] != [
+        rows[rows["run_id"] == run].tolist() for run in range(3)
+    ]
+    table = drop / "steps.toml"
+    table.write_text(table.read_text().replace('step_index = "step_index"\n', ""))
+    assert [run.rows().tolist() for run in runs_of(found(drop))] == [
+        rows[rows["run_id"] == run].tolist() for run in range(3)
+    ]
+    assert found(drop).taken[1:5] == [f"steps-{name}.npy" for name in (0, 1, 10, 11)]
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
