@@ -228,7 +228,7 @@ def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
     done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
     assert (done.exit_code, done.output) == (0, "remove: family/other\n")
     done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no artifact is here" in done.output
 
 
@@ -271,10 +271,10 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path) -> None:
 def test_samples_are_written_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])
     assert result.exit_code == 0
-    folders = [Path(line) for line in result.output.splitlines()]
+    folders = [Path(line) for line in result.stdout.splitlines()]  # stderr says how far it is
     assert all(folder.exists() and tmp_path in folder.parents for folder in folders)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert CliRunner().invoke(main, ["samples", str(tmp_path)]).output == result.output
+    assert CliRunner().invoke(main, ["samples", str(tmp_path)]).stdout == result.stdout
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
