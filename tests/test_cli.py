@@ -1,5 +1,6 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
+import errno
 import hashlib
 import json
 from dataclasses import dataclass
@@ -265,6 +266,21 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "a file is above it in this path: name a folder" in refused.output
     assert refused.output.count("\n") == 1
+
+
+def test_a_file_that_the_user_may_not_read_is_one_line(
+    packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = packed / "steps.npy"
+
+    def refused(*words: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(steps))
+
+    monkeypatch.setattr("gristmill.sample_commands.kinds_at", refused)
+    done = CliRunner().invoke(main, ["show", str(packed)])
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {steps}: Permission denied: let this user read and")
+    assert done.output.count("\n") == 1
 
 
 @pytest.mark.usefixtures("games_played_once")
