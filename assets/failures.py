@@ -185,6 +185,10 @@ def _of_download(error: Exception, target: Target) -> str:
     return "build again later: it goes on with the bytes that are here"
 
 
+def _of_permissions(error: Exception, target: Target) -> str:
+    return "let the user who builds read and write this file or folder, then build again"
+
+
 def _of_bug(error: Exception, target: Target) -> str:
     return "gristmill does not expect this error: report it with the stack trace of the run's log"
 
@@ -196,6 +200,7 @@ _CURES: Final[tuple[tuple[type[Exception], Callable[[Exception, Target], str]], 
     (HubError, _of_download),
     # The text of any other error of the library says what to do.
     (GristmillError, lambda error, target: ""),
+    (PermissionError, _of_permissions),
     (Exception, _of_bug),
 )
 """What to do by the class of an error; the first class that fits counts."""

@@ -145,6 +145,8 @@ def _publish_run(
     (key,) = keys
     try:
         published = _publish(context, build_of, key, outcomes)
+        # Metadata of a MaterializeResult would be stored twice: in the event of the output, too.
+        context.add_asset_metadata(event_metadata(published, documents), partition_key=key)
     except NothingToBuild as reason:
         yield _not_built(context, key, reason)
         return
@@ -155,8 +157,6 @@ def _publish_run(
             raise problem.failure() from None
         raise
     context.log.info(_line(published))
-    # Metadata of a MaterializeResult would be stored twice: in the event of the output, too.
-    context.add_asset_metadata(event_metadata(published, documents), partition_key=key)
     yield dg.MaterializeResult(data_version=dg.DataVersion(published.record.data_version))
 
 
@@ -173,6 +173,14 @@ def _publish_batch(
     for key in _with_inputs(context, keys):
         try:
             published = _publish(context, build_of, key, outcomes)
+            # The line is no message of the log: it would cost as much as the event.
+            event = dg.AssetMaterialization(
+                asset_key=context.asset_key,
+                description=escape(_line(published)),
+                partition=key,
+                metadata=event_metadata(published, preview_of),
+                tags=tags_of(key, published.record.data_version),
+            )
         except NothingToBuild as nothing:
             yield _not_built(context, key, nothing)
             continue
@@ -181,14 +189,6 @@ def _publish_batch(
             context.log.error("\n".join(filter(None, (f"{key}: {problem.text}", problem.trace))))
             yield problem.observation(context.asset_key, key, context.resources.lake.root)
             continue
-        # The line is no message of the log: it would cost as much as the event.
-        event = dg.AssetMaterialization(
-            asset_key=context.asset_key,
-            description=escape(_line(published)),
-            partition=key,
-            metadata=event_metadata(published, preview_of),
-            tags=tags_of(key, published.record.data_version),
-        )
         events.append(event)
         yield event
     if failed:

@@ -116,6 +116,28 @@ def latest_events(
     return events
 
 
+def observed_since(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+) -> dict[str, dg.AssetObservation]:
+    """Returns the observations that are the latest events of their partitions.
+
+    instance: the Dagster instance to ask.
+    asset: key of the asset.
+    keys: partition keys; those whose latest materialization came later are left out.
+    """
+    observed = latest_events(instance, asset, keys, dg.DagsterEventType.ASSET_OBSERVATION)
+    built = latest_events(instance, asset, list(observed))
+    later = [event for key, event in observed.items() if event > built.get(key, 0)]
+    found: dict[str, dg.AssetObservation] = {}
+    for start in range(0, len(later), _KEYS_IN_QUERY):
+        some = later[start : start + _KEYS_IN_QUERY]
+        wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
+        for record in instance.fetch_observations(wanted, limit=len(some)).records:
+            if record.partition_key is not None and record.asset_observation is not None:
+                found[record.partition_key] = record.asset_observation
+    return found
+
+
 def outdated(
     instance: dg.DagsterInstance,
     asset: dg.AssetKey,

@@ -46,7 +46,7 @@ def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
         work = Reports(instance, lake)
         chosen = work.graph.select(selection)
         for line in () if dry_run else work.arrivals():
-            say(f"[yellow]refused[/] {shown(line)}")
+            say(shown(line))
         for line in work.read():
             say(f"[yellow]left[/] {shown(line)}")
         count = known = 0
@@ -78,7 +78,8 @@ class Reports:
         """Report the drops of all inboxes; yield a line for each that nothing is built from."""
         for inbox in INBOXES:
             for drop in register(self._instance, self._lake, inbox):
-                yield f"{drop.state} {inbox.folder}/{drop.key}: {drop.reason}"
+                named = f"{inbox.folder}/{drop.key}: " if drop.key else ""
+                yield f"{drop.state} {named}{drop.reason}"
 
     def read(self) -> Iterator[str]:
         """Read all records, and yield a line for each that cannot be taken, with the reason."""

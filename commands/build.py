@@ -12,6 +12,7 @@ import click
 import definitions
 from assets import choices
 from assets.family import available
+from assets.inbox import Inbox
 from assets.mirrored import STATUS, cure, pushed
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
 from commands.terminal import say, shown
@@ -76,15 +77,17 @@ def build(
         raise click.UsageError(
             f"{asset}: the partition is empty: name one, or leave it out for all of them"
         )
-    keys = available(declared, lake) if partition is None else [partition]
-    idle = [] if partition is not None else list(_idle_drops(lake, asset))
+    # An asset without partitions is named as a whole, asked for by a drop or not.
+    is_named = partition is not None or not declared.partitions
+    keys = [partition or ""] if is_named else available(declared, lake)
+    idle = [] if is_named else list(_idle_drops(lake, asset))
     for drop in idle:
         say(f"{drop.state} {shown(drop.key)}: {shown(drop.reason)}")
     is_refused = any(drop.state == REFUSED for drop in idle)
     if not keys and not is_refused:
-        raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
+        raise GristmillError(f"{asset}: no partition can be built: {_first(lake, declared)}")
     work = _Work(declared, lake, rank, world_size, values, not no_wait)
-    failed = work.build(keys, is_named=partition is not None)
+    failed = work.build(keys, is_named)
     problems = [f"not built: {line}" for line in failed]
     if missed := work.missed:
         problems.append(
@@ -204,13 +207,31 @@ class _Work:
         self._noted.add(note)
 
 
+def _first(lake: Lake, asset: Asset) -> str:
+    """What to do before any partition of an asset can be built."""
+    inboxes = [lake.inbox(name) for name in _inboxes_of(asset.asset)]
+    if inboxes and not any(path.is_dir() and any(path.iterdir()) for path in inboxes):
+        return f"copy a drop into {' or '.join(map(str, inboxes))}"
+    built = [name for name in asset.inputs if name in definitions.declared()]
+    return f"build its inputs first{': ' if built else ''}{', '.join(built)}"
+
+
+def _inboxes_of(asset: str) -> dict[str, Inbox]:
+    """The inboxes whose drops an asset is built from, by their folders."""
+    inboxes = (each for family in definitions.families() for each in family.inboxes)
+    return {
+        inbox.folder: inbox
+        for inbox in inboxes
+        if any(target.key.to_user_string() == asset for target in inbox.targets)
+    }
+
+
 def _idle_drops(lake: Lake, asset: str) -> Iterator[Standing]:
     """Yields the drops of the inboxes of an asset that nothing is built from."""
-    for inbox in (each for family in definitions.families() for each in family.inboxes):
-        if any(target.key.to_user_string() == asset for target in inbox.targets):
-            found = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
-            for drop in found.out_of_order:
-                yield replace(drop, key=f"drops/{inbox.folder}/{drop.key}")
+    for name, inbox in _inboxes_of(asset).items():
+        found = present_drops(lake.inbox(name), lake.asked(name), inbox.shape)
+        for drop in found.out_of_order:
+            yield replace(drop, key=f"drops/{name}/{drop.key}")
 
 
 def _check_rank(asset: Asset, rank: int, world_size: int) -> None:

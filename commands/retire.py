@@ -56,7 +56,8 @@ def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> N
         }
         if not any(known.values()) and not any(fixed.values()):
             raise click.UsageError(
-                f"no drop or pool has the partition {key!r}: the UI lists the partitions"
+                f"no drop or pool has the partition {key!r}: the UI lists the partitions; "
+                "`gristmill adopt --all` tells a new instance what is published"
             )
         for inbox in INBOXES:
             if partitions := fixed.get(inbox.folder):

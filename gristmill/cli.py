@@ -314,7 +314,10 @@ def remove(
     """
     from gristmill.publish import remove_published
 
-    root, entry = remove_published.named(target, partition, data_root=data_root)
+    try:
+        root, entry = remove_published.named(target, partition, data_root=data_root)
+    except GristmillError as error:
+        raise click.UsageError(printable(str(error))) from error
     made = remove_published.dependents(root, [entry])
     is_gone = not entry.is_published(root)  # it is only noted as removed: nothing is lost
     if not with_dependents and not is_gone:

@@ -97,8 +97,8 @@ OWN: Final[Mapping[str, str]] = {
 class CommandGroup(click.Group):
     """A group that adds commands that are imported late, and prints errors as one line.
 
-    A GristmillError, or an error of the disk, ends the command with exit status 1, an interrupt
-    with 130.
+    A GristmillError, or an error of the disk or of permissions, ends the command with exit status
+    1, an interrupt with 130.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -115,6 +115,11 @@ class CommandGroup(click.Group):
             if isinstance(error, NotADirectoryError):
                 raise click.ClickException(
                     f"{plain(str(error.filename))}: a file is above it in this path: name a folder"
+                ) from error
+            if isinstance(error, PermissionError) and error.filename is not None:
+                raise click.ClickException(
+                    f"{plain(str(error.filename))}: {error.strerror}: let this user read and write "
+                    "it, or call the command as its owner"
                 ) from error
             if isinstance(error, OSError) and not is_of_machine(error):
                 raise

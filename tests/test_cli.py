@@ -1,5 +1,6 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
+import errno
 import hashlib
 import json
 from dataclasses import dataclass
@@ -228,7 +229,7 @@ def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
     done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
     assert (done.exit_code, done.output) == (0, "remove: family/other\n")
     done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no artifact is here" in done.output
 
 
@@ -267,14 +268,29 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path) -> None:
     assert refused.output.count("\n") == 1
 
 
+def test_a_file_that_the_user_may_not_read_is_one_line(
+    packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = packed / "steps.npy"
+
+    def refused(*words: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(steps))
+
+    monkeypatch.setattr("gristmill.sample_commands.kinds_at", refused)
+    done = CliRunner().invoke(main, ["show", str(packed)])
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {steps}: Permission denied: let this user read and")
+    assert done.output.count("\n") == 1
+
+
 @pytest.mark.usefixtures("games_played_once")
 def test_samples_are_written_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])
     assert result.exit_code == 0
-    folders = [Path(line) for line in result.output.splitlines()]
+    folders = [Path(line) for line in result.stdout.splitlines()]  # stderr says how far it is
     assert all(folder.exists() and tmp_path in folder.parents for folder in folders)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert CliRunner().invoke(main, ["samples", str(tmp_path)]).output == result.output
+    assert CliRunner().invoke(main, ["samples", str(tmp_path)]).stdout == result.stdout
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import dagster as dg
 
 from assets.checks import ON_DISK
+from assets.mirrored import STATUS as NOT_PUSHED
 from commands.dagster_private import Result
 from commands.runs.table import Outcome
 from gristmill.markdown import unescaped
@@ -27,22 +28,21 @@ def outcomes_of(asset: str, keys: Sequence[str | None], result: Result) -> list[
     reason_of_run, error_of_run = _failure(result)
     found = []
     for key in keys:
-        name = key or ""
-        if key in published:
-            built = outcome_of(asset, name, published[key])
-            if problem := _failed_checks(asset, name, result):
-                built = Outcome(asset, name, "failed", reason=problem)
-            found.append(built)
-            continue
-        said = reports.get(key, {})
-        if said.get("status") == "not built":
-            found.append(Outcome(asset, name, "not built", reason=str(said["reason"])))
-            continue
+        name, said = key or "", reports.get(key, {})
         reason = str(said.get("reason", reason_of_run))
         if cure := said.get("cure"):
             reason = f"{reason}\nWhat to do: {cure}"
         error = str(said.get("error", error_of_run))
-        found.append(Outcome(asset, name, "failed", reason=reason, error=error))
+        if key in published:
+            problem = _failed_checks(asset, name, result)
+            if said.get("status") == NOT_PUSHED:
+                problem = "\n".join(filter(None, (problem, reason)))
+            built = outcome_of(asset, name, published[key])
+            found.append(Outcome(asset, name, "failed", reason=problem) if problem else built)
+        elif said.get("status") == "not built":
+            found.append(Outcome(asset, name, "not built", reason=str(said["reason"])))
+        else:
+            found.append(Outcome(asset, name, "failed", reason=reason, error=error))
     return found
 
 
@@ -80,7 +80,7 @@ def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:
 
 
 def _reports(result: Result) -> dict[str | None, Mapping[str, Any]]:
-    """What the run says of each partition that it did not publish: status, reason, error, cure."""
+    """What the run says of each partition that it did not publish or push: status, reason, cure."""
     observed = [
         event.asset_observation_data.asset_observation
         for event in result.get_asset_observation_events()

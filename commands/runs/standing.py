@@ -15,6 +15,7 @@ import dagster as dg
 
 import definitions
 from assets import versions
+from assets.mirrored import STATUS as NOT_PUSHED
 from assets.ranges import PARTITION
 from commands.graph import Graph
 from commands.runs.outcomes import PLANNED, named_in
@@ -75,7 +76,7 @@ class Standing:
                 self._compare(asset, key, plan, current)
                 stage.advance(1)
         known = self._known(asset, current) - self._fallen_short(asset, current)
-        known -= self._failed(asset, known)
+        known -= self._failed(asset, known) | self._not_pushed(asset, known)
         for key, record in current.items():
             if key in known:
                 plan.standing[key] = _unchanged(name, key, record, self._lake)
@@ -159,6 +160,23 @@ class Standing:
             return set()
         last = self._instance.get_run_by_id(run)
         return set(keys) if last and last.status is dg.DagsterRunStatus.FAILURE else set()
+
+    def _not_pushed(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
+        """The partitions whose page says that the mirror lacks them: a run pushes what it finds."""
+        if not keys or not self._lake.mirror().takes(asset.to_user_string()):
+            return set()
+        seen: dict[str | None, dg.AssetObservation] = {}
+        if None in keys:
+            (built,) = self._instance.fetch_materializations(asset, limit=1).records
+            since = dg.AssetRecordsFilter(asset, after_storage_id=built.storage_id)
+            for record in self._instance.fetch_observations(since, limit=1).records:
+                if record.asset_observation is not None:
+                    seen[None] = record.asset_observation
+        else:
+            named = [key for key in keys if key is not None]
+            seen.update(versions.observed_since(self._instance, asset, named).items())
+        statuses = {key: said.metadata.get("status") for key, said in seen.items()}
+        return {key for key, status in statuses.items() if status and status.value == NOT_PUSHED}
 
     def _fallen_short(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
         """The partitions that a check of the asset finds wrong, or has not looked at to the end."""

@@ -35,11 +35,14 @@ def _loader(state: Path, mix_file: Path, data_root: Path, rank: int = 0, world: 
     """The loader of a state."""
     from gristmill.loading.loader import Loader
     from gristmill.loading.mix_file import read_mix, read_state
+    from gristmill.loading.state import batch_of
 
+    if rank >= world:
+        raise click.UsageError(f"--rank {rank} of --world {world}: ranks count from 0")
     found = read_state(state)
     made = Loader(
         read_mix(mix_file, data_root),
-        int(found["batches"][-1][2]),
+        batch_of(found),
         rank=rank,
         world=world,
         uneven=True,
@@ -130,7 +133,7 @@ def _show(source: Source, number: int) -> None:
 @click.argument("state", type=_FILE)
 @_mix
 @_step
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The new file.")
 @_data_root
 def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -> None:
     """Write the arrays of a step of a run to a file of NumPy (.npz), as they were."""
@@ -138,7 +141,12 @@ def replay(state: Path, mix_file: Path, step: int, out: Path, data_root: Path) -
 
     found = _loader(state, mix_file, data_root)
     _numbers(found, step)
-    with out.open("xb") as file:
+    try:
+        file = out.open("xb")
+    except OSError as error:
+        reason = f"--out {out}: {error.strerror}: name a new file"
+        raise click.UsageError(printable(reason)) from error
+    with file:
         np.savez(file, **found[step])
     click.echo(printable(f"{out}: step {step}"))
 

@@ -134,11 +134,13 @@ class Plan:
 
     It keeps nothing but these, can be pickled, and gives the same on every machine.
 
-    Raises GristmillError where a source is named twice.
+    Raises GristmillError where a source is named twice, TypeError for what is no source.
     """
 
     def __init__(self, mixture: Mixture | Source, *, seed: int | None = 0, window: int = 0) -> None:
         if not isinstance(mixture, Mixture):
+            if not hasattr(mixture, "cuts"):
+                raise TypeError(f"{type(mixture).__name__} is no source: give its `source()`")
             mixture = Mixture((mixture,), (int(mixture.cuts[-1]),))
         if window < 0:
             raise ValueError(f"window {window}: 0 for all samples, or a number of shards")

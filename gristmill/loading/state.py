@@ -5,7 +5,8 @@ Source: `docs/formats/loading.md#state`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from typing import Any, Final, NamedTuple
@@ -103,8 +104,9 @@ def consumed(state: Mapping[str, Any]) -> list[Consumed]:
     Raises OtherData and GristmillError as `resumed`.
     """
     _, segments, position = _parsed(state)
-    gone = [_Gone(each) for each in state["sources"]]
-    drawn = Plan.of(gone, segments, state["seed"], state["window"]).drawn(position)
+    with _damage():
+        gone = [_Gone(each) for each in state["sources"]]
+        drawn = Plan.of(gone, segments, state["seed"], state["window"]).drawn(position)
     return [
         Consumed(name, _length(each), count)
         for name, each, count in zip(
@@ -113,25 +115,41 @@ def consumed(state: Mapping[str, Any]) -> list[Consumed]:
     ]
 
 
+def batch_of(state: Mapping[str, Any]) -> int:
+    """The batch size of a state's next step. Raises OtherData and GristmillError as `resumed`."""
+    changes, _, _ = _parsed(state)
+    return changes[-1].size
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Raises GristmillError for what reading a state raises where a value of it is none."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise GristmillError(f"the state is damaged ({error!r}): take one of before") from error
+
+
 def _parsed(state: Mapping[str, Any]) -> tuple[list[Change], list[Segment], int]:
     """The changes of the batch size, the segments and the position of a state."""
-    kind = (state.get("format"), state.get("version"), state.get("order"))
+    with _damage():
+        kind = (state.get("format"), state.get("version"), state.get("order"))
     if kind != (FORMAT, VERSION, ORDER):
         raise OtherData(
             f"the state is {kind[0]!r} of version {kind[1]!r} and order {kind[2]!r}; this is"
             f" {FORMAT!r} of version {VERSION} and order {ORDER}: read it with the Gristmill"
             f" {state.get('gristmill', 'version')} that wrote it"
         )
-    try:
+    with _damage():
         position = int(state["position"])
         changes = [Change(*map(int, each)) for each in state["batches"]]
         segments: list[Segment] = [
             (int(first), tuple(map(int, quotas))) for first, quotas in state["segments"]
         ]
-        for name in ("seed", "window", "sources"):
-            state[name]
-    except (KeyError, TypeError, ValueError) as error:
-        raise GristmillError(f"the state is damaged ({error!r}): take one of before") from error
+        if any(change.size < 1 for change in changes):
+            raise ValueError(f"batches are {state['batches']}")
+        gone = [_Gone(each) for each in state["sources"]]
+        Plan.of(gone, segments, state["seed"], state["window"])
     if not changes or not segments or not 0 <= position <= segments[-1][0] + sum(segments[-1][1]):
         raise OtherData(f"the state's position {position:,} is outside of its run")
     return changes, segments, position

@@ -179,7 +179,9 @@ class Store:
 
 
 def _folder(url: str) -> Path | None:
-    """The folder that a URL names, None for a URL of another kind."""
+    """The folder that a URL names, None for a URL of another kind. Raises MirrorError for none."""
+    if not url.removeprefix("file://"):  # it would be the current folder
+        raise MirrorError(f"the URL of the mirror is {url!r}: name a folder, or s3://bucket/prefix")
     if url.startswith("file://"):
         return Path(url.removeprefix("file://")).absolute()
     return None if "://" in url else Path(url).absolute()

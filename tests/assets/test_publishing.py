@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._serdes import serialize_value
 
-from assets import configs, worker
+from assets import configs, publishing, worker
 from assets.publishing import BATCH, FAILS_ALONE, publish_asset
 from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
@@ -216,6 +216,24 @@ def test_in_a_batch_a_bad_partition_fails_alone_and_by_name(run, instance, tmp_p
     failure = result.get_step_failure_events()[0].step_failure_data
     assert "k05: the input is broken" in failure.user_failure_data.description
     assert failure.user_failure_data.metadata["failed"].value == {"k05": "k05: the input is broken"}
+
+
+@pytest.mark.parametrize("keys", [["k05"], KEYS])
+def test_a_partition_whose_files_cannot_be_shown_fails_alone(run, instance, monkeypatch, keys):
+    whole = publishing.event_metadata
+
+    def refused(published, preview):
+        if published.record.partition == "k05":
+            raise PermissionError(13, "Permission denied", "k05/rows")
+        return whole(published, preview)
+
+    monkeypatch.setattr(publishing, "event_metadata", refused)
+    result = run("first", keys=keys)
+    assert not result.success
+    assert instance.get_materialized_partitions(dg.AssetKey("first")) == set(keys) - {"k05"}
+    (seen,) = result.get_asset_observation_events()
+    said = seen.asset_observation_data.asset_observation
+    assert (said.partition, said.metadata["error"].value) == ("k05", "PermissionError")
 
 
 def test_in_a_batch_each_partition_has_its_own_data_version(run, instance):

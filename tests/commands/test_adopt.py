@@ -113,6 +113,16 @@ def test_some_assets_alone_and_a_dry_run(built: Path, tmp_path: Path) -> None:
     assert events(VALUES, "one") == []
 
 
+def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(
+    built: Path, tmp_path: Path
+) -> None:
+    pools = tmp_path / "data/drops/pools"
+    pools.mkdir()
+    (pools / "some.toml").write_text('members = ["one", "three"]')
+    lines = adopted("--all").output.splitlines()
+    assert any(line.startswith("waits pools/some: ") for line in lines), lines
+
+
 def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -> None:
     forget(tmp_path)
     shutil.rmtree(built / DROPS / "two")

@@ -27,7 +27,7 @@ from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from resources import Lake
-from tests.commands.drops import Command
+from tests.commands.drops import DROPS, Command, land
 from tests.publish.held import release_when_awaited
 from tests.reasoning import published_root
 from tests.reasoning.normalized_files import numbered
@@ -203,6 +203,16 @@ def test_no_partition_whose_inputs_are_there_is_an_error(run: Command, shards: P
     result = run("build", "reasoning/normalized")
     assert isinstance(result.exception, GristmillError)
     assert "reasoning/normalized: no partition can be built" in str(result.exception)
+
+
+def test_what_must_be_there_before_a_build_is_named(run: Command, data: Path) -> None:
+    done = run("build", "macroxue/values")
+    assert str(done.exception).endswith(f": copy a drop into {data / DROPS}")
+    land(data, "one")
+    done = run("build", "macroxue/values")
+    assert str(done.exception).endswith(": build its inputs first: macroxue/pack")
+    done = run("build", "tokenizers/gpt2")  # no drop needs it, but a person named it
+    assert "run `gristmill tokenizers" in str(done.exception)
 
 
 @pytest.mark.parametrize(

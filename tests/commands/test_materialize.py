@@ -787,3 +787,43 @@ def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
     assert f"raw_row: {at % size + 1}\n" in traced.output
     assert f"steps-{at // size + 1:06d}.npy" in traced.output
     assert run("verify", str(data / "macroxue")).exit_code == 0
+
+
+@pytest.mark.parametrize("keys", [["one"], ["one", "two"]])
+def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
+    run: Command, data: Path, keys: list[str]
+) -> None:
+    for seed, key in enumerate(keys, 1):
+        land(data, key, seed=seed)
+    (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
+    mirror = data.parent / "mirror"
+    mirror.write_text("a file is no folder")
+    for _ in range(2):
+        missed = run("materialize", "macroxue/pack")
+        assert missed.exit_code == 1
+        assert f"failed macroxue/pack {keys[0]}: published, but the push failed: " in missed.output
+        assert f"What to do: `gristmill push {mirror} {PACKS}/{keys[0]}`" in missed.output
+        assert "0 built in" in missed.output and f"{len(keys)} failed" in missed.output
+        assert all((data / PACKS / key).is_dir() for key in keys)
+    mirror.unlink()
+    pushed = run("materialize", "macroxue/pack")
+    assert pushed.exit_code == 0, pushed.output
+    assert f"{len(keys)} new versions" in pushed.stderr
+    again = run("materialize", "macroxue/pack")
+    assert "nothing needed doing" in again.output and "mirror" not in again.output
+
+
+def test_an_asset_without_partitions_fails_until_it_is_in_the_mirror(
+    run: Command, data: Path, vocabulary_root: Path
+) -> None:
+    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
+    (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
+    mirror = data.parent / "mirror"
+    mirror.write_text("a file is no folder")
+    for _ in range(2):
+        missed = run("materialize", "tokenizers/gpt2")
+        assert missed.exit_code == 1
+        assert "failed tokenizers/gpt2: published, but the push failed: " in missed.output
+    mirror.unlink()
+    assert "1 new versions" in run("materialize", "tokenizers/gpt2").stderr
+    assert "mirror" not in run("materialize", "tokenizers/gpt2").output

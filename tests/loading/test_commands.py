@@ -160,7 +160,10 @@ def test_a_replay_writes_the_arrays_of_the_step_each_time_the_same(
         batch = loader(folder, sample_root)[3]
         assert set(found) == set(batch)
         assert all(np.array_equal(found[name], batch[name]) for name in found)
-    assert run(folder, sample_root, *words, "one.npz").exit_code == 1  # it is there
+    for name, reason in (("one.npz", "File exists"), ("gone/one.npz", "No such file or directory")):
+        refused = run(folder, sample_root, *words, name)
+        assert refused.exit_code == 2
+        assert f"{name}: {reason}: name a new file" in refused.output
 
 
 def test_seen_names_the_steps_that_gave_a_sample(folder: Path, sample_root: SampleRoot) -> None:
@@ -209,6 +212,10 @@ def test_two_corpora_of_one_folder_have_names_of_their_own(
     ("words", "text"),
     [
         (("batch", "state.json", "--mix", "mix.toml", "--step", "99999"), "no step 99999"),
+        (
+            ("batch", "state.json", "--mix", "mix.toml", "--step", "0", "--rank", "1"),
+            "--rank 1 of --world 1: ranks count from 0",
+        ),
         (("seen", "state.json", "x", "0", "--mix", "mix.toml"), 'x is no source: it is "macroxue/'),
         (("seen", "state.json", D6, "99999999", "--mix", "mix.toml"), "no sample 99999999"),
     ],

@@ -137,3 +137,8 @@ def test_any_stretch_has_the_shares_to_some_samples() -> None:
     sources, _ = Schedule([50_000, 50_000], 3).at(np.arange(90_000))
     halves = (sources.reshape(-1, 100) == 0).sum(axis=1)
     assert 44 <= halves.min() <= halves.max() <= 56
+
+
+def test_a_dataset_is_no_source() -> None:
+    with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
+        Plan([1, 2])  # type: ignore[arg-type]

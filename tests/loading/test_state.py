@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Mixture, OtherData, Plan
+from gristmill.loading.state import batch_of, consumed
 from tests.loading.numbered import Numbered
 
 
@@ -94,6 +95,28 @@ def test_a_damaged_state_is_refused(name: str) -> None:
     del state[name]
     with pytest.raises(GristmillError, match=f"the state is damaged .*{name}"):
         loader("1").load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("position", float("inf")),
+        ("batches", [[0, 0, 0]]),
+        ("batches", [[0]]),
+        ("segments", [[10**30, [1]]]),
+        ("segments", [[0, [-1]]]),
+        ("sources", None),
+        ("sources", ["s1"]),
+        ("sources", [{"samples": "many"}]),
+    ],
+)
+def test_a_state_with_a_value_that_no_loader_writes_is_refused(name: str, value: Any) -> None:
+    state = state_at(3, "1") | {name: value}
+    for read in (loader("1").load_state_dict, consumed, batch_of):
+        with pytest.raises(GristmillError, match="the state"):
+            read(state)
+        with pytest.raises(GristmillError, match="the state is damaged"):
+            read(None)  # a checkpoint without one
 
 
 def test_a_copy_with_another_path_is_accepted() -> None:

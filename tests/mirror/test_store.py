@@ -234,3 +234,13 @@ def test_a_file_is_created_whole_or_not_at_all(
     assert flushed == ["third"]
     assert [path.name for path in (tmp_path / "m/a").iterdir()] == ["b.json"]
     assert store.keys("a") == ["a/b.json"]
+
+
+@pytest.mark.parametrize("url", ["", "file://"])
+def test_an_empty_url_is_not_the_current_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MirrorError, match=r"the URL of the mirror is '.*': name a folder"):
+        Store(url, make=True)
+    assert not list(tmp_path.iterdir())
