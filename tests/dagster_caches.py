@@ -225,6 +225,8 @@ def _wait_for_no_disk(connection: Any, _: object) -> None:
 
 if __name__ == "__main__":
     from gristmill.cli import main
+    from tests.report_day import working_as_asked
 
     install()
-    main()
+    with working_as_asked():
+        main()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gristmill.provenance import Record, find_artifacts, read_record
+from tests import report_day
 from tests.paths import CHECKOUT
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
@@ -42,11 +43,14 @@ class SampleRoot:
         return SampleRoot(folder / "data", folder / "home")
 
     @staticmethod
-    def build(folder: Path, vocabularies: Path, samples: Path | None = None) -> SampleRoot:
+    def build(
+        folder: Path, vocabularies: Path, samples: Path | None = None, day: str | None = None
+    ) -> SampleRoot:
         """Write the sample drops of all families below `folder` and build every asset.
 
         vocabularies: a data root with the vocabularies in its drops.
         samples: a data root with the sample drops alone, which are copied; default None, written.
+        day: of the report; default the current one.
         """
         root = SampleRoot.of(folder)
         root.home.mkdir(parents=True)
@@ -66,7 +70,7 @@ class SampleRoot:
             settings.write("[synth.distill]\nvalid_fraction = 0.1\n")
             settings.write("[chat.distill]\nmax_length = 4096\n")
         write_talks(root.data)
-        root.command("materialize", "--all")
+        root.command("materialize", "--all", day=day)
         for file in root.home.rglob("*.db"):
             # The command ends with its connections open. The last one to close a database brings
             # what was written beside it into it.
@@ -83,12 +87,17 @@ class SampleRoot:
             shutil.copytree(source, folder / name, symlinks=True, ignore=passing)
         return SampleRoot.of(folder)
 
-    def command(self, *words: str) -> str:
-        """Run `gristmill WORDS` on this root and return what it prints."""
+    def command(self, *words: str, day: str | None = None) -> str:
+        """Run `gristmill WORDS` on this root and return what it prints.
+
+        day: of new reports; default that of the report which is there, else the current one.
+        """
         done = subprocess.run(
             [sys.executable, "-m", "tests.dagster_caches", *words],
             cwd=CHECKOUT,
-            env=os.environ | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)},
+            env=os.environ
+            | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)}
+            | {report_day.VARIABLE: day or report_day.day_of(self.data)},
             capture_output=True,
             text=True,
             check=False,
@@ -115,7 +124,8 @@ class SampleRoot:
         from commands.graph import Graph
         from resources import Lake
 
-        with pytest.MonkeyPatch.context() as patch:
+        day = report_day.day_of(self.data)
+        with pytest.MonkeyPatch.context() as patch, report_day.working_on(day):
             patch.setenv("GRISTMILL_DATA", str(self.data))
             patch.setenv("DAGSTER_HOME", str(self.home))
             patch.chdir(CHECKOUT)

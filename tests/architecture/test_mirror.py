@@ -98,6 +98,7 @@ HELPED = {
     "test_definitions.py",
     "test_operate.py",
     "test_paths.py",
+    "test_report_day.py",
     "test_reports.py",
     "test_requirements.py",
     "test_run_folder.py",

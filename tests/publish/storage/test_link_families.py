@@ -10,6 +10,7 @@ import pytest
 
 from gristmill.hashing import sha256_file
 from gristmill.publish.storage import link_form
+from tests.report_day import day_of
 from tests.sample_root import SampleRoot
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,8 @@ def test_all_samples_in_the_link_form(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(link_form.VARIABLE, "link")
-    linked = SampleRoot.build(tmp_path, vocabulary_root, sample_drops)
+    day = day_of(sample_root.data)
+    linked = SampleRoot.build(tmp_path, vocabulary_root, sample_drops, day)
     folders = {folder for folder, _ in linked.records()}
     assert folders and all(
         folder.is_symlink() or any(above.is_symlink() for above in folder.parents)
