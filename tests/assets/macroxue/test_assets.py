@@ -302,13 +302,14 @@ def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
     meta = sorted((lake.inbox("macroxue") / "d1").glob("*.meta.json"))[0]
     facts = json.loads(meta.read_text())
     meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    found = f"run 0, of d1/{meta.name.replace('.meta.json', '.jsonl.gz')}: score: "
     assert build(pack, "d1", game_laws="warn").success
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')
-    assert "run 0: score: " in failure(build(pool, "p"))
+    assert found in failure(build(pool, "p"))
     assert build(pool, "p", game_laws="warn").success
     assert provenance.verify(lake.root) == []
     # A stricter word is asked for again, not passed over as unchanged.
-    assert "run 0: score: " in failure(build(pack, "d1"))
+    assert found in failure(build(pack, "d1"))
 
 
 def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
