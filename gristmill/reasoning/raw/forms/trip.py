@@ -112,7 +112,7 @@ def _facts(states: Any, sentence: int, which: int) -> Iterator[str]:
     try:
         values = states[sentence][which]
         numbers = [int(value) for value in values]
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise Unfit("story", f"sentence {sentence + 1} has no states: {error}") from error
     if len(numbers) != len(ATTRIBUTES):
         rule = f"sentence {sentence + 1} has {len(numbers)} attributes, not {len(ATTRIBUTES)}"

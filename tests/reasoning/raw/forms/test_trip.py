@@ -142,6 +142,7 @@ def test_a_program_of_the_record_is_kept() -> None:
         {"states": {"cup": None}},
         {"states": {"cup": [[_NONE, [1]]] * 3}},
         {"states": {"cup": [[_NONE, ["x"] * 20]] * 3}},
+        {"states": {"cup": [[_NONE, [1e999] * 20]] * 3}},
         {"states": [[]]},
         {"states": "x"},
     ],
