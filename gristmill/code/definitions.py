@@ -25,6 +25,8 @@ _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CONFIG: Final = "CODE_VERSION"
 """A class with this constant is a config: the values of its fields are in the fingerprint."""
+_ERROR: Final = "GristmillError"
+"""The class of the errors that end a build: what they say is in no artifact."""
 
 
 class Place(NamedTuple):
@@ -140,6 +142,18 @@ class Sources:
         digest, references = self._of(place)
         return " ".join([digest, *(self._of(each)[0] for each in references)]) + "\n"
 
+    def is_error(self, place: Place) -> bool:
+        """Whether a definition is `GristmillError`, or a class below it."""
+        module = self.module(place.module)
+        for statement in module.statements.get(place.name, ()):
+            for base in statement.bases if isinstance(statement, ast.ClassDef) else ():
+                first, _, rest = ast.unparse(base).partition(".")
+                own = f"{module.name}.{first}" if first in module.statements else None
+                found = self.place(f"{own or module.aliases.get(first, first)}.{rest}".rstrip("."))
+                if found and not found[1] and self.is_error(found[0]):
+                    return True
+        return place.name == _ERROR
+
     def reached(self, entries: Collection[Place], left_out: Callable[[Place], bool]) -> set[Place]:
         """Returns all definitions that entries reach, themselves included.
 
@@ -251,6 +265,15 @@ def _is_docstring(item: object) -> bool:
     return isinstance(item.value.value, str)
 
 
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression is a text as the source has it, with or without values in it."""
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
 class _Writer:
     """Writes the tree of a definition, with what it refers to by the names of definitions.
 
@@ -284,6 +307,8 @@ class _Writer:
             return
         if isinstance(node, ast.Name | ast.Attribute) and self._reference(node):
             return
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node = ast.Raise(self._without_words(node.exc), node.cause)
         self.pieces.append(f"({type(node).__name__}")
         for name in node._fields:
             value: Any = getattr(node, name, None)
@@ -313,21 +338,32 @@ class _Writer:
             and any(_CONFIG in _defined(other) for other in owner.body)
         )
 
+    def _without_words(self, error: ast.Call) -> ast.Call:
+        """An error that is raised, without its texts where they only tell a person why."""
+        found, _ = self._resolved(error.func)
+        if found is None or found[1] or not self._sources.is_error(found[0]):
+            return error
+        named = [each for each in error.keywords if not _is_text(each.value)]
+        return ast.Call(error.func, [each for each in error.args if not _is_text(each)], named)
+
+    def _resolved(self, node: ast.expr) -> tuple[tuple[Place, int] | None, list[str]]:
+        """Where a name is defined in the package, as `Sources.place`; and its attributes."""
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None, attributes
+        root = self._local.get(node.id) or (
+            f"{self._module.name}.{node.id}"
+            if node.id in self._module.statements
+            else self._module.aliases.get(node.id)
+        )
+        return self._sources.place(".".join([root, *attributes])) if root else None, attributes
+
     def _reference(self, node: ast.Name | ast.Attribute) -> bool:
         """Write a name that is defined in the package, if it is one."""
-        attributes: list[str] = []
-        inner: ast.expr = node
-        while isinstance(inner, ast.Attribute):
-            attributes.insert(0, inner.attr)
-            inner = inner.value
-        if not isinstance(inner, ast.Name):
-            return False
-        root = self._local.get(inner.id) or (
-            f"{self._module.name}.{inner.id}"
-            if inner.id in self._module.statements
-            else self._module.aliases.get(inner.id)
-        )
-        found = self._sources.place(".".join([root, *attributes])) if root else None
+        found, attributes = self._resolved(node)
         if found is None:
             return False
         place, rest = found

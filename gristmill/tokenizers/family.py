@@ -37,7 +37,7 @@ _PLACED = Asset(
     code=Code(
         entries=("gristmill.vocabularies.placing.place_tokenizer",),
         libraries=("gigatoken", "tiktoken", "tokenizers"),
-        compatible_with=("017fb9b7a5fcfe9d150697f9c14d90d8074cd2e656da8bb1d2463fc4930a45f3",),
+        compatible_with=("90a3297e6087ac396d1652b205b278815871b5f92bcb1cad7654fafd1b2d4964",),
     ),
     version="1",
     text="A tokenizer that a person brought: its file, what it says of itself, and the proof that "

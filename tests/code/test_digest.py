@@ -123,6 +123,32 @@ def test_every_other_change_changes_the_digest(write: Write, old: str, new: str)
     assert _digest(write, BEFORE.replace(old, new)) != _digest(write, BEFORE)
 
 
+_RAISED = """
+class GristmillError(Exception): pass
+class Below(GristmillError): pass
+class Row(Exception): pass
+def entry(row, place):
+    raise {error}({arguments})
+"""
+
+
+def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write: Write) -> None:
+    """What other errors say may be published, as why a row was refused."""
+
+    def raised(error: str, arguments: str) -> str:
+        write({"mill.py": _RAISED.format(error=error, arguments=arguments)})
+        return Code(("fake.mill.entry",)).digest
+
+    for error in ("GristmillError", "Below"):
+        words = raised(error, "place, 'a rule'")
+        assert words == raised(error, "place, f'another {row}: ' 'rule'")
+        assert words == raised(error, "place, rule='a' + row")
+        assert words != raised(error, "row, 'a rule'")
+        assert words != raised(error, "place, 'a rule', row")
+    for error in ("Row", "ValueError", "row.error"):
+        assert raised(error, "'a rule'") != raised(error, "'another rule'")
+
+
 @pytest.mark.parametrize(
     "before",
     ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"],
