@@ -51,7 +51,6 @@ def build_of(asset: str, lake: DataRoot, key: str | None) -> Build | None:
     """Returns the build of a partition as a run without a config makes it.
 
     asset: key of the asset; one that is not declared has None.
-    lake: the data root.
     key: of the partition, None for an asset without partitions.
     """
     known = declared().get(asset)

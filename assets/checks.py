@@ -1,13 +1,4 @@
-"""Asset checks: one check for all partitions of an asset, whose state is that of all of them.
-
-A run of some partitions looks at those only, so that its cost depends on the run and not on the
-data root; what was found in the others before stays. What the same run built was hashed and
-checked before its commit: unless size or time of a file changed, it is not read again. Executed
-by itself, a check reads every published artifact of the asset.
-
-See also `checking/`: what is looked at (`rules.py`), kept (`verdicts.py`) and shown
-(`results.py`), and when states are reported (`runs.py`).
-"""
+"""Asset checks: one check for all partitions of an asset, whose state is that of all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -87,10 +78,7 @@ def checks_of(
 ) -> dg.AssetChecksDefinition:
     """Returns checks that look at the partitions of a run and speak for all.
 
-    asset: the asset to check.
     below: folder relative to the data root that holds the asset's artifacts.
-    wanted: the rules; they share one step.
-    name: of the step.
     """
     checked = registered(asset, below, wanted)
     specs = [

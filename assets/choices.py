@@ -1,9 +1,4 @@
-"""What is chosen for an asset: by files, for one run in the launchpad, and in what stands.
-
-The declaration of an asset says which table of `gristmill.toml` it reads, and which file has it.
-See also `gristmill/settings/tables.py`: how a value is looked up for a build.
-Source: docs/configuration.md#a-choice-lasts-one-run.
-"""
+"""What is chosen for an asset: by files, for one run in the launchpad, and in what stands."""
 
 from __future__ import annotations
 
@@ -99,11 +94,7 @@ def change_lines(published: Published) -> list[str]:
 
 
 def config_notes(lake: Lake, record: Record) -> Iterator[Violation]:
-    """Yields where what stands differs from what files would choose for the next build.
-
-    lake: the data root.
-    record: a published record, of any asset.
-    """
+    """Yields where what stands differs from what files would choose for the next build."""
     choices = _known().get(record.asset)
     if choices is None:
         return
@@ -177,7 +168,6 @@ def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
 def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the config of a run that has these values, as the launchpad writes it.
 
-    asset: key of the asset.
     values: as `given_values` returns them; none for a run that chooses nothing.
     """
     if not values:
@@ -190,11 +180,7 @@ def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refused_files(lake: Lake, assets: Iterable[str]) -> list[str]:
-    """Returns why `gristmill.toml` of the data root is refused for some assets; empty if it is not.
-
-    lake: the data root.
-    assets: keys of the assets whose tables are read.
-    """
+    """Returns why `gristmill.toml` of a data root is refused for some assets; empty if not."""
     refused = []
     for asset in assets:
         if (choices := _known().get(asset)) is None:

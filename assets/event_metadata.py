@@ -1,12 +1,4 @@
-"""The metadata of an event: numbers to plot, documents to read, the record of the artifact.
-
-A number has one name. A count of 0 that was 0 before is no plot but a name in the row `zero`.
-The config that matters has rows of its own, see `choices.py`; each raw drop has one, a link to it.
-The columns are those of `gristmill/<family>/show/columns.py`.
-
-An event is stored in Dagster's database for ever and read by every page that lists it, so all
-three together take at most MOST_BYTES, whatever a drop holds. The record on disk is whole.
-"""
+"""The metadata of an event: numbers to plot, documents to read, the record of the artifact."""
 
 from __future__ import annotations
 
@@ -156,7 +148,6 @@ def event_metadata(
 ) -> dict[str, Any]:
     """Returns the metadata of an event: numbers to plot, documents to read, the record.
 
-    published: the published artifact.
     preview_of: returns further documents and numbers by title; default none.
 
     The whole has at most MOST_BYTES. If it would have more, numbers and documents are cut with a
@@ -233,11 +224,7 @@ def _rows(published: Published) -> dict[str, Any]:
 
 
 def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
-    """The groups of counts that are listed, not plotted, one line each.
-
-    Their names come from what was built from: other partitions have other names, and a plot of
-    each says nothing.
-    """
+    """The groups of counts that are listed, not plotted, one line each."""
     kind = families.kind_of_asset(asset)
     found: dict[str, list[str]] = {}
     for name, count in counts.items():
@@ -262,10 +249,7 @@ def _named_once(
 
 
 def _is_zero(name: str, value: float, before: Record | None) -> bool:
-    """Whether a count is not worth a plot: it is 0, and was 0 in the record that stood.
-
-    A mean or a percentage of 0.0 is a measurement, and stays.
-    """
+    """Whether a count is not worth a plot: it is 0, and was 0 in the record that stood."""
     counted = isinstance(value, int) and value == 0 and name != "rows"
     return counted and not (before and before.counts.get(name))
 

@@ -1,9 +1,4 @@
-"""Why a partition was not built: the reason first, then what to do, then where it happened.
-
-The reason is the text of the error. What to do comes from one table by the class of the error,
-for errors whose text does not say it. A stack trace is shown only for errors that the library
-does not expect.
-"""
+"""Why a partition was not built: the reason first, then what to do, then where it happened."""
 
 from __future__ import annotations
 
@@ -32,7 +27,6 @@ _MOST_REASON, _MOST_TRACE = 2000, 10_000
 class Target:
     """One partition of an asset.
 
-    asset: key of the asset, as `macroxue/pack`.
     partition: its key, None for an asset without partitions.
     from_drop: whether the partition is a drop, which a person can take away.
     """
@@ -66,9 +60,6 @@ class Target:
 class Problem:
     """Why a partition was not built.
 
-    reason: text of the error; safe to print.
-    error: class of the error, as `BadInput`.
-    cure: what to do, where the reason does not say it; may be empty.
     trace: the stack trace of an error that the library does not expect, else empty.
     """
 
@@ -107,7 +98,6 @@ class Problem:
     ) -> dg.AssetObservation:
         """Returns the event that shows the reason on the page of the partition.
 
-        asset: its key.
         partition: its key, None for an asset without partitions.
         root: the data root. The description has paths relative to it, the metadata whole ones.
         status: what failed; default "failed": the build.
@@ -130,11 +120,7 @@ class Problem:
 
 
 def problem_of(error: Exception, target: Target) -> Problem:
-    """Returns why a target was not built.
-
-    error: what its build raised.
-    target: what was to be built.
-    """
+    """Returns why a target was not built."""
     error = in_words(error)
     name = type(error).__name__
     if isinstance(error, GristmillError):

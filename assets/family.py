@@ -1,9 +1,4 @@
-"""The definitions of a family, made from the declarations in its catalog.
-
-Each `Asset` gives a definition with its checks, its build, and where its config is chosen; each
-`Source` gives an asset that Gristmill does not build, and its inbox. `assets/<family>/` adds what
-cannot be data: partitions that are not dynamic, runs of a drop that depend on other drops, jobs.
-"""
+"""The definitions of a family, made from the declarations in its catalog."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,10 +108,7 @@ def family_of(
 
 @cache
 def _defined(key: str) -> dg.AssetsDefinition:
-    """The one definition of an asset of dynamic partitions, which a drop of any family may build.
-
-    key: of the asset.
-    """
+    """The one definition of an asset of dynamic partitions, which drops of any family may build."""
     return definition(declared()[key])
 
 
@@ -219,10 +211,7 @@ def _backfill(batch: int) -> dg.BackfillPolicy | None:
 
 
 def available(asset: Asset, lake: DataRoot) -> Sequence[str]:
-    """Returns the partitions of an asset that are asked for, and whose inputs are there.
-
-    lake: the data root.
-    """
+    """Returns the partitions of an asset that are asked for, and whose inputs are there."""
     return [key for key in _available(asset, lake) if asset.is_asked(lake, key)]
 
 

@@ -1,8 +1,4 @@
-"""The groups of assets in the UI: what each is about, and its page in `docs/`.
-
-Dagster gives groups no text, so the subject stands before the description of each asset. The name
-of a group is written where its assets are: `assets/<family>/assets.py`.
-"""
+"""The groups of assets in the UI: what each is about, and its page in `docs/`."""
 
 from __future__ import annotations
 
@@ -27,11 +23,7 @@ NUMBERS: Final = "numbers.md"
 
 @dataclass(frozen=True)
 class Group:
-    """What the assets of a group are about.
-
-    subject: two or three words.
-    page: the file in `docs/` that describes them.
-    """
+    """What the assets of a group are about."""
 
     subject: str
     page: str

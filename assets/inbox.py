@@ -1,8 +1,4 @@
-"""Inbox: a folder below `drops/`, and the assets that are built from its drops.
-
-What a family says of a drop is in its catalog (`gristmill/<family>/family.py`), `gristmill/inbox/`
-judges it, and the sensor is `sensors/raw_drops.py`.
-"""
+"""Inbox: a folder below `drops/`, and the assets that are built from its drops."""
 
 from __future__ import annotations
 
@@ -27,8 +23,6 @@ _ADDING_TRIALS = 20
 class Start:
     """One run that a drop starts, or would start.
 
-    assets: what it builds; they have the same partitions.
-    partition: the key of the partition.
     waiting: what the run waits for, as `waits for the drop concept_arc`; default empty: it starts.
     """
 
@@ -99,10 +93,7 @@ class Inbox:
         return {key for keys in self.built_in().values() for key in keys}
 
     def added(self, partitions: Iterable[str]) -> dict[str, list[str]]:
-        """Returns those of a drop's partitions that its arrival added, by their definition.
-
-        partitions: of a drop, as `keys_of` names them.
-        """
+        """Returns those of a drop's partitions that its arrival added, by their definition."""
         name = None if self.keys_of is None else _dynamic(self.partitions)
         if name is None:
             return {}
@@ -122,8 +113,6 @@ class Inbox:
     ) -> dict[str, list[str]]:
         """Returns the keys that are not yet dynamic partitions of the instance, by definition.
 
-        instance: the Dagster instance to ask.
-        arrivals: drops that have settled; the order of the keys is theirs.
         starts: the runs of these drops; default: their partitions are those of the drops.
         """
         wanted = {name: dict.fromkeys(keys) for name, keys in self.built_in().items()}
@@ -144,10 +133,6 @@ class Inbox:
     ) -> Sequence[Start]:
         """Returns the runs of a drop, those that wait for something included.
 
-        instance: the Dagster instance to ask.
-        drop: a drop that has settled and is not refused.
-        settled: keys of all drops that settled with it.
-
         Raises OSError where the drop cannot be read.
         """
         if self.starts is not None:
@@ -156,8 +141,6 @@ class Inbox:
 
     def partitions_of(self, drop: Arrival) -> Collection[str]:
         """Returns the keys of the partitions that are built from a drop.
-
-        drop: a drop that has settled and is not refused.
 
         Raises OSError where `keys_of` cannot read the drop.
         """

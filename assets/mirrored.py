@@ -1,9 +1,4 @@
-"""Pushes what a build published to the mirror that `[mirror]` of gristmill.toml names.
-
-What was published stays published if the push fails. An artifact that is current is looked at, too,
-so that the next build of a partition makes up for a push that failed.
-Source: docs/mirror.md#after-each-build.
-"""
+"""Pushes what a build published to the mirror that `[mirror]` of gristmill.toml names."""
 
 from __future__ import annotations
 
@@ -52,11 +47,7 @@ def pushed(
 
 
 def cure(mirror: MirrorSettings, names: Sequence[str]) -> str:
-    """Returns what a person does about artifacts that are not in the mirror.
-
-    mirror: where to.
-    names: of the artifacts, as `gristmill push` takes them.
-    """
+    """Returns what a person does about artifacts that are not in the mirror."""
     command = shlex.join(["gristmill", "push", mirror.push, *names])
     return f"`{plain(command)}`; the next build of the partition pushes it, too"
 

@@ -1,8 +1,4 @@
-"""Publishes the partitions of a run and reports each of them as a Dagster event.
-
-Every asset of the project calls `publish_asset` with a function that returns the `Build` of a
-partition, and one that shows what was published: the declaration of the asset names both.
-"""
+"""Publishes the partitions of a run and reports each of them as a Dagster event."""
 
 from __future__ import annotations
 
@@ -99,10 +95,7 @@ def publish_asset(
 def _mirror(
     context: dg.AssetExecutionContext, outcomes: Outcomes
 ) -> Generator[Event, None, MirrorSettings]:
-    """Returns the mirror to push to; a wrong table or value is refused before anything is built.
-
-    So is a data root that is gone. A refused run is a failed build of each of its partitions.
-    """
+    """Returns the mirror to push to; a wrong table or value is refused before anything is built."""
     try:
         refuse_missing_root(context.resources.lake.root)
         # All of the run's values, before the first asset reads an input.
@@ -202,10 +195,7 @@ def _publish_batch(
 
 
 def _with_inputs(context: dg.AssetExecutionContext, keys: list[str]) -> list[str]:
-    """The partitions for which this run has built what the asset is built from.
-
-    What was built before this run counts for assets that are not in it.
-    """
+    """The partitions for which this run has built what the asset is built from."""
     of_run = context.job_def.asset_layer
     own = of_run.asset_graph.get(context.asset_key)
     inputs = [

@@ -1,9 +1,4 @@
-"""Runs of several partitions: which ones go into one run, and what their step puts out.
-
-For an output Dagster reports every partition of the run as materialized, all with one data version
-and without a fact of ours. The step has reported each partition by then, as soon as it was
-published (see `publishing.py`), so the output is one that Dagster reports nothing for.
-"""
+"""Runs of several partitions: which ones go into one run, and what their step puts out."""
 
 from __future__ import annotations
 
@@ -73,12 +68,7 @@ def tags(keys: Sequence[str | None]) -> Mapping[str, str]:
 def last_run(
     instance: dg.DagsterInstance, assets: Iterable[dg.AssetKey], partition: str
 ) -> dg.RunRecord | None:
-    """Returns the newest run that was to build a partition; None if the instance has none.
-
-    instance: the Dagster instance.
-    assets: keys of the assets; a run of one of them counts.
-    partition: its key. Runs of several partitions count.
-    """
+    """Returns the newest run that was to build a partition; None if the instance has none."""
     planned = [
         found
         for asset in assets

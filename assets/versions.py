@@ -1,9 +1,4 @@
-"""Version tags for events of many partitions in one run.
-
-Dagster writes these tags itself for a step of one partition. For a step of several partitions
-it knows only one data version, so this module makes the tags for each partition. Without the
-tags of its inputs, a partition would show as stale.
-"""
+"""Version tags for events of many partitions in one run."""
 
 from __future__ import annotations
 
@@ -85,8 +80,6 @@ def latest(
 ) -> dict[str, tuple[str, int]]:
     """Returns data version and storage id of each key's latest materialization.
 
-    instance: the Dagster instance to ask.
-    asset: key of the asset.
     keys: partition keys; those without a materialization are left out of the result.
     """
     newest = {}
@@ -121,8 +114,6 @@ def observed_since(
 ) -> dict[str, dg.AssetObservation]:
     """Returns the observations that are the latest events of their partitions.
 
-    instance: the Dagster instance to ask.
-    asset: key of the asset.
     keys: partition keys; those whose latest materialization came later are left out.
     """
     observed = latest_events(instance, asset, keys, dg.DagsterEventType.ASSET_OBSERVATION)

@@ -1,9 +1,4 @@
-"""The process of a run: its identity in the run's tags, and its garbage collector.
-
-Dagster's launcher on one machine has no health check: a run whose process was killed
-together with the machine stays STARTED. `gristmill reap`, and the launcher of
-`commands/serving/launcher.py`, compare the tag with the processes that live.
-"""
+"""The process of a run: its identity in the run's tags, and its garbage collector."""
 
 from __future__ import annotations
 
@@ -59,8 +54,6 @@ def identity(process: int) -> str | None:
 
     The start time, in clock ticks since the boot, distinguishes a process from a later one with
     the same id. The boot id is cut to eight digits.
-
-    process: the process id.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
@@ -73,19 +66,13 @@ def identity(process: int) -> str | None:
 
 
 def is_alive(signature: str) -> bool:
-    """Returns whether the process of a signature still runs on this machine.
-
-    signature: the value of the tag, as `identity` returned it.
-    """
+    """Returns whether the process of a signature still runs on this machine."""
     _, process, _ = signature.split(":")
     return identity(int(process)) == signature
 
 
 def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
     """Returns whether the process of a run lives on this machine; None if it has named none.
-
-    instance: the Dagster instance of the run.
-    run: a run that says it is under way.
 
     Before its first step a run has no tag: then the first event that names a process counts.
     """

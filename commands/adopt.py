@@ -107,10 +107,7 @@ class Reports:
                 self._found[record.asset][key] = Published(item.folder, record, rebuilt=False)
 
     def report(self, asset: dg.AssetKey, dry_run: bool = False) -> tuple[list[str], int]:
-        """Report the artifacts of an asset; those that it is built from come first.
-
-        Returns the partition keys of the reported ones, and how many were known already.
-        """
+        """Report the artifacts of an asset; those that it is built from come first."""
         found, definition = self._found[asset.to_user_string()], self.graph.partitions(asset)
         self.left = []
         if definition is None:

@@ -22,10 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def strangers(lake: Lake) -> Iterator[str]:
-    """Yields a line for each folder of `drops/` that is no inbox: what is in it is not looked at.
-
-    lake: the data root.
-    """
+    """Yields a line for each folder of `drops/` that is no inbox: nothing looks at it."""
     known = sorted({inbox.folder.partition("/")[0] for inbox in INBOXES})
     try:
         found = sorted(path.name for path in (lake.root / DROPS).iterdir() if path.is_dir())
@@ -40,15 +37,7 @@ def strangers(lake: Lake) -> Iterator[str]:
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Standing]:
-    """Report new and replaced drops of an inbox to the instance, and add their partitions.
-
-    instance: the Dagster instance to report to.
-    lake: the data root.
-    inbox: the inbox to look into.
-
-    Returns the drops from which nothing is built now. What is wrong with the settings of the inbox
-    is one without a key.
-    """
+    """Report new and replaced drops of an inbox to the instance, and add their partitions."""
     links, _, wrong = lake.rules(inbox.folder)
     settings = [Standing("", REFUSED, 0, wrong)] if wrong else []
     try:

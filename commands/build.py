@@ -101,10 +101,7 @@ def build(
 
 
 class _Work:
-    """One call of the command: builds partitions one after the other.
-
-    missed: names of what was published and is not in the mirror.
-    """
+    """One call of the command: builds partitions one after the other."""
 
     def __init__(
         self,

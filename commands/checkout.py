@@ -55,9 +55,6 @@ _UNWRITABLE = ("readonly database", "unable to open database file", "disk is ful
 def settings_of(asset: str, words: Sequence[str]) -> dict[str, Any]:
     """Returns the settings that `--set` gives to an asset.
 
-    asset: key of the asset.
-    words: each `field=value`.
-
     Raises click.UsageError for a field that the asset does not have, or a value that it refuses.
     """
     try:
@@ -146,10 +143,7 @@ def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path |
 
 
 def called(words: str) -> str:
-    """Returns a command for a hint, as rich's markup: with the data root that this call was given.
-
-    words: after `gristmill`, as `materialize --all`.
-    """
+    """Returns a command for a hint, as rich's markup, with the data root of this call."""
     context = click.get_current_context(silent=True)
     given = None if context is None else context.meta.get(_GIVEN)
     option = "" if given is None else f" --data-root {shlex.quote(plain(given))}"

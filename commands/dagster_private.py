@@ -1,7 +1,4 @@
-"""What Dagster does not export: each name is imported here, with a way to do without it.
-
-`tests/commands/test_dagster_private.py` fails where a release of Dagster moves one of them.
-"""
+"""What Dagster does not export: each name is imported here, with a way to do without it."""
 
 from __future__ import annotations
 
@@ -203,8 +200,5 @@ def gone(launcher: Any, run: dg.DagsterRun) -> str | None:
 
 
 def is_unknown(answer: Any) -> bool:
-    """Returns whether a launcher could not say if a run lives.
-
-    answer: of `check_run_worker_health`.
-    """
+    """Returns whether a launcher could not say if a run lives."""
     return bool(answer.status == WorkerStatus.UNKNOWN)

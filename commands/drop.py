@@ -96,11 +96,7 @@ def _keep_sums(lake: Lake, copied: Copied) -> None:
 
 
 def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None:
-    """Print the account and the state of a drop. Ends the command with status 1 if refused.
-
-    is_known: whether the drop was there before, file by file. What was built from another
-        `corpus.toml` or `gristmill.toml` counts as current, since no build asks for it yet.
-    """
+    """Print the account and the state of a drop. Ends the command with status 1 if refused."""
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
     for account in made:

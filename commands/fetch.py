@@ -107,10 +107,7 @@ def _fetch_places(
     places: Mapping[str, Callable[[], Any]],
     is_check: bool = False,
 ) -> None:
-    """Fetch each drop from its place; exit with 1 where one cannot be reached.
-
-    One that needs an agreement, such as reveal, does not keep the others away.
-    """
+    """Fetch each drop from its place; exit with 1 where one cannot be reached."""
     failed, verb = [], "reached" if is_check else "fetched"
     for name, reached in places.items():
         try:

@@ -51,11 +51,7 @@ _MOST_LISTED = 40
 
 
 class Graph:
-    """The project's assets, to run them in this process on an instance.
-
-    instance: the Dagster instance for the runs.
-    lake: the data root.
-    """
+    """The project's assets, to run them in this process on an instance."""
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
@@ -96,17 +92,11 @@ class Graph:
         }
 
     def parents(self, asset: dg.AssetKey) -> set[dg.AssetKey]:
-        """Returns the assets that an asset is built from.
-
-        asset: key of the asset.
-        """
+        """Returns the assets that an asset is built from."""
         return set(self._graph.get(asset).parent_keys)
 
     def with_ancestors(self, assets: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
-        """Returns assets with all that they are built from, directly or not.
-
-        assets: their keys.
-        """
+        """Returns assets with all that they are built from, directly or not."""
         found, new = set(assets), set(assets)
         while new:
             new = {parent for asset in new for parent in self.parents(asset)} - found
@@ -128,17 +118,11 @@ class Graph:
         ]
 
     def checks(self, asset: dg.AssetKey) -> list[dg.AssetCheckKey]:
-        """Returns the checks of an asset.
-
-        asset: key of the asset.
-        """
+        """Returns the checks of an asset."""
         return sorted(self._graph.get(asset).check_keys)
 
     def partitions(self, asset: dg.AssetKey) -> dg.PartitionsDefinition[str] | None:
-        """Returns the partitions of an asset; None if it has none.
-
-        asset: key of the asset.
-        """
+        """Returns the partitions of an asset; None if it has none."""
         return self._graph.get(asset).partitions_def
 
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
@@ -246,10 +230,7 @@ class Graph:
         yield from ranges.ranges(wanted, self.known(asset), most)
 
     def known(self, asset: dg.AssetKey) -> Sequence[str]:
-        """Returns all partitions of an asset, in its order; none if it has no partitions.
-
-        asset: key of the asset.
-        """
+        """Returns all partitions of an asset, in its order; none if it has no partitions."""
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             return []

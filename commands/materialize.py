@@ -155,10 +155,7 @@ class _Build:
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
-        """Raise click.UsageError for a key that is no partition.
-
-        Raises GristmillError with the reasons if nothing is built yet from the drops of these keys.
-        """
+        """Raise click.UsageError for a key that is no partition."""
         try:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
@@ -255,10 +252,7 @@ class _Build:
             self.outcomes += (found[key] for key in keys)
 
     def without_drop(self) -> list[str]:
-        """The first assets of inboxes that have no drop, with the partitions that wait for one.
-
-        A person builds one of these by its name: a month, a split, a built-in recipe.
-        """
+        """The first assets of inboxes that have no drop, with the partitions that wait for one."""
         lines: dict[str, str] = {}
         for inbox in self.inboxes if not self._partitions else ():
             for asset in (made.key for made in inbox.targets if made.key in self._assets):

@@ -135,10 +135,7 @@ def _retire(
 
 
 def _built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
-    """The published folders of partition `key` of any of `assets`, by their records.
-
-    Those within another one are left out: they go with it.
-    """
+    """The published folders of partition `key` of any of `assets`, by their records."""
     folders: list[Path] = []
     for asset in assets:
         items = artifacts_of(lake.root / declared()[asset].place, asset, [key])

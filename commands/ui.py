@@ -51,10 +51,7 @@ def ui(port: int, verbose: bool) -> None:
 
 
 def _make_ready() -> None:
-    """Say what is served, and close runs whose process is gone.
-
-    Raises click.ClickException where another daemon works on the instance.
-    """
+    """Say what is served, and close runs whose process is gone."""
     from commands.reap import close_dead_runs
     from commands.serving import other_daemons
     from commands.terminal import say, shown

@@ -1,10 +1,4 @@
-"""The declaration of an asset: what it is built from, how, where it goes, and what it shows.
-
-A family's `family.py` holds one `Asset` for each artifact that Gristmill builds and one `Source`
-for each inbox. `assets/family.py` makes from them what Dagster, `gristmill.toml`, the commands
-and the docs need; nothing of an asset is declared elsewhere. What is heavy is named late
-(`gristmill.lazy_exports.call`). See also `families/`: the catalog, and what else a kind can say.
-"""
+"""The declaration of an asset: what it is built from, how, where it goes, and what it shows."""
 
 from __future__ import annotations
 
@@ -153,9 +147,6 @@ class Asset(Kind):
 class Wanted:
     """A partition that somebody wants built.
 
-    asset: its declaration.
-    root: the data root.
-    partition: its key; "" for an asset without partitions.
     chosen: values of the config for this build alone, by field; they come before those of files.
     run: id of the Dagster run; default "": there is none.
     """

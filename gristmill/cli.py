@@ -1,9 +1,4 @@
-"""The command `gristmill`: looks at artifacts, sets a data root up, and calls `commands/`.
-
-Building is Dagster's job; the commands for it are imported only when they are called. The
-rest of the library takes paths as arguments: GRISTMILL_DATA is read here, in `commands/checkout.py`
-and in `resources/lake.py`.
-"""
+"""The command `gristmill`: looks at artifacts, sets a data root up, and calls `commands/`."""
 
 from __future__ import annotations
 

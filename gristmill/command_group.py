@@ -1,10 +1,4 @@
-"""The group `gristmill`: its own commands, and those that are imported only when called.
-
-Commands that need Dagster are entry points of the group `gristmill.commands`, so that this
-package imports nothing above it and `gristmill --help` does not import Dagster. A family's own
-commands are those that its catalog names. The module of each of these, and of what `OWN` names, is
-imported when one is called.
-"""
+"""The group `gristmill`: its own commands, and those that are imported only when called."""
 
 from __future__ import annotations
 
@@ -233,10 +227,7 @@ def _load_own(name: str, module: str) -> click.Command:
 
 
 def load_late(name: str) -> click.Command:
-    """Import a command that is an entry point.
-
-    Raises ClickException, which names the extra that is missing.
-    """
+    """Import a command that is an entry point."""
     point = _entry_points().get(name)
     try:
         if point is None:

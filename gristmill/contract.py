@@ -1,57 +1,4 @@
-"""Types that builders, laws and readers of raw input share: errors, summaries, violations.
-
-A builder is a function `build(inputs, out, config) -> summary` that writes a
-complete artifact into `out`, a folder that does not exist yet. It publishes
-nothing: `gristmill.publish.publish` does. Formats and rules of a family do not
-belong here.
-
-The tree of the errors whose text is for the user, each below its base, with its module:
-
-    GristmillError                the text says what is wrong and what to do
-      BadInput                    input breaks a rule; the text names file, row and rule
-        NoVocabularyFile          vocabularies.pinned
-        Misaligned                synth.read.shard_files
-      NothingToBuild              nothing is wrong
-        Waits, Unread             inbox.account
-        NotReady                  data_root.drops
-        NotPublished              chess.raw.download
-      FileFailed                  the disk or the network
-      Misuse                      families.kinds
-      BadKey                      keys
-      DropExists                  inbox.copying
-      NotBuilt                    data_root.drops
-        NotRebuilt                data_root.drops
-      LawsBroken, DiskFull        publish.build
-      InputChanged, InputDamaged  publish.build
-      OtherOutput                 publish.build
-      Busy, NotWritable           publish.locks
-      RefusedByFileSystem         publish.atomic_fs
-      LostLease, Living           publish.storage.lease
-      NotTraced                   provenance.trace_inputs
-      MirrorError                 mirror.store
-        WrongObject               mirror.store
-        WrongVersion              mirror.layout
-      WouldReplace                mirror.pulling
-      HubError                    inbox.hub
-      WorkerDied                  run.workers
-      NotTheBuild                 run.part_store
-      RayError                    run.ray_parts
-      ChildDied                   untrusted.child
-      ChildFailed                 untrusted.child_main
-      MissingVocabulary           vocabularies.pinned
-      EnginesDiffer               vocabularies.compare
-      StaleDataset                reading.generation
-      OtherData                   loading.state
-      TooManyNames                macroxue.raw.run_facts
-      NotCounted                  synth.builders.harmony_part
-      StillCounting               browse.table
-      NoArtifact                  browse.web.shelf
-      SplitLeakage                chess.builders.splits
-      DownloadError               chess.raw.download
-      MissingPythonChess          chess.raw.python_chess
-      StaleCache                  chess.read.months
-      GateClosed                  reasoning.read.supervised
-"""
+"""Types that builders, laws and readers of raw input share: errors, summaries, violations."""
 
 from __future__ import annotations
 
@@ -125,7 +72,6 @@ def os_reason(error: OSError) -> str:
 def in_words(error: Exception, where: str | Path = "a file") -> Exception:
     """FileFailed in place of an error of the disk or the network; any other error as it is.
 
-    error: what was raised.
     where: what to name if the error names no file; default "a file".
     """
     is_named = isinstance(error, GristmillError)

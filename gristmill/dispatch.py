@@ -1,9 +1,4 @@
-"""Which family answers for a folder: by the records in it, else by its files.
-
-A folder without a record is judged here by the laws of its kind.
-
-Source: `docs/publishing.md#folders-without-a-record`.
-"""
+"""Which family answers for a folder: by the records in it, else by its files."""
 
 from __future__ import annotations
 
@@ -53,14 +48,7 @@ def recorded_assets(path: Path) -> dict[str | None, str]:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is in a folder without a record, and what is wrong with it.
-
-    asset: the key of the kind whose laws judged it.
-    is_guessed: whether its files alone say that it is of this kind.
-    facts: lines about its files, as far as they can be read.
-    left_out: the rules that were not looked at, each with the reason.
-    violations: what it breaks of the others.
-    """
+    """What is in a folder without a record, and what is wrong with it."""
 
     asset: str
     is_guessed: bool

@@ -1,7 +1,4 @@
-"""sha256 of files, of those that are read and of those that are being written.
-
-Also `NamedFile`: a file that its errors name.
-"""
+"""sha256 of files, of those that are read and of those that are being written."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ _READ_BYTES = 1 << 20
 class NamedFile(FileIO):
     """An unbuffered file whose errors of reading and writing name it, as those of opening do.
 
-    path: of the file.
-    mode: as for `open`, "xb" or "wb".
     descriptor: of the open file; default None: it is opened.
     """
 
@@ -75,7 +70,6 @@ def named_reader(descriptor: int, path: Path, buffering: int = -1) -> BinaryIO:
 def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
     """Hex sha256 of a file's bytes, read 1 MiB at a time.
 
-    path: a regular file.
     advance: called with the bytes read, for progress; default None.
 
     Raises OSError where it is something else: reading a pipe or device may never end.
@@ -88,10 +82,7 @@ def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str
 
 
 def sha256_sources(folder: Path) -> str:
-    """Hex sha256 of the names and bytes of all Python sources of a package.
-
-    folder: of the package.
-    """
+    """Hex sha256 of the names and bytes of all Python sources of a package."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
@@ -100,11 +91,7 @@ def sha256_sources(folder: Path) -> str:
 
 
 def sha256_of(file: BinaryIO | RawIOBase, advance: Callable[[int], None] | None = None) -> str:
-    """Hex sha256 of the bytes of an open file from its position on, read 1 MiB at a time.
-
-    file: open for reading.
-    advance: as for `sha256_file`.
-    """
+    """Hex sha256 of the bytes of an open file from its position on, read 1 MiB at a time."""
     digest = hashlib.sha256()
     while data := file.read(_READ_BYTES):
         digest.update(data)
@@ -115,8 +102,6 @@ def sha256_of(file: BinaryIO | RawIOBase, advance: Callable[[int], None] | None 
 
 class HashedFile:
     """A new file that is written from its beginning to its end, and hashed meanwhile.
-
-    path: where no file is yet.
 
     Give `sha256` and `bytes` to the file's note: the publisher need not read the
     file again. Use it as a context manager, or as the sink of a library that only

@@ -1,7 +1,4 @@
-"""Laws, and what all of them share: the limit on what they name, and errors that end them.
-
-See also `families/`: which laws an asset has; `<family>/laws/`: what they compare.
-"""
+"""Laws, and what all of them share: the limit on what they name, and errors that end them."""
 
 from __future__ import annotations
 
@@ -140,7 +137,6 @@ def run(laws: Iterable[Law], subject: Subject) -> Iterator[Violation]:
 class Few:
     """The first `MOST` violations of each law; the others are counted.
 
-    where: of the violation that says how many more there are.
     rest: its text: {more} are those without a name, {count} all. Default: "{more:,} more rows".
 
     A law yields violations as they come (`of`, `at`), or adds them and yields them law by law.
@@ -180,7 +176,6 @@ class Few:
     def add_all(self, law: str, count: int, places: Iterable[tuple[str, str]]) -> None:
         """Note violations.
 
-        law: its name. count: of the violations.
         places: where each is, and what is there; read as far as they are to be named.
         """
         named = islice(places, self.take(law, count))
@@ -208,7 +203,6 @@ def or_unreadable(
 ) -> Iterator[Violation]:
     """Yield violations; an error that ends them is one, too.
 
-    violations: what a law yields; it may raise GristmillError.
     where: place of the error; default None: the file that a BadInput names, and only a BadInput
         is a violation. law: name of the law that the error breaks (default "readable").
     """

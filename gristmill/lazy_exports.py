@@ -1,8 +1,4 @@
-"""Names that are imported when they are first used: public ones, and functions of a declaration.
-
-A declaration names what is heavy by its place, so that looking at it loads no NumPy.
-`tests/test_asset.py` looks up every such name of the catalogs and compares its arguments.
-"""
+"""Names that are imported when they are first used: public ones, and functions of a declaration."""
 
 from __future__ import annotations
 
@@ -36,7 +32,6 @@ def naming_the_extra() -> Iterator[None]:
 def lazy_exports(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """A module-level `__getattr__` for `package`, so that importing the package stays cheap.
 
-    package: the package's `__name__`.
     names: module relative to the package -> the public names that it defines.
 
     The result raises AttributeError for any other name. A loaded name is kept as an attribute of

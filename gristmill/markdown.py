@@ -1,12 +1,4 @@
-"""Markdown for previews: tables, images, and untrusted text that stays text.
-
-Dagster's UI renders GitHub-flavoured Markdown, strips raw HTML and shows images
-from data addresses. Text from drops may hold anything: in a table cell it must
-not end the cell, and nowhere may it become HTML, a heading, a list, a link, an
-image, or a change of the writing direction, nor fill an event. Text that is shown
-without Markdown goes through `printable.plain`. Drawings belong to `svg` and to
-each family's `show`.
-"""
+"""Markdown for previews: tables, images, and untrusted text that stays text."""
 
 from __future__ import annotations
 
@@ -115,13 +107,7 @@ def images(pictures: Iterable[Markdown]) -> str:
 
 
 def inline_image(title: str, *drawings: str) -> Markdown:
-    """A small SVG drawing that the UI shows on the overview of an asset.
-
-    title: what a screen reader says.
-    drawings: the drawing, and simpler ones; no line ends.
-
-    Returns the first one whose document has at most INLINE characters, else the last one.
-    """
+    """A small SVG drawing that the UI shows on the overview of an asset."""
     found = [image(title, drawing) for drawing in drawings]
     return next((each for each in found if len(each) <= INLINE), found[-1])
 

@@ -1,7 +1,4 @@
-"""Module paths of the version before this one, which pickles and Ray tasks may name.
-
-An import of such a path gives the module of today. A version removes the paths of the one before.
-"""
+"""Module paths of the version before this one, which pickles and Ray tasks may name."""
 
 from __future__ import annotations
 

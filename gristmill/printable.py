@@ -1,7 +1,4 @@
-"""Text that is safe to print: nothing in it that a terminal obeys or SVG forbids.
-
-Commands that messages advise are here, too.
-"""
+"""Text that is safe to print: nothing in it that a terminal obeys or SVG forbids."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ def printable(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """`text`, or its first `most` characters and how many more there are.
-
-    most: characters that are kept, 1 or more.
-    """
+    """`text`, or its first `most` characters and how many more there are."""
     if len(text) <= most:
         return text
     more = len(text) - most
@@ -32,11 +26,7 @@ def cut(text: str, most: int) -> str:
 
 
 def command(name: str, *arguments: str) -> str:
-    """Returns a command of `gristmill` that a shell takes as it is.
-
-    name: of the command, with its options, as `materialize --rebuild`.
-    arguments: values without an option, any texts.
-    """
+    """Returns a command of `gristmill` that a shell takes as it is."""
     # The command would take a value that begins with a dash for an option.
     values = ["--", *arguments] if any(each.startswith("-") for each in arguments) else arguments
     return " ".join(["gristmill", name, *map(shlex.quote, values)])

@@ -1,7 +1,4 @@
-"""The commands `show` and `trace`: one sample of an artifact, and where it came from.
-
-Each family's `family.py` says which functions answer, and which options there are.
-"""
+"""The commands `show` and `trace`: one sample of an artifact, and where it came from."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The sample drops of all families: written, marked, and taken away with what was built from them.
-
-Each family generates its own (`samples.py` in it). A note in the data root says which samples were
-there, so that none comes back that a person removed. See also `inbox/sample_mark.py`.
-Source: docs/drops.md#samples.
-"""
+"""The sample drops of all families: written, marked, removed with what was built from them."""
 
 from __future__ import annotations
 
@@ -81,11 +76,8 @@ def taken_places(data_root: Path) -> dict[Path, Path]:
 class Removal:
     """What goes with the samples of a data root, and what stays.
 
-    drops: those that hold nothing but a sample, with their keys.
-    files: of samples, in drops that hold real files, too.
     built: artifacts that were built from samples alone; each comes after all that it is made from.
     mixed: artifacts that were built from samples and from real data; they stay.
-    note: sample drop -> file -> sha256, for the note of the data root.
     """
 
     drops: Mapping[Path, str]
@@ -210,10 +202,7 @@ def _writers() -> dict[str, Writer]:
 
 
 def _recognised(drop: Path, write: Writer, renew: bool = False) -> Sums:
-    """The files of a drop that are as the sample is, generated again, with their sums.
-
-    `renew` writes those again that are as an earlier version wrote them; else they have its sums.
-    """
+    """The files of a drop that are as the sample is, generated again, with their sums."""
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch, drop.name)
         write(made)

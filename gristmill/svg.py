@@ -1,13 +1,4 @@
-"""Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown.
-
-Dagster never scales a picture, and its theme is not the browser's: a picture is at most WIDEST
-pixels wide, its text has MIN_TEXT pixels or more, and it stands on GROUND, which suits a light
-page and a dark one. One picture of an asset is at most OVERVIEW pixels wide: the UI shows it on
-the asset's overview (see `markdown.inline_image`).
-
-See also each family's `show/` for what is drawn on the card. All text is
-escaped here, and characters that SVG forbids are replaced.
-"""
+"""Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown."""
 
 from __future__ import annotations
 
@@ -62,7 +53,6 @@ def _one_element(run: re.Match[str]) -> str:
 def fitted(text: str, width: float, size: float, part: float = _CHARACTER) -> str:
     """A text, cut to what fits a width.
 
-    width: in units of the picture. size: of the font.
     part: width of a character as a part of the size; the default suits fonts without serifs.
     """
     most = max(4, int(width / (size * part)))
@@ -70,11 +60,7 @@ def fitted(text: str, width: float, size: float, part: float = _CHARACTER) -> st
 
 
 def fitted_caption(text: str, width: float, size: float, part: float = _CHARACTER) -> str:
-    """The first parts of a caption, as many as fit a line; one part that does not is cut.
-
-    text: parts with ` · ` between them, the ones that matter most first.
-    width, size, part: as of `fitted`.
-    """
+    """The first parts of a caption, as many as fit a line; one part that does not is cut."""
     parts = text.split(_BETWEEN)
     while len(parts) > 1 and fitted(_BETWEEN.join(parts), width, size, part).endswith("…"):
         parts.pop()
@@ -211,7 +197,6 @@ def bitmap(
     """Cells in colours as one SVG element of few characters.
 
     rows: numbers of colours, all rows of one length. palette: at most 256 colours `#rrggbb`.
-    x, y: corner in pixels. cell: pixels of one cell.
     """
     wide, tall = len(rows[0]), len(rows)
     address = base64.b64encode(_png(rows, palette)).decode("ascii")

@@ -1,8 +1,4 @@
-"""The hubs that `gristmill fetch` downloads raw files from.
-
-No asset uses them, so they are no part of the definitions: the assets are built from files in
-`drops/`, and none of them waits for a network.
-"""
+"""The hubs that `gristmill fetch` downloads raw files from."""
 
 from __future__ import annotations
 
@@ -26,12 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Hub(dg.ConfigurableResource[Any]):
-    """A hub, and the token for it.
-
-    endpoint: address of the hub, of places that name none; empty for the public one.
-    token_variable: name of the environment variable with the token, read at each request and
-        stored nowhere. The variable may be unset.
-    """
+    """A hub, and the token for it."""
 
     endpoint: str = ""
     token_variable: str = "HF_TOKEN"

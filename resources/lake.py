@@ -1,7 +1,4 @@
-"""The data root as a Dagster resource; `gristmill/data_root.py` says what it gives.
-
-Source: `docs/clusters.md#parts-on-ray`.
-"""
+"""The data root as a Dagster resource; `gristmill/data_root.py` says what it gives."""
 
 from __future__ import annotations
 

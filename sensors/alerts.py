@@ -1,10 +1,4 @@
-"""The sensor `alerts`: says to a webhook which runs failed, all of a tick in one message.
-
-It exists where the data root's `gristmill.toml` has a table `[alerts]`. It is not made with
-`run_failure_sensor`, which calls its function for each run and five runs a tick: a backfill that
-fails would send hundreds of messages. No error has the address of the webhook, which is a secret.
-Source: docs/deployment.md#alerts.
-"""
+"""The sensor `alerts`: says to a webhook which runs failed, all of a tick in one message."""
 
 import json
 import os
@@ -42,10 +36,7 @@ class _NoRedirects(request.HTTPRedirectHandler):
 
 
 def post(address: str, body: Mapping[str, Any], seconds: float = SECONDS) -> None:
-    """Send a message. Only the status of the answer is read.
-
-    Raises NotSent unless the answer is 2xx.
-    """
+    """Send a message. Only the status of the answer is read."""
     refusals: list[str | None] = []
     # A socket's limit holds for each read: an answer of a byte at a time keeps to it.
     thread = threading.Thread(
@@ -100,7 +91,6 @@ class Sent:
 
     after: number of the event of the last failed run that was reported or given up; -1 before the
         first tick.
-    tries: of the message that is waiting.
     not_before: seconds since 1970; no try is made before.
     lost: failed runs that were given up since the last message that was taken.
     """
@@ -144,8 +134,6 @@ def is_configured(lake: Lake) -> bool:
 
 def settings_of(lake: Lake) -> tuple[AlertSettings, str]:
     """Returns the settings, and the address of the webhook.
-
-    lake: the data root.
 
     Raises BadInput, naming file, table and key, where they are wrong; it never has the address.
     """

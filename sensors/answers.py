@@ -1,7 +1,4 @@
-"""How runs have answered a drop: with what was built, or with the reason why it is not built.
-
-See also `raw_drops.py`: the first runs of a drop; `unfinished.py`: runs that are requested again.
-"""
+"""How runs have answered a drop: with what was built, or with the reason why it is not built."""
 
 from __future__ import annotations
 
@@ -20,13 +17,11 @@ def newest_answers(
 ) -> dict[dg.AssetKey, dict[str, int]]:
     """Returns the number of the newest answer for each partition of some assets.
 
+    keys: partition keys; those without an answer are left out of the result.
+
     An answer is a materialization, or a later report "not built", such as that of the token shards
     of a corpus whose terms forbid training. What is built from such a partition has its answer,
     since its step is skipped.
-
-    instance: the Dagster instance to ask.
-    targets: the assets; those that others are built from come first.
-    keys: partition keys; those without an answer are left out of the result.
     """
     answers: dict[dg.AssetKey, dict[str, int]] = {}
     not_built: dict[dg.AssetKey, dict[str, int]] = {}

@@ -1,8 +1,4 @@
-"""The sensor `check_states`: keeps what checks show true, without a run.
-
-It says what stood about checks that a run left without a verdict, and looks again with those that
-follow another asset (`follows` of `assets/checking/rules.py`), such as the packs of a pool.
-"""
+"""The sensor `check_states`: keeps what checks show true, without a run."""
 
 import json
 

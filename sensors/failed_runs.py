@@ -1,7 +1,4 @@
-"""What an alert says of failed runs: asset, partition, reason, and where to look.
-
-Source: docs/deployment.md#alerts.
-"""
+"""What an alert says of failed runs: asset, partition, reason, and where to look."""
 
 from __future__ import annotations
 

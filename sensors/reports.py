@@ -1,7 +1,4 @@
-"""The events by which an inbox reports what a look found: arrivals and refusals.
-
-See also `raw_drops.py`: the sensor, and `assets/checking/arrivals.py`: the check of each raw asset.
-"""
+"""The events by which an inbox reports what a look found: arrivals and refusals."""
 
 from __future__ import annotations
 
@@ -62,16 +59,7 @@ def changes_of(
     partitions: Collection[str],
     links: LinkRule,
 ) -> str:
-    """Returns by how much a drop grew or shrank since it was taken before, and in which files.
-
-    instance: the Dagster instance that the arrivals were reported to.
-    inbox: the inbox of the drop.
-    arrival: the drop that has settled.
-    partitions: keys of the partitions that are built from it.
-    links: what happens to links in the drop.
-
-    Returns an empty text for a drop that was not taken before, or that is the same.
-    """
+    """Returns by how much a drop grew or shrank since it was taken before, and in which files."""
     if not partitions:
         return ""
     filter_ = dg.AssetRecordsFilter(

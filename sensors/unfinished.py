@@ -1,11 +1,4 @@
-"""Drops that were taken and are not built: their runs are requested again.
-
-A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
-that nobody asked for since what they are built from was built. A partition that a run of several
-did not build gets a run of its own. A run of one partition that failed by an error, and one that a
-person cancelled, are left alone. See also `raw_drops.py`: the first run of a drop.
-Source: docs/drops.md#interrupted-runs.
-"""
+"""Drops that were taken and are not built: their runs are requested again."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
@@ -41,10 +34,7 @@ _UNDER_WAY: Final = [
 class Behind:
     """A partition with targets that are not built from what there is.
 
-    partition: its key.
-    assets: the targets, in their order.
     sources: what they are built from and is there, with the newest event's number of each.
-    form: names what there was when this was found.
     """
 
     partition: str

@@ -1,8 +1,4 @@
-"""The check `arrivals` of each raw asset: which drops of an inbox are not in order, and why.
-
-The sensor and `gristmill materialize` evaluate it with what they found, when that changed; executed
-by itself it looks at the inbox.
-"""
+"""The check `arrivals` of each raw asset: which drops of an inbox are not in order, and why."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -52,12 +48,7 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
 
 
 def out_of_order(instance: dg.DagsterInstance, inbox: Inbox, seen: Look) -> list[Standing]:
-    """Returns the drops of an inbox that are not in order, those that are gone included.
-
-    instance: the Dagster instance that knows which drops were taken.
-    inbox: the inbox.
-    seen: a look at all of it.
-    """
+    """Returns the drops of an inbox that are not in order, those that are gone included."""
     return [*seen.out_of_order, *vanished(instance, inbox, seen.present)]
 
 
@@ -65,10 +56,6 @@ def changed_evaluation(
     instance: dg.DagsterInstance, inbox: Inbox, found: Sequence[Standing]
 ) -> dg.AssetCheckEvaluation | None:
     """Returns the evaluation to report; None where the last one says the same.
-
-    instance: the Dagster instance that has the last evaluation.
-    inbox: the inbox.
-    found: the drops that are not in order.
 
     After new arrivals there is one that says the same, since Dagster shows an evaluation of an
     earlier event of the asset as missing.
@@ -93,11 +80,7 @@ def _id(target: Target | None) -> int | None:
 
 
 def is_taken(instance: dg.DagsterInstance, inbox: Inbox) -> Callable[[str, str], bool]:
-    """Returns a function: whether the drop of a key was taken before with a signature.
-
-    instance: the Dagster instance that the arrivals were reported to.
-    inbox: the inbox.
-    """
+    """Returns a function: whether the drop of a key was taken before with a signature."""
     if not inbox.is_by_drop:
         fixed = inbox.partitions.get_partition_keys(dynamic_partitions_store=instance)
         versions = {version for version, _ in latest(instance, inbox.raw_drop, fixed).values()}

@@ -1,8 +1,4 @@
-"""What Dagster does not export and assets need: imported here, with a way to do without it.
-
-`tests/assets/test_dagster_private.py` fails where a release of Dagster moves it. What commands need
-is in `commands/dagster_private.py`.
-"""
+"""What Dagster does not export and assets need: imported here, with a way to do without it."""
 
 from __future__ import annotations
 
@@ -26,9 +22,6 @@ Target = Any
 
 def newest_target(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Target | None:
     """Returns the newest materialization of an asset as the target of an evaluation.
-
-    instance: the Dagster instance that has the events.
-    asset: key of the asset.
 
     None without a materialization, and where HAS_TARGET is False: Dagster then compares the time of
     the evaluation with that of the newest materialization.

@@ -1,7 +1,4 @@
-"""Raw files of one record that have the same bytes: legal, and to be known before training.
-
-See also `record.py`: what an input is. Source: `docs/drops.md#equal-files`.
-"""
+"""Raw files of one record that have the same bytes: legal, and to be known before training."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ def raw_hashes(inputs: Iterable[Input]) -> dict[str, str]:
 
 
 def equal_inputs(inputs: Iterable[Input]) -> list[list[str]]:
-    """Return the paths of raw files that have the same bytes: a list of two or more for each.
-
-    inputs: of a record, as `read_inputs` returns them.
-    """
+    """Return the paths of raw files that have the same bytes: a list of two or more for each."""
     by_hash: dict[str, list[str]] = {}
     for path, sha256 in raw_hashes(inputs).items():
         by_hash.setdefault(sha256, []).append(path)
@@ -42,10 +36,7 @@ def equal_inputs(inputs: Iterable[Input]) -> list[list[str]]:
 
 
 def named(groups: Sequence[Sequence[str]]) -> str:
-    """Return how many raw files have the bytes of another one, and the first of them.
-
-    groups: as `equal_inputs` returns them, not empty.
-    """
+    """Return how many raw files have the bytes of another one, and the first of them."""
     more = len(groups) - _MOST_NAMED
     parts = [_equal(group) for group in groups[:_MOST_NAMED]]
     count = sum(len(group) - 1 for group in groups)

@@ -1,7 +1,4 @@
-"""Verdicts without a file that has them: taken from the disk, from events, and from what is shown.
-
-See also `verdict_file.py`: when that is needed.
-"""
+"""Verdicts without a file that has them: taken from the disk, from events, from what is shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the laws noted of an artifact before its commit, so that its run need not read it again.
-
-They are kept as verdicts of their own name beside those of the checks, by data version. See also
-`rules.py`: `noteworthy` takes them for what its run built, and reads everything else.
-"""
+"""What the laws noted of an artifact before its commit, so that its run need not read it again."""
 
 from __future__ import annotations
 
@@ -38,9 +34,6 @@ def keep(
 
 def kept(verdicts: Verdicts, asset: str) -> Notes:
     """Returns what the laws noted of the artifacts of an asset.
-
-    verdicts: those that are kept.
-    asset: key of the asset.
 
     An artifact that is not in the result was not judged, or by another release.
     """

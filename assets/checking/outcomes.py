@@ -1,10 +1,4 @@
-"""What became of the partitions that a run builds, and what its checks say if it skips them.
-
-A run that fails, or that builds nothing, does not reach the steps of its checks, and
-Dagster would show every check that it planned as failed or skipped. So the asset's own step looks
-at the partitions that it did publish, and reports the states of the checks. See also
-`runs.py`: how states are reported.
-"""
+"""What became of the partitions that a run builds, and what its checks say if it skips them."""
 
 from __future__ import annotations
 
@@ -113,10 +107,7 @@ class Outcomes:
             said(verdicts)
 
     def _speak(self) -> None:
-        """Do what the steps of the run's checks would have done: they are skipped.
-
-        An error here is none of the builds; the sensor `check_states` says later what stands.
-        """
+        """Do what the steps of the run's checks would have done: they are skipped."""
         context, checked = self._context, self._checked
         try:
             said = self._repeat if checked is None else self._looked(checked)

@@ -1,8 +1,4 @@
-"""What a check shows: its state over all partitions, and what one run found.
-
-The state is a function of the kept verdicts alone, so that every run and every page says the
-same. See also `verdicts.py`: how they are kept; `assets/checks.py`: when a state is reported.
-"""
+"""What a check shows: its state over all partitions, and what one run found."""
 
 from __future__ import annotations
 
@@ -83,7 +79,6 @@ class Known:
     """The partitions that an asset has.
 
     keys: of its partitions; None if it has none.
-    published: those of which something is published.
     """
 
     keys: Collection[str] | None
@@ -104,13 +99,7 @@ class Known:
 
 
 def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
-    """Returns what a check says by the kept verdicts.
-
-    rule: the check.
-    asset: key of its asset.
-    verdicts: those that are kept.
-    known: the partitions that the asset has.
-    """
+    """Returns what a check says by the kept verdicts."""
     left: list[str] = []
     if rule.newest_only:
         kept = [one for one in verdicts.of(asset, rule.name) if known.has(one.subject)][-1:]

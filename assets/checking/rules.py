@@ -1,8 +1,4 @@
-"""Rules: what a check looks at in some partitions of an asset, and what it says about each.
-
-A rule knows nothing of runs that came before: `verdicts.py` keeps what rules said, and
-`assets/checks.py` makes the checks of Dagster from them. `CHECKED` has the assets with their rules.
-"""
+"""Rules: what a check looks at in some partitions of an asset, and what it says about each."""
 
 from __future__ import annotations
 
@@ -55,12 +51,9 @@ class Standing:
 class Scope:
     """What a check looks at.
 
-    lake: the data root.
-    asset: key of the asset.
     below: folder relative to the data root that holds the asset's artifacts.
     keys: the partitions; None for everything that is published.
     since: when the run started; None reads again what the run itself built.
-    verdicts: those that are kept.
     """
 
     lake: Lake
@@ -110,20 +103,13 @@ class Scope:
 
 @dataclass(frozen=True)
 class Looked:
-    """What a rule saw: the data version of each partition, and what falls short in some.
-
-    looked_at: data version by partition.
-    findings: with the partition that each is about.
-    """
+    """What a rule saw: the data version of each partition, and what falls short in some."""
 
     looked_at: Mapping[str, str]
     findings: Sequence[tuple[str, Violation]] = ()
 
     def verdicts(self, cure: Callable[[str, Sequence[Violation]], str]) -> Iterator[Verdict]:
-        """Yields one verdict for each partition.
-
-        cure: takes a partition and its findings; returns what to do.
-        """
+        """Yields one verdict for each partition."""
         by_subject: dict[str, list[Violation]] = {subject: [] for subject in self.looked_at}
         for subject, violation in self.findings:
             by_subject.setdefault(subject, []).append(violation)
@@ -139,11 +125,8 @@ class Looked:
 class Rule:
     """One check of an asset.
 
-    name: of the check.
-    description: what it promises, for its page in the UI.
     look: looks at a scope; None for a check that only shows what builds said.
     cure: takes the asset's key, a partition and its findings; returns what to do.
-    severity: of a finding.
     blocking: whether assets downstream in the same run wait for it, and are not built if it finds
         something in the partitions of the run; default False.
     of_bytes: whether its verdict counts for the very files, not for their data version;
@@ -166,12 +149,7 @@ class Rule:
 
 
 def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:
-    """Yields the artifacts of an asset, and records there that cannot be read.
-
-    folder: at or above the artifacts; it need not exist.
-    asset: its key.
-    root: the data root.
-    """
+    """Yields the artifacts of an asset, and records there that cannot be read."""
     for item in artifacts(folder.absolute()):
         stamp = stamp_of(str(item.record_path))
         try:
@@ -290,10 +268,7 @@ def _summary(found: Sequence[Violation]) -> str:
 
 
 def equal_notes(record: Record, path: Path) -> Iterator[Violation]:
-    """Yields that raw files of an artifact have the same bytes.
-
-    Equal tasks of ARC are ordinary: they are named in the event alone.
-    """
+    """Yields that raw files of an artifact have the same bytes."""
     if record.asset.startswith(_TASKS):
         return
     if groups := equal_inputs(_inputs(record, path)):
@@ -313,10 +288,7 @@ def equal_across(
 
 
 def by_hash(records: Iterable[tuple[Record, Path]]) -> dict[str, dict[str, str]]:
-    """Returns the partitions of raw files by path, by their sha256.
-
-    records: with the paths that they were read from.
-    """
+    """Returns the partitions of raw files by path, by their sha256."""
     found: dict[str, dict[str, str]] = {}
     for record, path in records:
         for name, sha256 in raw_hashes(_inputs(record, path)).items():
@@ -333,9 +305,6 @@ def _inputs(record: Record, path: Path) -> list[Input]:
 
 def seen_by(rule: Rule, scope: Scope) -> Looked | None:
     """Returns what a check sees in some partitions; None if it looks at nothing.
-
-    rule: the check.
-    scope: the partitions.
 
     A partition at which it cannot look has that as a finding: nothing else fails by it.
     """
@@ -376,12 +345,7 @@ def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> N
 
 @dataclass
 class Checked:
-    """An asset with its checks.
-
-    asset: the asset.
-    below: folder relative to the data root that holds its artifacts.
-    rules: its checks by name.
-    """
+    """An asset with its checks."""
 
     asset: dg.AssetsDefinition
     below: str

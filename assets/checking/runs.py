@@ -1,8 +1,4 @@
-"""When checks speak: in their own step, or without a run where their last word is not true.
-
-See also `assets/checks.py`: the definitions; `rules.py`: how they look; `outcomes.py`: what the
-step of an asset says about its builds.
-"""
+"""When checks speak: in their own step, or without a run where their last word is not true."""
 
 from __future__ import annotations
 
@@ -115,14 +111,9 @@ def settle(
 ) -> list[dg.AssetCheckKey]:
     """Report the states of checks whose latest evaluation says something else.
 
-    instance: the Dagster instance.
-    lake: the data root.
-    assets: whose checks.
     ending: id of a run that will evaluate none of its checks any more; default none. Checks that
         a run under way has yet to evaluate are left alone.
     said: keeps verdicts that the caller has reached; default none.
-
-    Returns the checks that were reported.
     """
     assets = list(assets)
     wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
@@ -170,13 +161,7 @@ def settle_planned(
 ) -> list[dg.AssetCheckKey]:
     """Report the states of the checks that a run planned, and will not evaluate any more.
 
-    instance: the Dagster instance.
-    lake: the data root.
-    run_id: of the run.
     besides: an asset whose checks to settle in any case; default none.
-    said: as of `settle`.
-
-    Returns the checks that were reported.
     """
     owners = {item.key(rule): item for item in CHECKED.values() for rule in item.rules.values()}
     latest = _latest(instance, owners)
@@ -205,15 +190,7 @@ def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheck
 def look_again(
     instance: dg.DagsterInstance, lake: Lake, checked: Checked, rule: Rule
 ) -> list[dg.AssetCheckKey]:
-    """Execute a check over everything without a run, and report its state if that has changed.
-
-    instance: the Dagster instance.
-    lake: the data root.
-    checked: the asset.
-    rule: the check, one that is fast.
-
-    Returns the checks of the asset that were reported.
-    """
+    """Execute a check over everything without a run, and report its state if that has changed."""
 
     def look(verdicts: Verdicts) -> None:
         scope = checked.scope(lake, None, None, verdicts)

@@ -1,8 +1,4 @@
-"""Drops that were taken and are gone: which an instance knows, and which of them were retired.
-
-A drop with partitions of its own is retired by deleting these. Months and shards stay partitions,
-so that an event on the raw asset says that the drop was retired.
-"""
+"""Drops that were taken and are gone: which an instance knows, and which of them were retired."""
 
 from __future__ import annotations
 
@@ -27,12 +23,7 @@ _OBSERVED: Final = dg.DagsterEventType.ASSET_OBSERVATION
 def vanished(
     instance: dg.DagsterInstance, inbox: Inbox, present: Collection[str]
 ) -> list[Standing]:
-    """Returns the drops that the instance knows, and that are gone without being retired.
-
-    instance: the Dagster instance.
-    inbox: the inbox.
-    present: keys of the drops that are there.
-    """
+    """Returns the drops that the instance knows, and that are gone without being retired."""
     known = {}
     if inbox.dynamic is not None:
         keys_of_drops = set(instance.get_dynamic_partitions(inbox.dynamic)) - inbox.built_in_keys

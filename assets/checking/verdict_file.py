@@ -1,9 +1,4 @@
-"""The file of verdicts, `.gristmill/verdicts.db` below the data root: opened, lost and found again.
-
-No check and no build depends on the file. Where it is broken, locked, or on a full disk, the work
-goes on with verdicts in memory, and the loss is noted, so that the next who opens the file takes
-what the UI shows and what events say: see `found_again.py`. See also `verdicts.py`: what is kept.
-"""
+"""The file of verdicts, `.gristmill/verdicts.db` below the data root: opened, lost, found again."""
 
 from __future__ import annotations
 
@@ -43,10 +38,7 @@ Result = TypeVar("Result")
 
 
 class VerdictFile:
-    """The verdicts of a data root, in the file or in memory. `kept` makes and closes it.
-
-    warn: takes a line if verdicts cannot be kept.
-    """
+    """The verdicts of a data root, in the file or in memory. `kept` makes and closes it."""
 
     def __init__(self, root: Path, warn: Callable[[str], object]) -> None:
         self._root, self._warn = root.absolute(), warn
@@ -100,10 +92,7 @@ def kept(root: Path, warn: Callable[[str], object] = log.warning) -> Iterator[Ve
 
 @contextmanager
 def opened(root: Path) -> Iterator[Verdicts]:
-    """Open the verdicts of a data root, for what is done at once.
-
-    root: the data root.
-    """
+    """Open the verdicts of a data root, for what is done at once."""
     with kept(root) as file:
         yield file.verdicts
 

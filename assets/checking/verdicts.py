@@ -1,8 +1,4 @@
-"""Verdicts: what the checks said about each partition of each asset, kept below the data root.
-
-One SQLite file, which `verdict_file.py` opens. A verdict counts for the data version that it was
-reached on. See also `rules.py`: how a verdict is reached; `results.py`: what the UI shows of them.
-"""
+"""Verdicts: what the checks said about each partition of each asset, kept below the data root."""
 
 from __future__ import annotations
 
@@ -44,7 +40,6 @@ class Verdict:
         what belongs to no partition.
     data_version: of the artifact that was looked at; empty if there was none.
     problem: what falls short; None if nothing does.
-    cure: what to do about it.
     """
 
     subject: str
@@ -68,9 +63,6 @@ class Place:
 class Verdicts:
     """The verdicts of one data root.
 
-    root: the data root.
-    connection: to the file of verdicts, or to a database in memory.
-
     Every method raises sqlite3.Error where the file cannot be used: see `verdict_file.py`.
     """
 
@@ -83,11 +75,7 @@ class Verdicts:
         return self._connection.execute(query, (asset,)).fetchone() is not None
 
     def register_all(self, asset: str, places: Mapping[str, Place]) -> None:
-        """Say which artifacts of an asset there are; verdicts on others are forgotten.
-
-        asset: its key.
-        places: by partition.
-        """
+        """Say which artifacts of an asset there are; verdicts on others are forgotten."""
         with self._connection:
             self._connection.execute("delete from artifacts where asset = ?", (asset,))
             self._connection.execute("insert or ignore into assets values (?)", (asset,))
@@ -275,10 +263,7 @@ class Verdicts:
 
 
 def stamp_of(path: str) -> int:
-    """Returns a number from time and inode of a record; a replaced one differs, none has 0.
-
-    path: of the record.
-    """
+    """Returns a number from time and inode of a record; a replaced one differs, none has 0."""
     try:
         found = os.lstat(path)
     except OSError:

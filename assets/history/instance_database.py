@@ -1,8 +1,4 @@
-"""The history of a Dagster instance in Postgres: the tables of its database, and their size.
-
-Events and logs of runs are rows of one table. See `retention.py`, which decides what is deleted,
-and `instance_files.py`: the same in SQLite.
-"""
+"""The history of a Dagster instance in Postgres: the tables of its database, and their size."""
 
 from __future__ import annotations
 
@@ -23,10 +19,7 @@ _OF_LOG: Final = (
 
 
 class InstanceDatabase:
-    """The tables of one instance.
-
-    instance: the Dagster instance; `has_database` is true of it.
-    """
+    """The tables of one instance."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self._events: Any = instance.event_log_storage

@@ -1,7 +1,4 @@
-"""The files of a Dagster instance on SQLite: its databases, the logs of runs, and their sizes.
-
-See `retention.py`, which decides what is deleted, and `instance_database.py`: the same in Postgres.
-"""
+"""The files of a Dagster instance on SQLite: its databases, the logs of runs, and their sizes."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
 
 
 class InstanceFiles:
-    """The databases and log folders of one instance.
-
-    instance: the Dagster instance; `has_files` is true of it.
-    """
+    """The databases and log folders of one instance."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self._index, self._runs, self._schedules = databases(instance)

@@ -1,9 +1,4 @@
-"""The databases of an instance on SQLite, held open between the events of a run.
-
-Dagster opens and closes a database for each event. Whoever closes it last copies its write-ahead
-log back and deletes it, and waits for the disk several times more than the commit itself. While one
-connection is open in any process, nobody is the last. See also `instance_files.py`.
-"""
+"""The databases of an instance on SQLite, held open between the events of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +21,6 @@ def hold(instance: dg.DagsterInstance, run_id: str | None = None) -> None:
 
     instance: the Dagster instance; nothing is done for one on another storage than SQLite.
     run_id: the run whose own database is held, too; default none.
-
     A database that cannot be opened is not held: Dagster says what is wrong with it.
     """
     path_of = getattr(instance.event_log_storage, "path_for_shard", None)

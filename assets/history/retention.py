@@ -1,9 +1,4 @@
-"""Which runs, logs and ticks of the instance are kept, and the removal of the others.
-
-Artifacts and their records are not touched: this is Dagster's history of them. See also
-`instance_files.py` and `instance_database.py`. `gristmill prune` and the schedule `prune_nightly`
-call `prune`.
-"""
+"""Which runs, logs and ticks of the instance are kept, and the removal of the others."""
 
 from __future__ import annotations
 
@@ -37,7 +32,6 @@ _BACKFILLS_UNDER_WAY: Final = ("REQUESTED", "CANCELING", "FAILING")
 class Pruned:
     """What was removed, or would be.
 
-    runs: number of runs. emptied: runs that stay, whose logs went.
     events: events without a run, as arrivals of drops, that newer ones have replaced.
     before, after: bytes of the whole instance; equal where nothing was removed.
     not_compacted: why the databases keep their size; None where they were compacted.

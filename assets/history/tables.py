@@ -1,8 +1,4 @@
-"""What both databases of an instance have alike, and which of the two an instance has.
-
-Dagster has no function that deletes parts of its history, so its tables are named in this package,
-and so is the folder of what the steps of runs printed.
-"""
+"""What both databases of an instance have alike, and which of the two an instance has."""
 
 from __future__ import annotations
 
@@ -84,10 +80,7 @@ class History(Protocol):
 
 
 class RunLogs:
-    """The folders of an instance; none where it keeps what was printed elsewhere.
-
-    instance: the Dagster instance.
-    """
+    """The folders of an instance; none where it keeps what was printed elsewhere."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         folder = getattr(instance.compute_log_manager, "_base_dir", None)
@@ -100,17 +93,11 @@ class RunLogs:
         return {folder.name: size(folder) for folder in self.folder.iterdir()}
 
     def changed_at(self, run: str) -> float:
-        """Returns when the log of a run was changed, in seconds since 1970; 0 where it has none.
-
-        run: id of a run, or the name of a folder.
-        """
+        """Returns when the log of a run was changed, in seconds since 1970; 0 where it has none."""
         return 0.0 if self.folder is None else changed_at(self.folder / run)
 
     def delete(self, runs: Collection[str]) -> None:
-        """Delete the logs of runs.
-
-        runs: ids of runs that have ended.
-        """
+        """Delete the logs of runs."""
         if self.folder is None:
             return
         for run in runs:

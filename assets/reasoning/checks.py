@@ -1,7 +1,4 @@
-"""Checks of the reasoning assets beside those of every asset: checksums, drift, invariance.
-
-See also `assets/checks.py`: bytes, records and laws.
-"""
+"""Checks of the reasoning assets beside those of every asset: checksums, drift, invariance."""
 
 import json
 import re

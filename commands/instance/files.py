@@ -1,9 +1,4 @@
-"""Where an instance keeps its state, and whether it answers as when it was opened; no Dagster.
-
-Opening an instance takes seconds, nearly all of them for the import of Dagster. What opened it
-leaves a note of the `dagster.yaml` that Dagster then took. While that file and Dagster are the same
-and its history is in SQLite, asking the three databases is enough to know that it opens again.
-"""
+"""Where an instance keeps its state, and whether it answers as when it was opened; no Dagster."""
 
 from __future__ import annotations
 
@@ -47,22 +42,14 @@ def dagster_home() -> Path | None:
 
 
 def state_folder(checkout: Path, home: Path | None) -> Path:
-    """Returns where the instance of a DAGSTER_HOME keeps its state, as far as this project knows.
-
-    checkout: the checkout, whose instance it is without a home.
-    home: as `dagster_home` returns it.
-    """
+    """Returns where the instance of a DAGSTER_HOME keeps its state, as far as is known here."""
     if home is None or home.resolve() == checkout.resolve():
         return checkout / STATE
     return home
 
 
 def note_opened(checkout: Path, home: Path | None) -> None:
-    """Note that Dagster has opened an instance. Nothing is noted where it cannot be written.
-
-    checkout: the checkout, whose instance it is without a home.
-    home: as `dagster_home` returns it.
-    """
+    """Note that Dagster has opened an instance. Nothing is noted where it cannot be written."""
     note = state_folder(checkout, home) / _NOTE
     with suppress(OSError):
         digest = _digest((home or checkout) / CONFIG)

@@ -1,8 +1,4 @@
-"""One line of JSON about the Dagster instance, for `gristmill doctor`.
-
-A process of its own runs this (`python -m commands.instance.state`): a database may hang. Dagster
-is imported where an instance in SQLite has changed since it was opened, or does not answer.
-"""
+"""One line of JSON about the Dagster instance, for `gristmill doctor`."""
 
 from __future__ import annotations
 

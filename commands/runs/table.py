@@ -35,14 +35,11 @@ _KEY: Final = 23
 class Outcome:
     """The outcome of one partition: a row of the table, or a line with the reason.
 
-    asset: key of the asset, as `macroxue/pack`.
     partition: key of the partition; empty for an asset without partitions.
     status: `built`, `unchanged`, `not built` or `failed`; of a dry run TO_BUILD or MAY_FOLLOW.
     rows: number of rows; None for an artifact without rows.
     bytes: sum over all files of the artifact.
     seconds: duration of the recorded build.
-    place: the published folder; empty if nothing was published.
-    reason: why the partition was not built, or how it failed.
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
     not_checked: the rules that its config leaves to the readers, in one line; empty for none.

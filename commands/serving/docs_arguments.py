@@ -1,9 +1,4 @@
-"""The arguments in our docstrings, as the site's API pages show them.
-
-Our docstrings name an argument a line, `data: folder of the artifact`, and indent code. Griffe,
-which reads docstrings for the site, wants a heading before arguments and a fence around code:
-this extension of Griffe writes both.
-"""
+"""The arguments in our docstrings, as the site's API pages show them."""
 
 from __future__ import annotations
 
@@ -48,7 +43,6 @@ def _name(named: griffe.Object, names: Mapping[str, Collection[str]]) -> None:
 def with_headings(text: str, names: Mapping[str, Collection[str]]) -> str:
     """Returns a docstring with headings before arguments, and fences around code.
 
-    text: the docstring, without the indentation of its place.
     names: heading -> the names whose paragraphs it heads. A line that begins with another word
         stays text.
     """

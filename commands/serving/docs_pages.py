@@ -1,9 +1,4 @@
-"""The pages of `docs/` as the web server shows them: below /docs/, read-only, without a network.
-
-That is the site which `make docs` made, else each page by itself. A page has one address in both:
-`x.md` leads to `x.html` of the site, and back where no site is. The descriptions of assets link to
-them (`assets/groups.py`). See also `web_server.py`; `docs_site.py` says what is in the site.
-"""
+"""The pages of `docs/` as the web server shows them: below /docs/, read-only, without a network."""
 
 from __future__ import annotations
 
@@ -130,8 +125,5 @@ def _shown(_: object, tokens: Sequence[Token], number: int, *_rest: object) -> s
 
 
 def anchor(heading: str, separator: str = "-") -> str:
-    """Returns the anchor of a heading, as GitHub makes it.
-
-    heading: its text. separator: what stands for a blank.
-    """
+    """Returns the anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)

@@ -1,8 +1,4 @@
-"""What MkDocs asks while it makes the site of `docs/`: the navigation, and the pages of the API.
-
-`mkdocs.yml` names this module as a hook, `make docs` runs it. The site is served by
-`docs_pages.py`; `docs_arguments.py` reads docstrings.
-"""
+"""What MkDocs asks while it makes the site of `docs/`: the navigation, and the pages of the API."""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ def navigation(docs: Path) -> Nav:
 
 
 def api_page(package: str) -> str:
-    """Returns the page of a package: what it says of itself, and each of its public names.
-
-    package: one of `PACKAGES`.
-    """
+    """Returns the page of a package: what it says of itself, and each of its public names."""
     module = import_module(package)
     about = (module.__doc__ or "").partition("\n")[0]
     names = getattr(module, "__all__", ["write_samples"])

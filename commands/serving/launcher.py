@@ -1,9 +1,4 @@
-"""The launcher of runs that `dagster.yaml` names: no run stays without a process.
-
-Dagster's own launcher sees the death of a run only while the code server that started it lives.
-This one notices that the process of a run is gone. See also `commands/reap.py`, which closes dead
-runs when nothing serves the instance.
-"""
+"""The launcher of runs that `dagster.yaml` names: no run stays without a process."""
 
 from __future__ import annotations
 
@@ -18,10 +13,7 @@ from commands import dagster_private
 
 
 class LocalHealthLauncher(dg.DefaultRunLauncher):
-    """Dagster's launcher on this machine; run monitoring asks it whether a run's process lives.
-
-    inst_data: of the block of `dagster.yaml`.
-    """
+    """Dagster's launcher on this machine; run monitoring asks it whether a run's process lives."""
 
     def __init__(self, inst_data: Any = None) -> None:
         super().__init__(inst_data)
@@ -54,9 +46,6 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
         return dagster_private.HAS_HEALTH
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> Any:
-        """Returns that the process of a run lives, or that it is gone; unknown counts as alive.
-
-        run: a run that says it is under way.
-        """
+        """Returns that the process of a run lives, or that it is gone; unknown counts as alive."""
         is_gone = worker.is_running(self._instance, run) is False
         return dagster_private.health("the process of the run is gone" if is_gone else None)

@@ -1,8 +1,4 @@
-"""`gristmill metrics`: numbers of the instance and of the data root, in the form of Prometheus.
-
-Source of the form and the rules of names: https://prometheus.io/docs/practices/naming/. Each call
-asks the instance and the disks again; no number is kept.
-"""
+"""`gristmill metrics`: numbers of the instance and of the data root, in the form of Prometheus."""
 
 from __future__ import annotations
 
@@ -68,11 +64,7 @@ def metrics(port: int | None) -> None:
 
 
 class Numbers:
-    """What a registry of prometheus_client collects.
-
-    instance: the Dagster instance.
-    root: the data root.
-    """
+    """What a registry of prometheus_client collects."""
 
     def __init__(self, instance: dg.DagsterInstance, root: Path) -> None:
         self._instance, self._root = instance, root

@@ -1,8 +1,4 @@
-"""Whether another daemon works on the instance: by the heartbeats that daemons leave in it.
-
-The lock of `services.py` keeps a second `gristmill ui` away. A `dagster dev` does not take it, and
-its daemon outlives it where somebody kills it.
-"""
+"""Whether another daemon works on the instance: by the heartbeats that daemons leave in it."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ def refuse_other_daemons(
     say: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait, where heartbeats are recent, whether one is renewed.
-
-    Raises click.ClickException where another daemon is at work.
-    """
+    """Wait, where heartbeats are recent, whether one is renewed."""
     before = _heartbeats(instance)
     newest = max(before.values(), default=0.0)
     if time.time() - newest > RECENT_SECONDS:

@@ -1,7 +1,4 @@
-"""The launcher for runs on a Ray cluster, which a block of `dagster.yaml` names: docs/clusters.md.
-
-Nothing else imports this module, which needs the extra `ray`.
-"""
+"""The launcher for runs on a Ray cluster, which `dagster.yaml` may name: docs/clusters.md."""
 
 from __future__ import annotations
 
@@ -25,7 +22,6 @@ class RayAssetLauncher(RayRunLauncher):
     """dagster-ray's launcher, which asks for the processors and the memory of a run's assets.
 
     assets: by the key of an asset, `num_cpus`, `num_gpus`, `memory` in bytes, or `resources`.
-    options: the block `ray` of dagster-ray's launcher, and `inst_data`.
 
     What decides, the first first: the tag `dagster-ray/config` of the run; `assets`, the most of
     all assets of the run; `workers` of an asset in the data root's gristmill.toml, where it is

@@ -1,9 +1,4 @@
-"""Runs what serves the instance: code servers, the web server and the daemon, and ends all of them.
-
-`dagster dev` does the same, without a way to put `LocalRequests` in front of the web server. Of the
-log it shows one line for each run, what the sensors find, and what goes wrong; `gristmill ui
---verbose` shows the line that Dagster writes for every tick and every event of a run.
-"""
+"""Runs what serves the instance: code servers, web server, daemon; and ends all of them."""
 
 from __future__ import annotations
 
@@ -145,12 +140,9 @@ class Service(NamedTuple):
 def serve(checkout: Path, address: str, port: int, lock: int, *, is_verbose: bool = False) -> None:
     """Run the services until a signal asks to stop, or one of them ends.
 
-    It says when the web server answers. Of the services' logs it shows what `ShortLog` chooses.
-
-    checkout: folder of `workspace.yaml`.
-    address, port: of the web server.
-    lock: descriptor that `instance_lock` gives.
     is_verbose: show the logs of the services whole; default False.
+
+    It says when the web server answers. Of the services' logs it shows what `ShortLog` chooses.
 
     Raises click.ClickException where a service ended by itself.
     """
@@ -171,11 +163,7 @@ def serve(checkout: Path, address: str, port: int, lock: int, *, is_verbose: boo
 
 @contextmanager
 def instance_lock(path: Path) -> Iterator[int]:
-    """Hold the lock of an instance; gives its descriptor.
-
-    Raises click.ClickException where another process serves the instance, or the file cannot be
-    written.
-    """
+    """Hold the lock of an instance; gives its descriptor."""
     try:
         path.parent.mkdir(exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -317,10 +305,7 @@ class _Group:
                 click.echo(shown, err=True)
 
     def _end_front(self) -> None:
-        """Ask the services in front to stop; those that still load their code are killed.
-
-        Interrupted, these print a stack trace, as do the others once a code server is gone.
-        """
+        """Ask the services in front to stop; those that still load their code are killed."""
         for process in self._front:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT if is_ready(process.pid) else signal.SIGKILL)

@@ -1,7 +1,4 @@
-"""The program `python -m commands.serving.web_server`: Dagster's web server behind `LocalRequests`.
-
-It takes the options of `dagster-webserver`. `gristmill ui` starts it: see `services.py`.
-"""
+"""The program `python -m commands.serving.web_server`: Dagster's pages behind `LocalRequests`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Rows of any artifact: by page, searched, filtered, sorted, each with its picture and its origin.
-
-`table.py`: what a table, a row and a query are; `opening.py`: the tables of an artifact. A family
-says in `gristmill/<family>/show/tables.py` which tables an artifact of a kind has.
-"""
+"""Rows of any artifact: by page, searched, filtered, sorted, each with its picture and origin."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rows whose columns are read by number: arrays in memory maps, Parquet, small files.
-
-See also `lines.py`: rows whose place is not known.
-"""
+"""Rows whose columns are read by number: arrays in memory maps, Parquet, small files."""
 
 from __future__ import annotations
 
@@ -35,7 +32,6 @@ class Columns:
 
     file: the first file of them. types: by column, in order. rows: their number.
     get: reads columns. raw: takes a number and the values, and returns the stored bytes.
-    step: rows that are looked at together.
     """
 
     def __init__(
@@ -135,10 +131,7 @@ def _is_number(value: object) -> bool:
 
 
 def of_values(file: Path, rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Rows that are in memory; the first one has all columns.
-
-    file: where they are from.
-    """
+    """Rows that are in memory; the first one has all columns."""
     names = list(rows[0]) if rows else []
 
     def get(asked: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:

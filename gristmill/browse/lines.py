@@ -1,9 +1,4 @@
-"""Rows that are lines, or groups of lines, of a file: where each begins, and looking through them.
-
-A search reads the bytes first: only rows that contain the words are parsed. Every 64th place is
-kept as the file is passed, so that the first rows need nothing, and later ones one pass.
-See also `columns.py`: rows whose place is known.
-"""
+"""Rows that are lines, or groups of lines, of a file: where each begins, and how to search them."""
 
 from __future__ import annotations
 

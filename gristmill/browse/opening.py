@@ -1,8 +1,4 @@
-"""The tables of an artifact, and how one is opened: by the record of its folder, else by its files.
-
-What an artifact has is in `gristmill/<family>/show/tables.py`; manifests, reports and vocabularies
-are here.
-"""
+"""The tables of an artifact, and how one is opened: by its folder's record, else by its files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Where the rows of a table are, and the table over them: pages, what a query finds, sorted or not.
-
-`columns.py`: arrays, Parquet and small files; `lines.py`: files of lines.
-See also `table.py`: what a query is.
-"""
+"""Where the rows of a table are, and the table over them: pages, queries, sorted or not."""
 
 from __future__ import annotations
 
@@ -63,7 +59,6 @@ class Looked:
 
     numbers: of the rows that fit, ascending. frame: the columns that were asked for, of these.
     record, after: take the number of one that fits, and return it, and the place of the next row.
-    end: place behind the rows that were looked at.
     """
 
     numbers: Sequence[int]
@@ -100,9 +95,7 @@ class Stored:
 
     name: of the table. open: opens its rows. searchable: columns that a search looks at.
     slow: columns that are made for each row, as decoded text; nothing sorts by them.
-    partition: of the rows, where several share the folder; "" for none.
     sample: takes a row, and returns what `gristmill trace` takes: the sample, and its options.
-    pictures, tokens: take a row, and return what is shown of it.
     """
 
     name: str

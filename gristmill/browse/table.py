@@ -1,7 +1,4 @@
-"""What a table of an artifact has: columns, rows, and what a person looks for, as an expression.
-
-See also `source.py`: where the rows are; `opening.py`: the tables of an artifact.
-"""
+"""What a table of an artifact has: columns, rows, and what a person looks for, as an expression."""
 
 from __future__ import annotations
 
@@ -206,11 +203,7 @@ def _named(columns: Mapping[str, Column], name: str, use: str) -> Column:
 
 
 def _word(text: str) -> list[str]:
-    """A regular expression for what a row's bytes have of a text, in any form of JSON or a table.
-
-    Marks between its words may be written otherwise; a letter may be part of an escape where the
-    text has line ends or backslashes, and then its longest word alone is looked for.
-    """
+    """A regular expression for what bytes of a row hold of a text, in any form of JSON or a table."""
     found = [re.escape(word) for word in _WORDS.findall(text)]
     if not found:
         return []

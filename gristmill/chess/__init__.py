@@ -1,7 +1,4 @@
-"""Chess: elite months to valid games, game datasets, legacy rows and splice caches.
-
-Each public name is imported at its first use. See also `docs/chess.md`.
-"""
+"""Chess: elite months to valid games, game datasets, legacy rows and splice caches."""
 
 from __future__ import annotations
 

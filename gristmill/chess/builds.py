@@ -36,10 +36,6 @@ def elite_build(wanted: Wanted) -> Build:
     """Returns the build of a month's PGN, or of those of a collection, which has a drop.
 
     A month is taken from its drop, else from the archive.
-
-    Raises BadInput if two drops have the month, NothingToBuild if its drop is not complete,
-    GristmillError if the drop is refused. The builder raises GristmillError if the PGN
-    came from a drop that is gone, and NothingToBuild if the archive has not published the month.
     """
     if not is_month(wanted.partition):
         return _collection_build(wanted)
@@ -94,11 +90,7 @@ def _collection_build(wanted: Wanted) -> Build:
 
 
 def valid_build(wanted: Wanted) -> Build:
-    """Returns the build of the valid games of a month or a collection.
-
-    Raises GristmillError if its PGN is not published, and BadInput if `source_name` is given where
-    there are several.
-    """
+    """Returns the build of the valid games of a month or a collection."""
     root, key = wanted.root, _checked(wanted.partition)
     source = root.published(_elite(root, key), "chess/elite_pgn", key)
     folder = root.root / str(source.path)
@@ -122,10 +114,7 @@ def valid_build(wanted: Wanted) -> Build:
 
 
 def dataset_build(wanted: Wanted) -> Build:
-    """Returns the build of a month's game dataset.
-
-    Raises GristmillError if the month's valid games are not published.
-    """
+    """Returns the build of a month's game dataset."""
     source, folder = _valid_games(wanted)
     config = wanted.config(MonthConfig).game()
     make = _made(game_dataset.build_game_dataset, folder, config)
@@ -134,11 +123,7 @@ def dataset_build(wanted: Wanted) -> Build:
 
 
 def cache_build(wanted: Wanted) -> Build:
-    """Returns the build of the splice cache, which is a folder in the game dataset.
-
-    Raises NotBuilt if the game dataset is not published, NotRebuilt if it was built with other
-    values of the fields in `SHARED` than are chosen.
-    """
+    """Returns the build of the splice cache, which is a folder in the game dataset."""
     root, key = wanted.root, _checked(wanted.partition)
     source = root.published(_dataset(root, key), _GAMES, key)
     folder = root.root / str(source.path)
@@ -163,11 +148,7 @@ def cache_build(wanted: Wanted) -> Build:
 
 
 def splice_build(wanted: Wanted) -> Build:
-    """Returns the build of a month's legacy splices.
-
-    Raises NothingToBuild if the config has `legacy = false`, GristmillError if the month's valid
-    games are not published.
-    """
+    """Returns the build of a month's legacy splices."""
     key, of_month = _checked(wanted.partition), wanted.config(MonthConfig)
     if not of_month.legacy:
         raise NothingToBuild("legacy splices are switched off (legacy = false)")
@@ -180,10 +161,7 @@ def splice_build(wanted: Wanted) -> Build:
 
 
 def subset_build(wanted: Wanted) -> Build:
-    """Returns the build of a subset of a game dataset or of legacy rows.
-
-    Raises NothingToBuild if no row is asked for, NotBuilt if the dataset is not published.
-    """
+    """Returns the build of a subset of a game dataset or of legacy rows."""
     root, key, config = wanted.root, _checked(wanted.partition), wanted.config(SubsetConfig)
     if not config.train + config.val + config.test:
         raise NothingToBuild("no subset is asked for: set train, val and test of [chess.subset]")

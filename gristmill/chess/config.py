@@ -1,9 +1,4 @@
-"""The configs of the chess family: one for a month, and one for each builder.
-
-`MonthConfig` makes the configs of all builders from one set of choices, so that a
-dataset and its cache cannot differ. The type of a field says what it means
-(`gristmill.settings.kinds`).
-"""
+"""The configs of the chess family: one for a month, and one for each builder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Chess: its assets, the drops that they are built from, and what it says of their artifacts.
-
-A month is a drop or a download, a collection of PGNs a drop. Legacy splices and subsets are built
-only if the config asks for them.
-"""
+"""Chess: its assets, the drops that they are built from, and what it says of their artifacts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Sample months of chess: generated legal games with the tags of the elite database.
-
-Some games are repeated, too short, abandoned or end with another result than their
-tag, so that every branch of the validation and the leakage check is used. The
-openings are common knowledge; everything else follows from the seed.
-"""
+"""Sample months of chess: generated legal games with the tags of the elite database."""
 
 from __future__ import annotations
 
@@ -55,11 +50,7 @@ _USUAL, _REPEATED, _SHORT, _ABANDONED = range(4)
 
 @dataclass(frozen=True)
 class SampleGame:
-    """A generated game.
-
-    tags: names and values in file order.
-    terminator: the result at the end of the movetext.
-    """
+    """A generated game."""
 
     tags: tuple[tuple[str, str], ...]
     moves: tuple[str, ...]
@@ -95,10 +86,7 @@ def _result(dice: random.Random, end: int) -> str:
 def _tags(
     dice: random.Random, month: str, opening: tuple[str, str], result: str, termination: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The tags of a game; the `termination` None stands for one by lot.
-
-    The order in which lots are drawn is part of the sample's bytes.
-    """
+    """The tags of a game; the `termination` None stands for one by lot."""
     white, black = dice.sample(_PLAYERS, 2)
     second = dice.randrange(86400)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
@@ -164,8 +152,6 @@ def write_month(path: Path, month: str, games: int, seed: int) -> int:
     """Write a sample month.
 
     path: the file to write; a name in `.zip` makes a ZIP with one PGN, any other a PGN.
-
-    Returns the bytes of the PGN.
     """
     data = "".join(game.pgn() for game in make_games(month, games, seed)).encode()
     if path.suffix == ".zip":

@@ -1,10 +1,4 @@
-"""The definitions that a function reaches: functions, classes and constants, over all modules.
-
-A reference is followed by the names that a source states: names of a module, imported names, and
-attributes of imported modules. A method belongs to its class, which is one definition. What a
-source does not state, as a name that is looked up at run time, has to be named as an entry;
-`tests/goldens` traces that builders execute nothing else.
-"""
+"""The definitions that a function reaches: functions, classes and constants, over all modules."""
 
 from __future__ import annotations
 
@@ -32,7 +26,6 @@ _ERROR: Final = "GristmillError"
 class Place(NamedTuple):
     """Where a definition is.
 
-    module: its dotted name.
     name: of the definition in it; empty for statements that define nothing.
     """
 
@@ -47,9 +40,7 @@ class Place(NamedTuple):
 class Module:
     """The top-level statements of a module, by what they define.
 
-    name: its dotted name. file: its path.
     statements: of each name, and of the empty name those that define nothing.
-    aliases: imported names, as dotted paths.
     """
 
     name: str
@@ -59,10 +50,7 @@ class Module:
 
 
 def folder_of(package: str) -> Path:
-    """Returns the folder of a package. Raises ModuleNotFoundError where there is none.
-
-    package: its name, without a dot.
-    """
+    """Returns the folder of a package. Raises ModuleNotFoundError where there is none."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(package, name=package)
@@ -71,8 +59,6 @@ def folder_of(package: str) -> Path:
 
 class Sources:
     """The modules of a package, as their sources state them.
-
-    package: name of the package, as `gristmill`.
 
     Raises ModuleNotFoundError where there is no such package.
     """
@@ -93,10 +79,7 @@ class Sources:
         return found
 
     def module(self, name: str) -> Module:
-        """Returns what a module states. Raises KeyError where there is none.
-
-        name: its dotted name.
-        """
+        """Returns what a module states. Raises KeyError where there is none."""
         if name not in self._modules:
             self._modules[name] = _stated(name, self.files[name])
         return self._modules[name]
@@ -157,7 +140,6 @@ class Sources:
     def reached(self, entries: Collection[Place], left_out: Callable[[Place], bool]) -> set[Place]:
         """Returns all definitions that entries reach, themselves included.
 
-        entries: where to begin; one with an empty name is all of a module.
         left_out: tells which ones are passed over, with all that only they reach.
         """
         todo, seen = list(entries), set(entries)
@@ -275,11 +257,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 class _Writer:
-    """Writes the tree of a definition, with what it refers to by the names of definitions.
-
-    The text does not depend on the version of Python: a field that is an empty list or None is
-    left out, since newer versions have more of them.
-    """
+    """Writes the tree of a definition, with what it refers to by the names of definitions."""
 
     def __init__(self, sources: Sources, module: Module) -> None:
         self._sources = sources

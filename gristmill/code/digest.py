@@ -1,10 +1,4 @@
-"""The digest of the code that decides an asset's output, for fingerprints.
-
-A code version is a number that a person raises. The digest is derived: it changes with each
-definition that the builder reaches, in whichever module, and with nothing else. See also
-`gristmill.code.definitions`: what reaches what; `gristmill.families`: which builder belongs to
-which asset. Source: `docs/publishing-details.md#code-digest`.
-"""
+"""The digest of the code that decides an asset's output, for fingerprints."""
 
 from __future__ import annotations
 
@@ -152,11 +146,7 @@ def read_facts(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def keep_facts(name: str, facts: Facts) -> None:
-    """Add facts to those that are kept; where they cannot be written, nothing happens.
-
-    name: of the file.
-    facts: all that this process used.
-    """
+    """Add facts to those that are kept; where they cannot be written, nothing happens."""
     folder = kernels.cache_folder()
     if folder is None:
         return

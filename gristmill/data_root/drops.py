@@ -1,12 +1,4 @@
-"""The data root: its paths and settings, drops that may be built from, artifacts as inputs.
-
-Every path that an asset uses is made here. Every name in a path must be a valid key, since the
-Dagster instance accepts any text as a partition key. `resources/lake.py` is the same as a Dagster
-resource.
-
-Source: `docs/drops.md#states`, `docs/drops.md#links`, `docs/drops.md#when-a-drop-has-arrived`,
-`docs/mirror.md#after-each-build`.
-"""
+"""The data root: its paths and settings, drops that may be built from, artifacts as inputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The states of a data root's drops, each judged once: for `gristmill ls` and `gristmill verify`.
-
-Source: docs/drops.md#states.
-"""
+"""The states of a data root's drops, each judged once, for `gristmill ls` and `verify`."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
 
 
 class DropStates:
-    """What the drops of a data root are now. Nothing is hashed.
-
-    root: the data root.
-    """
+    """What the drops of a data root are now. Nothing is hashed."""
 
     def __init__(self, root: Path) -> None:
         self._lake = DataRoot(root)
@@ -63,11 +57,7 @@ class DropStates:
 
 
 def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
-    """What is wrong with the drops that artifacts were made from, and what is to be known of them.
-
-    Returns a violation for each refused drop, and a line for each that is gone or not ready, or
-    whose file says another build.
-    """
+    """What is wrong with the drops that artifacts were made from, and notes on them."""
     states: dict[Path, DropStates] = {}
     drops: dict[Path, Path] = {}
     changes: dict[Path, str] = {}

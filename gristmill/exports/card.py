@@ -1,8 +1,4 @@
-"""The card of a dataset repository: its README.md, whose head says what `load_dataset` opens.
-
-A README of the person's own is kept: its head gets what it lacks. Source:
-`docs/consumers.md#datasets`.
-"""
+"""The card of a dataset repository: its README.md, whose head says what `load_dataset` opens."""
 
 from __future__ import annotations
 
@@ -156,7 +152,6 @@ def completed(before: str, found: Head, shown: Path | str, replaced: Collection[
     """A README.md whose head has what it lacks.
 
     before: the README that stands. found: of the head. shown: its path, for messages.
-    replaced: keys whose value is that of `found`, whatever stands.
 
     A key that stands is kept with its comments, and so is all below the head. Raises BadInput
     where the head that stands is no YAML.

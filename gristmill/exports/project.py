@@ -1,9 +1,4 @@
-"""Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents.
-
-Documents are token files of llm.c, which modded-nanogpt reads too; chunks of litdata, which
-litgpt trains on; and texts as nanochat reads them. Source: `docs/consumers.md#datasets`,
-`docs/consumers.md#llmc`, `docs/consumers.md#litgpt`, `docs/consumers.md#nanochat`.
-"""
+"""Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents."""
 
 from __future__ import annotations
 
@@ -29,13 +24,7 @@ _GROUP: Final = 128
 
 
 def text_files(splits: Sequence[Split], out: Path) -> dict[str, int]:
-    """Write the texts of train, then those of validation, else of test, as the last file.
-
-    splits: with texts, of all names. out: the folder.
-
-    Returns the texts of each file by its name, as `shard_00000.parquet`. Raises GristmillError
-    where there are none to train on, or none to validate with.
-    """
+    """Write the texts of train, then those of validation, else of test, as the last file."""
     of = {name: [each for each in splits if each.name == name] for name in ("train", "validation")}
     held = of["validation"] or [each for each in splits if each.name == "test"]
     counts: dict[str, int] = {}
@@ -88,8 +77,6 @@ def chunks(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str
     """Write the documents of a split as chunks of 32-bit tokens with their `index.json`.
 
     Arguments and errors as of `token_files`; a chunk is in memory before it is written.
-
-    Returns the tokens of each chunk, by its path, as `train/chunk-0-0.bin`.
     """
     folder, found, state = out / name, list[dict[str, Any]](), 0
     folder.mkdir()
@@ -139,9 +126,6 @@ def token_files(name: str, splits: Sequence[Split], out: Path, most: int) -> dic
     """Write the documents of a split as token files.
 
     name: of the split. splits: its parts, of one tokenizer. out: the folder.
-    most: after so many tokens a file ends, with a whole document.
-
-    Returns the tokens of each file, by its name, as `tokens_train_000000.bin`; raises as `cut`.
     """
     ids = max(each.tokens.ids for each in splits if each.tokens)
     magic, version, dtype = _SHORT if ids <= 1 << 16 else _LONG
@@ -221,10 +205,6 @@ def write(
 
     to: one of `FORMATS`. splits: of artifacts. out: the folder, without files of this format.
     most: after so many tokens a file ends, with a whole document; default that of the format.
-    place: of the artifact, for errors.
-
-    Returns the tokens or texts of each file by its path. Raises GristmillError where a split has
-    none, BadInput for damage.
     """
     if to == "nanochat":
         if any(each.texts is None for each in splits):
@@ -249,9 +229,6 @@ def written(
 
     splits: of an artifact. out: the folder. above: path in it, with a folder more for each of
     several tables. partition: whose rows are written; default: those of all.
-
-    Returns a split for each file, with its path in `out`, and its rows.
-    Raises BadInput for damage, and as `columns_of`.
     """
     files: dict[Split, int] = {}
     asked = (each for each in splits if not partition or each.partition in ("", partition))

@@ -1,8 +1,4 @@
-"""The rows of an artifact as other programs read them: its splits, their columns, their batches.
-
-A family yields them from `read/exported.py`. Files of lines have the columns of all their lines;
-what is no table of columns comes as JSON in a text.
-"""
+"""The rows of an artifact as other programs read them: its splits, their columns, their batches."""
 
 from __future__ import annotations
 
@@ -55,13 +51,9 @@ class Tokens(NamedTuple):
 class Split:
     """Rows of an artifact.
 
-    name: of the split, as the hub has it.
-    schema: gives the columns; one marked as `JSON` holds JSON as a text.
     batches: yields the rows, each batch at most some 32 MB, in memory for its own time alone.
     table: which of several tables of the artifact, as a corpus; "" for the only one.
     file: path in the folder of JSON Lines or Parquet that hold these rows; "" where none does.
-    partition: whose rows they are, of several that share the folder.
-    licence: as the hub writes it, in lower case; "" where it is unknown.
     tokens: the rows as documents of tokens; None where they are none.
     texts: yields the rows as texts, none empty; None where they are none.
     """

@@ -1,9 +1,4 @@
-"""The families, and what each of them can say about its artifacts.
-
-`FAMILIES` is the one list of families. `gristmill/<family>/family.py` holds a `Catalog`: which
-laws, views, traces and sample drops belong to which asset. It is imported when it is asked for,
-and it imports what a family needs when that is called.
-"""
+"""The families, and what each of them can say about its artifacts."""
 
 from __future__ import annotations
 

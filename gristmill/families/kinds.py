@@ -1,7 +1,4 @@
-"""What a family can say of one kind of artifact: laws, views, traces, options, columns.
-
-See also `gristmill/asset.py`: the declaration of a kind that Gristmill builds.
-"""
+"""What a family can say of one kind of artifact: laws, views, traces, options, columns."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The account of a drop: what becomes of each of its files.
-
-Each family makes one, by names and, where it must, by a look into the files: `account` in its
-`raw/drops.py`. A file that is neither taken nor left out refuses the drop. See also
-`inbox/kind.py`: what a family says of the drops of an inbox.
-"""
+"""The account of a drop: what becomes of each of its files."""
 
 from __future__ import annotations
 
@@ -33,7 +28,6 @@ class Account:
         POSIX paths relative to the drop, or the name of a drop that is a file.
     left_out: why each other file is not read, by its name; a folder of which nothing is read ends
         in `/`.
-    notes: what is unusual and allowed.
     """
 
     taken: Mapping[str, Sequence[str]] = field(default_factory=dict)

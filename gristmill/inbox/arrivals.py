@@ -1,11 +1,4 @@
-"""When a raw drop has arrived: one look at an inbox, compared with the look before.
-
-Plain functions over folders and a small state. Dagster's sensor is `sensors/raw_drops.py`.
-See also `shape.py`: what an inbox holds, `listing.py`: what is in it, `waiting.py`: what a drop
-waits for, and `present.py`: all drops that are there, without a look before.
-
-Source: `docs/drops.md#when-a-drop-has-arrived`.
-"""
+"""When a raw drop has arrived: one look at an inbox, compared with the look before."""
 
 from __future__ import annotations
 

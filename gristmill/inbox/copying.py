@@ -1,10 +1,4 @@
-"""Copy a folder or a file into an inbox so that it appears there whole, or not at all.
-
-The copy grows in a hidden folder or file beside its place, and a copy that was killed goes on
-there: what it has is compared with the source byte by byte, and kept as far as it is equal. At the
-end one rename brings it to its place, with a list of its sums, by which the sensor verifies it. See
-also `marks.py`. Source: docs/drops.md#gristmill-drop.
-"""
+"""Copy a folder or a file into an inbox so that it appears there whole, or not at all."""
 
 from __future__ import annotations
 
@@ -37,9 +31,7 @@ class Tools:
     """What the copy needs from elsewhere.
 
     place: renames a path to another one in one step; raises FileExistsError where that exists.
-    exchange: swaps two paths in one step.
     advance: called with the bytes of each piece that was copied or compared.
-    links: what happens to links in the source.
     """
 
     place: Callable[[Path, Path], None]
@@ -320,10 +312,7 @@ def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
 
 @contextmanager
 def only_copy(place: Path) -> Iterator[None]:
-    """Hold the lock of a place, so that one process copies to it. The kernel frees it at death.
-
-    Raises GristmillError while another process holds it.
-    """
+    """Hold the lock of a place, so that one process copies to it. The kernel frees it at death."""
     path = place.parent / f".{place.name}.lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:

@@ -1,7 +1,4 @@
-"""How a drop is divided: its files into shards, and what they hold into two splits.
-
-Source: `docs/formats/synth.md#contiguous-runs`, `docs/formats/synth.md#hash-rule`.
-"""
+"""How a drop is divided: its files into shards, and what they hold into two splits."""
 
 from __future__ import annotations
 
@@ -13,10 +10,6 @@ from pathlib import Path
 
 def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int) -> list[Path]:
     """Return the files of one shard: consecutive ones, one more in each of the first shards.
-
-    paths: all files of the drop in order.
-    shard_index: number of the shard, from 0.
-    shards: number of shards.
 
     500 files and 4 shards give 001-125, 126-250, 251-375 and 376-500. Raises
     ValueError for another shard_index.
@@ -51,9 +44,6 @@ def value(synth_id: str) -> int:
 
 def is_valid(synth_id: str, limit: int) -> bool:
     """Return whether a conversation is in the valid split.
-
-    synth_id: of the conversation.
-    limit: what `threshold` returns; a hash value equal to it is in train.
 
     The splits nest: a conversation that is valid at one fraction is valid at
     every larger one.

@@ -1,8 +1,4 @@
-"""Downloads files from a dataset hub: pinned commit, resumed downloads, checked bytes.
-
-All requests go through huggingface_hub. Which files of which repository, and where they go, is
-in the modules `raw/hub.py` of the families. Source: `docs/drops.md#pinned-downloads`.
-"""
+"""Downloads files from a dataset hub: pinned commit, resumed downloads, checked bytes."""
 
 from __future__ import annotations
 
@@ -61,10 +57,8 @@ class Source:
 class RemoteFile:
     """One file as the hub lists it.
 
-    path: in the repository.
     bytes: size of the file.
     sha256: of its contents, in hex; None for a small file that the repository holds itself.
-    blob: git's id of such a file, in hex.
     """
 
     path: str
@@ -102,8 +96,6 @@ class RemoteFile:
 class Fetched:
     """What a fetch did.
 
-    files: of the drop, in order.
-    downloaded: number of files that this fetch downloaded.
     bytes: sum of their sizes.
     """
 
@@ -117,7 +109,6 @@ def commit_of(
 ) -> str:
     """Return the commit that a branch of a repository has now.
 
-    repo_id, endpoint, token: as for `Source`.
     revision: a branch, tag or commit; default "main".
 
     Raises HubError if the hub does not answer, or has no such repository or revision.
@@ -131,9 +122,6 @@ def commit_of(
 
 def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
     """Return files of a repository, sorted by name and path.
-
-    source: the repository at one commit.
-    wanted: takes a path, returns whether the file is listed.
 
     Raises HubError if the hub does not answer.
     """
@@ -165,9 +153,6 @@ def download(
 ) -> Fetched:
     """Download files; a file with the right contents is kept.
 
-    source: the repository at one commit.
-    wanted: files and where they go, in folders that exist.
-    on_change: called before each download.
     progress: gets the stage "fetch", in bytes of all these files, and a line for each retry.
 
     An unfinished download, even of a killed process, is a `.partial` file; the next call
@@ -199,10 +184,6 @@ def fetch_drop(
 ) -> Fetched:
     """Download files into a drop; files with the right contents are kept.
 
-    drop: the folder in the inbox.
-    source: the repository at one commit.
-    files: by their names in the drop, in order.
-    described: what `ORIGIN` says of each file, by the same names.
     progress: gets the stage "fetch", in bytes.
 
     Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor

@@ -1,9 +1,4 @@
-"""The judgement of a drop: whether it can be built from, and else why not.
-
-Whoever asks, a sensor, a command, a build or a check, asks `judged`: through `arrivals.look` with
-what the look before saw, through `present.present_drops` or `DataRoot.judged` without. Each call
-that a file system or a family could make hang has a bound in time. Source: docs/drops.md#states.
-"""
+"""The judgement of a drop: whether it can be built from, and else why not."""
 
 from __future__ import annotations
 
@@ -120,9 +115,6 @@ def judged(
 ) -> Judgement:
     """Returns whether a drop can be built from, and else why not.
 
-    path: the drop, an entry of an inbox.
-    seen: its files.
-    asked: what decides.
     since_ms: ms since 1970 of the first look that saw this form of the drop; default None: a person
         says that it is complete, unless a mark differs.
     now_ns: nanoseconds since 1970, where `since_ms` is given.
@@ -176,7 +168,6 @@ def within(seconds: float, file: Path, function: Callable[[], Result]) -> Result
     """The result of `function()`, waited for at most so long.
 
     seconds: to wait.
-    file: what the function looks at, for the error.
     function: must change nothing outside of itself, since it may go on after the wait.
 
     Raises BadInput if the function takes longer, and at once if an earlier call for the same file
@@ -225,11 +216,7 @@ def each_within(
 
 
 class _Worker(Generic[Result]):
-    """A thread that calls a function for one file after the other.
-
-    Its answers are fetched in groups: to wake the reader for each would take longer than a look at
-    a small drop does.
-    """
+    """A thread that calls a function for one file after the other."""
 
     def __init__(self, function: Callable[[Path], Result], files: Sequence[Path]) -> None:
         self.stop = threading.Event()

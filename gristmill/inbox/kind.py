@@ -1,7 +1,4 @@
-"""What a family says of the drops of one of its inboxes, without a Dagster instance.
-
-Source: docs/drops.md#states.
-"""
+"""What a family says of the drops of one of its inboxes, without a Dagster instance."""
 
 from __future__ import annotations
 

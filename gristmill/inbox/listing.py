@@ -1,10 +1,4 @@
-"""What is in an inbox: its entries sorted into drops and others, and one drop's files.
-
-A listing takes names, sizes and times and never reads a file. When a drop has
-arrived is decided in `arrivals.py`.
-
-Source: `docs/drops.md#what-a-drop-may-hold`.
-"""
+"""What is in an inbox: its entries sorted into drops and others, and one drop's files."""
 
 from __future__ import annotations
 
@@ -59,11 +53,7 @@ class Survey:
 
     signature: 16 hex digits over names, sizes and times, without the marks.
     files, bytes: how many, without the marks.
-    unfinished: a name that marks a file as unfinished; empty without one.
     refusal: names the first entry that a drop may not hold, and why; None without one.
-    notes: what is unusual and allowed.
-    marks: of the drop, and when its newest file changed.
-    lines: name, size and time of each file, with NUL between them.
     """
 
     signature: str
@@ -128,7 +118,6 @@ def list_inbox(
 def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     """Names, sizes and times of a drop's files, without following links.
 
-    path: the drop, an entry of an inbox.
     links: what happens to links; default: they are refused.
 
     Raises BadInput for a drop that cannot be walked, OSError where one of its folders cannot be

@@ -1,9 +1,4 @@
-"""Verify a drop by the lists that it brings: `.done` with a number, and `SHA256SUMS`.
-
-A look compares names, numbers and the sums that are known; whoever builds hashes the files and
-compares the others. See also `marks.py`.
-Source: docs/drops.md#lists.
-"""
+"""Verify a drop by the lists that it brings: `.done` with a number, and `SHA256SUMS`."""
 
 from __future__ import annotations
 
@@ -34,7 +29,6 @@ class Verdict:
 
     reason: why the drop is refused; None where it is as listed.
     missing: whether the reason is that files are missing, which may still come.
-    notes: what is unusual and allowed.
     """
 
     reason: str | None = None
@@ -111,8 +105,6 @@ def _counted(mark: Path, drop: Path, files: Mapping[str, int]) -> Verdict:
 def listed_sums(mark: Path, drop: Path, most: int = _MOST_SUMS) -> dict[str, str]:
     """Returns the sha256 of each file that a list names.
 
-    mark: the list.
-    drop: the folder or the file that it is of.
     most: bytes of the list at most; default 256 MiB.
 
     Raises BadInput for a line that is none, and for a list without a file.
@@ -156,10 +148,7 @@ def _entry(mark: Path, number: int, line: bytes) -> tuple[str, str]:
 
 
 def written_sums(sums: Mapping[str, str]) -> bytes:
-    """Returns a list as sha256sum writes it.
-
-    sums: the sha256 of each file, by its path.
-    """
+    """Returns a list as sha256sum writes it."""
     lines = []
     for name, digest in sorted(sums.items()):
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

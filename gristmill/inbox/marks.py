@@ -1,11 +1,4 @@
-"""Marks of a drop: what whoever brings it says about whether it is complete, or a sample.
-
-A drop that is a folder holds its marks; a drop that is a file has them beside it. They are no
-part of the drop's contents. See also `lists.py`: how `.done` and `SHA256SUMS` are verified, and
-`sample_mark.py`: the mark of a sample.
-
-Source: `docs/drops.md#marks`, `docs/drops.md#when-a-drop-has-arrived`.
-"""
+"""Marks of a drop: what whoever brings it says about whether it is complete, or a sample."""
 
 from __future__ import annotations
 
@@ -44,13 +37,9 @@ AT_ONCE: Final = Settling()
 class Marks:
     """The marks of one drop, and what they say against the times of its files.
 
-    place: the folder that the marks are in.
     names: of the marks that are there, by `INCOMPLETE`, `DONE`, `SUMS` and `SAMPLE`.
     sizes: bytes of these files.
-    signature: of their sizes and times; empty without marks.
     newest_ns: when the newest file of the drop changed, by the inode; 0 without files.
-    newest_name: the name of that file.
-    done_ns: when `.done` changed; 0 without one.
     """
 
     place: Path = Path()
@@ -111,10 +100,7 @@ def marks_of(
 
 
 def is_mark(name: str) -> bool:
-    """Whether a file of a drop that is a folder is one of its marks.
-
-    name: its path relative to the drop.
-    """
+    """Whether a file of a drop that is a folder is one of its marks."""
     return name in (INCOMPLETE, DONE, SUMS, SAMPLE)
 
 

@@ -1,7 +1,4 @@
-"""The drops that are in an inbox now, without a look before: for commands and checks.
-
-See also `arrivals.py`: the looks of a sensor.
-"""
+"""The drops that are in an inbox now, without a look before: for commands and checks."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ def present_drops(inbox: Path, asked: Asked, shape: Shape = FOLDER) -> Look:
 def judged_now(path: Path, asked: Asked) -> tuple[Judgement, Survey | None]:
     """Returns the judgement of one drop, and its files; None where these cannot be listed.
 
-    path: the drop, an entry of an inbox.
     asked: what decides; the seconds of settling do not count.
     """
     seen = None

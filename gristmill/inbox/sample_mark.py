@@ -1,11 +1,4 @@
-"""The mark of a sample drop, and which files of a drop are a sample's own.
-
-Gristmill generates samples, so no file of one may be read beside files of a person. The mark lists
-the sample's own files, as `sha256sum` writes them. What it lists and what has these bytes is the
-sample's; every other file is real, also one with the name of a sample's file. Each listing of the
-files that a family reads asks `not_samples`.
-Source: docs/drops.md#samples.
-"""
+"""The mark of a sample drop, and which files of a drop are a sample's own."""
 
 from __future__ import annotations
 
@@ -33,11 +26,7 @@ _MOST_FILE: Final = 16 << 20
 def not_samples(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Returns the sample's own files, with the reason to leave them out, where others are there.
 
-    root: the folder that was listed: a drop, or a source of puzzles.
     names: of the files that would be read, POSIX paths relative to `root`.
-
-    Returns nothing for a folder without a mark, and for a sample without other files. Raises
-    BadInput for a mark that cannot be read.
     """
     named = set(names)
     own = own_files(root) & named if named else named
@@ -56,9 +45,6 @@ def real_paths(paths: Iterable[Path]) -> list[Path]:
 
 def left_out_of(drop: Path, taken: Iterable[str]) -> dict[str, str]:
     """Returns what an account says of the sample's own files, which real ones took the place of.
-
-    drop: a folder.
-    taken: names of its files that are read.
 
     Raises BadInput for a mark that cannot be read.
     """
@@ -107,10 +93,7 @@ def own_of(drop: Path, sums: Mapping[str, str]) -> set[str]:
 
 
 def contents(drop: Path) -> set[str]:
-    """Returns the names of the files of a drop, without its marks.
-
-    drop: a folder or a file. The name of a file is its own.
-    """
+    """Returns the names of the files of a drop, without its marks."""
     if not drop.is_dir():
         return {drop.name}
     found = {path.relative_to(drop).as_posix() for path in drop.rglob("*") if not path.is_dir()}
@@ -118,18 +101,13 @@ def contents(drop: Path) -> set[str]:
 
 
 def is_only_sample(drop: Path) -> bool:
-    """Returns whether a drop holds nothing but a sample's own files.
-
-    Raises BadInput for a mark that cannot be read.
-    """
+    """Returns whether a drop holds nothing but a sample's own files."""
     own = own_files(drop)
     return bool(own) and own == contents(drop)
 
 
 def sums_of(drop: Path) -> Mapping[str, str]:
     """Returns what the mark of a drop lists, the sha256 of each file; nothing without a mark.
-
-    drop: a folder or a file.
 
     Raises BadInput for a mark that cannot be read.
     """
@@ -155,11 +133,7 @@ def sums_in(drop: Path) -> dict[str, str]:
 
 
 def is_newest(done: Path, files: Iterable[Path]) -> bool:
-    """Returns whether no file changed after a `.done` came: a sample's says nothing of others.
-
-    done: a `.done`.
-    files: of its drop.
-    """
+    """Returns whether no file changed after a `.done` came: a sample's says nothing of others."""
     return done.stat().st_ctime_ns >= max((path.lstat().st_ctime_ns for path in files), default=0)
 
 

@@ -1,7 +1,4 @@
-"""What a drop waits for before it is taken: marks, names of unfinished files, and its age.
-
-Source: docs/drops.md#when-a-drop-has-arrived.
-"""
+"""What a drop waits for before it is taken: marks, names of unfinished files, and its age."""
 
 from __future__ import annotations
 
@@ -33,13 +30,10 @@ def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
 def young_until(marks: Marks, since: int, now_ns: int, settling: Settling) -> str:
     """Returns until when a drop must stay unchanged, in words; empty where it did for long enough.
 
+    now_ns: nanoseconds since 1970.
+
     The time of the newest file counts, too, so that a drop that was moved in as a whole, or that
     came while nothing looked, does not wait again.
-
-    marks: of the drop.
-    since: ms since 1970 of the first look that saw it as it is.
-    now_ns: nanoseconds since 1970.
-    settling: for how long.
     """
     changed = since * 1_000_000
     if 0 < marks.newest_ns <= now_ns:

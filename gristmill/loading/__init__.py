@@ -1,8 +1,4 @@
-"""One loader for all families: it resumes anywhere, mixes without copying, and replays any step.
-
-A public name is imported when it is first used; torch only where it is needed. User's page:
-`docs/training.md`; the order to the byte: `docs/formats/loading.md`.
-"""
+"""One loader for all families: it resumes anywhere, mixes without copying, and replays any step."""
 
 from __future__ import annotations
 

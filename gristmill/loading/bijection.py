@@ -1,9 +1,4 @@
-"""A keyed permutation of 0..n-1 that needs no memory, with its inverse; endless epochs of it.
-
-Version 1 of the order: the numbers that these functions give never change. They use integers of
-64 bits alone, so that they are the same with every NumPy and on every machine. Source:
-`docs/formats/loading.md#order`.
-"""
+"""A keyed permutation of 0..n-1 that needs no memory, with its inverse; endless epochs of it."""
 
 from __future__ import annotations
 
@@ -79,7 +74,6 @@ def distinct(numbers: Numbers) -> list[int]:
 class Bijection:
     """A permutation of 0..length-1: a Feistel network over a rectangle that is hardly larger.
 
-    length: at least 0, less than 2^62.
     seed: uint64, of `key`.
 
     A value outside the length is permuted again until it is inside, which about 2 / sqrt(length)

@@ -1,7 +1,4 @@
-"""The commands of training: what a mix gives, and which samples were in a step.
-
-See also `docs/training.md`.
-"""
+"""The commands of training: what a mix gives, and which samples were in a step."""
 
 from __future__ import annotations
 

@@ -14,10 +14,7 @@ _ordered = 0
 
 
 def kernels(ordered: int = 0) -> ModuleType | None:
-    """The kernels, which give what NumPy gives; None where they do not pay yet or numba is off.
-
-    ordered: how many numbers the caller orders now.
-    """
+    """The kernels, which give what NumPy gives; None where they do not pay yet or numba is off."""
     global _ordered
     _ordered += ordered
     if _ordered < PAYS or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":

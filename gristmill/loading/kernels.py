@@ -1,9 +1,4 @@
-"""The order of samples, compiled: the same numbers as in NumPy, which `bijection.py` gives.
-
-Importing this module loads numba: see `compiled`.
-
-Source: `docs/formats/loading.md#order`.
-"""
+"""The order of samples, compiled: the same numbers as in NumPy, which `bijection.py` gives."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

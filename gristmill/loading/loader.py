@@ -1,9 +1,4 @@
-"""Loader: the steps of one rank of a run, which resumes anywhere and replays any step.
-
-No torch is imported without workers and with `form="numpy"`.
-
-Source: `docs/formats/loading.md#steps`, `docs/training.md`.
-"""
+"""Loader: the steps of one rank of a run, which resumes anywhere and replays any step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A mix file: the sources of a run and how much of each, in TOML.
-
-Source: `docs/formats/loading.md#mix-file`.
-"""
+"""A mix file: the sources of a run and how much of each, in TOML."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From what a person says of a mixture to whole numbers of samples.
-
-Source: `docs/formats/loading.md#mixtures`.
-"""
+"""From what a person says of a mixture to whole numbers of samples."""
 
 from __future__ import annotations
 

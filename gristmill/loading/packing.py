@@ -1,7 +1,4 @@
-"""Rows of one length, packed from whole documents: which tokens are in which row.
-
-Source: `docs/formats/loading.md#packed-rows`.
-"""
+"""Rows of one length, packed from whole documents: which tokens are in which row."""
 
 from __future__ import annotations
 
@@ -28,9 +25,6 @@ def packed_rows(lengths: Numbers, seq_len: int) -> tuple[Numbers, Numbers]:
     """Which pieces of documents are in which row.
 
     lengths: tokens of each document, [D]. seq_len: tokens of a row.
-
-    Returns the first piece of each row and the number of pieces, int64 [rows + 1], and the pieces
-    int64 [P, 3]: document, its first token, tokens.
     """
     rows: list[list[tuple[int, int, int]]] = []
     for start in range(0, len(lengths), _WINDOW):

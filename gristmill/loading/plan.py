@@ -1,7 +1,4 @@
-"""The whole run as a pure function: position to source and sample number, and back.
-
-Source: `docs/formats/loading.md`, `docs/formats/loading.md#mixtures`.
-"""
+"""The whole run as a pure function: position to source and sample number, and back."""
 
 from __future__ import annotations
 

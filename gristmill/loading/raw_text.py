@@ -1,7 +1,4 @@
-"""The text of a sample in its raw file, by the facts of its origin.
-
-See also `docs/publishing.md#tracing`: the names of the facts.
-"""
+"""The text of a sample in its raw file, by the facts of its origin."""
 
 from __future__ import annotations
 
@@ -29,8 +26,6 @@ def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
 
     root: the data root. facts: one step of an origin. Bytes that are no UTF-8 are escaped; a row of
     Parquet is an object of JSON.
-
-    Raises BadInput where a packed file is damaged, OSError where a file cannot be read.
     """
     file = next((root / str(facts[name]) for name in _FILES if name in facts), None)
     if file is None or "raw_note" in facts:

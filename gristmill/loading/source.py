@@ -1,7 +1,4 @@
-"""What the loader needs of a family: samples by number, what names them, and where they came from.
-
-Source: `docs/formats/loading.md#identity`.
-"""
+"""What the loader needs of a family: samples by number, their names, and where they came from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The state of a loader: an object of JSON, the same on every rank, and what a resume refuses.
-
-Source: `docs/formats/loading.md#state`.
-"""
+"""The state of a loader: an object of JSON, the same on every rank, and what a resume refuses."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Positions of a step, and of one rank in it.
-
-A position counts the samples of a run over all ranks. A step is a run of positions, and a rank has
-a run of those, whatever the number of ranks.
-
-Source: `docs/formats/loading.md#steps`.
-"""
+"""Positions of a step, and of one rank in it."""
 
 from __future__ import annotations
 
@@ -46,8 +40,6 @@ def step_at(changes: list[Change], number: int, length: int, ends: Ends) -> Step
     """A step by number.
 
     changes: of the sizes, the first from step 0 on. length: positions of the run.
-
-    Raises IndexError for a step outside the run.
     """
     change = next((each for each in reversed(changes) if each.step <= number), None)
     if change is None or number < 0:

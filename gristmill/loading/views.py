@@ -1,9 +1,4 @@
-"""Sources made of a source: chosen samples, and one sample of each group.
-
-The order is one of the places in a view; `number` in a batch is always that of the whole source.
-
-Source: `docs/formats/loading.md#views`.
-"""
+"""Sources made of a source: chosen samples, and one sample of each group."""
 
 from __future__ import annotations
 
@@ -22,7 +17,6 @@ class View:
     """A source whose places are samples of another one.
 
     source: the whole, or a view of it. kind: the name in `numbering` of the digest of `facts`.
-    length: number of places.
     """
 
     def __init__(self, source: Source, kind: str, facts: npt.NDArray[Any], length: int) -> None:

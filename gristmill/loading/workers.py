@@ -1,7 +1,4 @@
-"""Batches that processes of torch's DataLoader read ahead, in order.
-
-Importing this module loads torch, so that only a loader with workers does.
-"""
+"""Batches that processes of torch's DataLoader read ahead, in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The recipe that a look proposes for conversations. See also `proposal.py`: for other rows.
-
-Source: `docs/formats/reasoning.md#a-look`, `docs/formats/chat.md#recipes`.
-"""
+"""The recipe that a look proposes for conversations. See also `proposal.py`: for other rows."""
 
 from __future__ import annotations
 
@@ -121,10 +118,7 @@ def _guesses(first: Mapping[str, Any], parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
-    """The globs of the splits that a recipe of conversations has, and of files that it leaves.
-
-    names: of data files. notes: gets what was chosen for a person to see.
-    """
+    """The globs of the splits that a recipe of conversations has, and of files that it leaves."""
     found, every = splits_of(names), names
     if not any(map(says_split, names)):
         return {split: globs for split, globs in globs_of(found).items() if split in SPLITS}
@@ -150,10 +144,7 @@ def _files(names: Sequence[str], notes: list[str]) -> dict[str, list[str]]:
 
 
 def _trained(found: Mapping[str, Sequence[str]], notes: list[str]) -> list[str]:
-    """The files for training where several splits have the word for it; none where none has.
-
-    Of configurations the one of all rows is taken, and of kinds of training the supervised one.
-    """
+    """The files for training where several splits have the word for it; none where none has."""
     named = {
         split: files
         for split, files in found.items()

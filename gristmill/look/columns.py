@@ -1,7 +1,4 @@
-"""The columns of rows: types, shares of empty values, lengths, examples.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""The columns of rows: types, shares of empty values, lengths, examples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which family reads files as they are, by asking each; what others want to be.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Which family reads files as they are, by asking each; what others want to be."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ class Taker:
 
     path: the drop. name: what to call it; empty where its own name will do. lines: its account.
     recipe: the file to write so that something is built of it; empty where none is needed.
-    beside: its name where it belongs into the drop itself.
     """
 
     inbox: str
@@ -111,10 +107,7 @@ def _key(path: Path, ending: str) -> str:
 
 
 def fits(taker: Taker, columns: Columns, found: Reading) -> bool:
-    """Whether the rows are what an inbox takes, whose account looks at names of files alone.
-
-    columns: of the rows; none where they were not read.
-    """
+    """Whether the rows are what an inbox takes, whose account looks at names of files alone."""
     names = {*columns.by_name}
     if not names or taker.inbox not in ("synth", "puzzles"):
         return True

@@ -1,8 +1,4 @@
-"""A look: what is in a folder or a file, what its columns mean, and the recipe that reads it.
-
-The licence is what the files beside the data say: words, which a person has to read.
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""A look: what is in a folder or a file, what its columns mean, and the recipe that reads it."""
 
 from __future__ import annotations
 
@@ -163,10 +159,7 @@ def _is_picture(talks: Proposal) -> bool:
 
 
 def _without_unanswered(found: Look) -> tuple[Mapping[str, str], Sequence[Part]]:
-    """The files of which no row gives a record, as those of a public test; parts of the others.
-
-    Why comes with each file. Where no file has a good row, there is none.
-    """
+    """The files of which no row gives a record, as those of a public test; parts of the others."""
     lost: dict[str, str] = {}
     for file in found.reading.files:
         part = next((each for each in found.parts if file.name in each.files), None)
@@ -296,10 +289,7 @@ _CONFIGURATIONS: Final = (
 
 
 def _same_questions(found: Look) -> list[str]:
-    """Notes on files that share most of their questions, as configurations of one dataset do.
-
-    Files that the recipe leaves out count for nothing.
-    """
+    """Notes on files that share most of their questions, as configurations of one dataset do."""
     leave = tomllib.loads(found.proposal.text).get("leave", [])
     samples = {file.name: file.sample for file in found.reading.files}
     asked: dict[str, set[str]] = {}

@@ -1,7 +1,4 @@
-"""The footers of Parquet files: columns and numbers of rows, read in one child process.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""The footers of Parquet files: columns and numbers of rows, read in one child process."""
 
 from __future__ import annotations
 
@@ -71,10 +68,7 @@ def _read(paths: Sequence[Path], links: LinkRule) -> list[Footer | str]:
 
 
 def footers(*given: Any) -> list[Footer | str]:
-    """The footers of Parquet files, or why one cannot be read. A child runs it.
-
-    given: descriptors of the open files, and the list of their paths.
-    """
+    """The footers of Parquet files, or why one cannot be read. A child runs it."""
     *descriptors, paths = given
     found: list[Footer | str] = []
     for descriptor, path in zip(descriptors, paths, strict=True):

@@ -1,7 +1,4 @@
-"""Games of chess in the files of a look, by the tags in the first megabytes.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Games of chess in the files of a look, by the tags in the first megabytes."""
 
 from __future__ import annotations
 
@@ -47,11 +44,7 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
 
 
 class _Games:
-    """The tags of games in some files.
-
-    tags: how often each came. finished: games with a result. left: bytes that may still be read.
-    foreign: moves with a letter that names no piece in PGN.
-    """
+    """The tags of games in some files."""
 
     def __init__(self) -> None:
         self.tags, self.titles = Counter[str](), Counter[str]()

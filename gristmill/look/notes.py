@@ -1,7 +1,4 @@
-"""What to know of the columns of rows before they are built: verdicts, splits, what nothing reads.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""What to know of columns before their rows are built: verdicts, splits, what nothing reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The recipe that a look proposes, and what it reads of the rows that were looked at.
-
-Source: `docs/formats/reasoning.md#a-look`, `docs/formats/reasoning.md#corpus-files`.
-"""
+"""The recipe that a look proposes, and what it reads of the rows that were looked at."""
 
 from __future__ import annotations
 
@@ -47,7 +44,6 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 class Part:
     """Rows with the same columns, and what these mean.
 
-    files: their names. columns, sample: of their rows.
     headerless: what a recipe says of tables without a header; empty where they have one.
     """
 
@@ -62,8 +58,6 @@ class Part:
 class Proposal:
     """A recipe.
 
-    text: of `corpus.toml`; empty where no recipe reads the rows.
-    rows, good: that were tried, and that gave a record.
     refused: of the others, how many broke which rule; left_out: those that the recipe leaves out.
     unread: in how many good rows what is not read. inbox: whose drops have such a recipe.
     """
@@ -93,7 +87,6 @@ def proposal(
 ) -> Proposal:
     """The recipe for the parts of a folder.
 
-    name: of the corpus. files: globs of each split.
     licence: its SPDX identifier and the file that says so; two empty texts where none does.
     left: data files that no form reads, which the recipe names in `leave`; default none.
     """

@@ -1,8 +1,4 @@
-"""Reads what a look needs of files: heads, tails, footers; or everything.
-
-Each file is read within the limits of `gristmill.untrusted`; what is wrong with one is a note on
-it, and the others are read. Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Reads what a look needs of files: heads, tails, footers; or everything."""
 
 from __future__ import annotations
 
@@ -64,9 +60,7 @@ class FileLook:
 
     name: POSIX path in the folder. size: bytes.
     rows: that were read, or that its footer says; estimated where `is_exact` is False.
-    is_read: whether it was opened. columns: of the rows that were read.
     sample: some of these rows. damage: what is wrong with rows or the file, empty for nothing.
-    is_broken: whether a build would fail by the file.
     binary: columns of bytes, which are not read. names: of its columns, of Parquet.
     headerless: what a recipe says of a table without a header, but for its files; else empty.
     """
@@ -89,9 +83,7 @@ class FileLook:
 class Reading:
     """What was found in a folder, or in one file.
 
-    path: that was looked at. root: the folder of the names.
     files: data files. others: other files, and why nothing reads them; sizes: of all files.
-    refused: entries that no drop may hold, with the reason.
     notes: files with equal bytes, rows that are there twice.
     """
 
@@ -122,7 +114,6 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
 
     links: as for `listed`. is_all: whether every row is read and counted; default False: of the
         smallest files, 24 MiB together, all rows are read, of the others head, tail and footer.
-
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
     whole = _read_whole(found.files, is_all)
@@ -180,12 +171,7 @@ def _spaced(files: Sequence[FileLook], most: int) -> list[FileLook]:
 
 
 class _Seen:
-    """Rows that were read, by a hash of 64 bits. again: how many had been there before.
-
-    count: rows of a file that are kept, and whose columns count. is_all: whether those of all do.
-    kept_bytes: that may still be kept. footers: of Parquet files that have one.
-    alike: Parquet files whose rows were read, by their columns.
-    """
+    """Rows that were read, by a hash of 64 bits. again: how many had been there before."""
 
     def __init__(self, count: int, is_all: bool) -> None:
         self.count, self.is_all = count, is_all
@@ -242,10 +228,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
 
 
 def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size: int) -> None:
-    """Say how many rows a file has, and what is wrong with it as a whole.
-
-    footer: rows that it says it has, of Parquet. size: bytes of the rows that were read.
-    """
+    """Say how many rows a file has, and what is wrong with it as a whole."""
     ending, packing = kind(path.name) or ("", "")
     if file.rows == 1 and ending == "json" and (rule := _held(file.sample)):
         file.damage.append(rule)

@@ -1,7 +1,4 @@
-"""A look in words, a line each.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""A look in words, a line each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the columns of a dataset mean, guessed by the words of their names and by their values.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""What the columns of a dataset mean, guessed by the words of their names and by their values."""
 
 from __future__ import annotations
 
@@ -127,7 +124,6 @@ class Guess:
         `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: columns of thoughts, of which the first that is not empty counts.
-    letters: columns of choices, one each, as A, B and C.
     """
 
     form: str

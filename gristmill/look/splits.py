@@ -1,7 +1,4 @@
-"""Which split each file belongs to, guessed by names; the globs that say so in a recipe.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Which split each file belongs to, guessed by names; the globs that say so in a recipe."""
 
 from __future__ import annotations
 
@@ -60,8 +57,6 @@ def globs_of(
     splits: Mapping[str, Sequence[str]], besides: Sequence[str] = ()
 ) -> dict[str, list[str]]:
     """For each split the globs that take its files and no other: numbers of a name are `*`.
-
-    besides: files of no split, which no glob may take either.
 
     There is none for a file alone whose name says no split: a rule `split` may divide its rows.
     """

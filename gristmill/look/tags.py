@@ -1,7 +1,4 @@
-"""Tags around thoughts in answers, as `<reasoning>..</reasoning>`, found by their words.
-
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Tags around thoughts in answers, as `<reasoning>..</reasoning>`, found by their words."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ _MOST: Final = 0.8
 
 
 class Tags(NamedTuple):
-    """What marks a thought. tags: two around it, and two more around the answer behind it.
-
-    share: of the texts that begin so, 0 to 1.
-    """
+    """What marks a thought. tags: two around it, and two more around the answer behind it."""
 
     tags: tuple[str, ...]
     share: float

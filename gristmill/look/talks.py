@@ -1,8 +1,4 @@
-"""Conversations that are no list of messages with roles: pairs, turns, texts, one text.
-
-See also `chats.py`: the recipe; `transcripts.py`: marks in one text.
-Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Conversations that are no list of messages with roles: pairs, turns, texts, one text."""
 
 from __future__ import annotations
 

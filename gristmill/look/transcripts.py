@@ -1,7 +1,4 @@
-"""Marks that begin the messages of conversations in one text, as `Human:` or `<|im_start|>user`.
-
-See also `tags.py`: tags around thoughts. Source: `docs/formats/reasoning.md#a-look`.
-"""
+"""Marks that begin the messages of conversations in one text, as `Human:` or `<|im_start|>user`."""
 
 from __future__ import annotations
 

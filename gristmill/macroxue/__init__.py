@@ -1,7 +1,4 @@
-"""The macroxue family: logs of 2048 games to packs, value sidecars and pools.
-
-A public name is imported when it is first used. User's page: docs/macroxue.md.
-"""
+"""The macroxue family: logs of 2048 games to packs, value sidecars and pools."""
 
 from __future__ import annotations
 

@@ -32,11 +32,7 @@ RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (
 
 
 def pack_build(wanted: Wanted) -> Build:
-    """Returns the build of a drop's pack.
-
-    Raises NothingToBuild if the drop is gone or not complete, or if a pool deleted its pack;
-    GristmillError if the drop is refused.
-    """
+    """Returns the build of a drop's pack."""
     root, key = wanted.root, wanted.partition
     refuse_merged_away(root, key)
     drop, account = root.ready_drop("macroxue", keys.checked(key))
@@ -73,10 +69,7 @@ def pack_build(wanted: Wanted) -> Build:
 
 
 def values_build(wanted: Wanted) -> Build:
-    """Returns the build of the values of a drop's pack.
-
-    Raises GristmillError if the pack is not published, NothingToBuild if a pool deleted it.
-    """
+    """Returns the build of the values of a drop's pack."""
     root, key = wanted.root, wanted.partition
     refuse_merged_away(root, key)
     source = root.published(root.artifact("macroxue", "packs", key), PACK, key)
@@ -91,11 +84,7 @@ def values_build(wanted: Wanted) -> Build:
 
 
 def pool_build(wanted: Wanted) -> Build:
-    """Returns the build of a pool.
-
-    Raises GristmillError if the pool's file is wrong or the text is no key, NothingToBuild if the
-    file is gone or a member is not published.
-    """
+    """Returns the build of a pool."""
     root, file = wanted.root, _file_of(wanted.root, "pools", wanted.partition)
     root.ready_drop("pools", file.name)
     described = read_pool_file(file, root.link_rule())
@@ -125,12 +114,7 @@ def pool_build(wanted: Wanted) -> Build:
 
 
 def view_build(wanted: Wanted) -> Build:
-    """Returns the build of a training view.
-
-    Raises GristmillError if the view's file is wrong or the text is no key, NothingToBuild if the
-    file is gone, or the source, values or annotations are not there; NotRebuilt for values of
-    another version of their pack.
-    """
+    """Returns the build of a training view."""
     root, file = wanted.root, _file_of(wanted.root, "views", wanted.partition)
     root.ready_drop("views", file.name)
     links = root.link_rule()

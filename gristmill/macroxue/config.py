@@ -1,14 +1,4 @@
-"""The settings of the 2048 family: one config for each builder.
-
-Raise the CODE_VERSION of a config when its builder makes other bytes from the same
-input and config. This module is apart from the builders, so that asking for a
-version or a field loads no NumPy. The type of a field says what it means
-(`gristmill.settings.kinds`).
-
-Source: `docs/formats/macroxue.md#row-layouts`, `docs/formats/macroxue.md#shards`,
-`docs/formats/macroxue.md#quarantine`, `docs/formats/macroxue.md#valuation-types`,
-`docs/formats/macroxue.md#game-laws`, `docs/formats/macroxue.md#training-view`.
-"""
+"""The settings of the 2048 family: one config for each builder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sample drops of 2048 games in the raw form that the capture script of the engine writes.
-
-`rules/player.py` plays the games, so no data of others is copied. Source of the form:
-docs/formats/macroxue.md#raw-drop.
-"""
+"""Sample drops of 2048 games in the raw form that the capture script of the engine writes."""
 
 from __future__ import annotations
 
@@ -50,9 +46,6 @@ def write_drop(
 ) -> DropCounts:
     """Play games and write their `.meta.json` and `.jsonl.gz` pairs.
 
-    folder: of the drop; it must not exist.
-    seed: of the first game; the seeds of the others count on from it.
-    games: number of games, 1 or more.
     max_moves: each game is cut at a random move in the last two thirds of this number, as real
         games are cut when the time of their worker is over. None: games are played to the end,
         about 2,000 moves.
@@ -62,9 +55,6 @@ def write_drop(
         Default False.
     high: each fifth game starts on a board with a 65536, as no new game does: the check
         `noteworthy` warns of it. Default as `legacy`.
-
-    Returns the counts of the drop. Its bytes depend only on the arguments, and on zlib for the
-    compression. Raises ValueError for fewer than one game or move.
     """
     if games < 1 or (max_moves is not None and max_moves < 1):
         raise ValueError("a drop needs at least one game of at least one move")
@@ -128,10 +118,7 @@ def _start(dice: Dice, high: bool) -> Ranks:
 
 
 def _valuation_type(board: tuple[int, ...]) -> str:
-    """The valuation type of a row: as in real logs, tuple types come with large tiles.
-
-    Any rule that gives all three types would do; this one depends only on the board.
-    """
+    """The valuation type of a row: as in real logs, tuple types come with large tiles."""
     if max(board) < 8 or board[0] != max(board):
         return "search"
     empty = board.count(0)
@@ -141,10 +128,7 @@ def _valuation_type(board: tuple[int, ...]) -> str:
 
 
 def _chance(value: float, board: tuple[int, ...]) -> float:
-    """A number of 0..1 that grows with `value`, as tuple rows have it.
-
-    It uses no function of libm, so each machine gives the same number.
-    """
+    """A number of 0..1 that grows with `value`, as tuple rows have it."""
     gain = (value - board_score(board)) / 4000.0
     return 0.5 + 0.5 * gain / (1.0 + abs(gain))
 

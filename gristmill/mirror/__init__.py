@@ -1,10 +1,4 @@
-"""A mirror: published artifacts as immutable versions, in a folder or in object storage.
-
-`push` sends what is published in a data root, `pull` publishes it in another one, where readers
-open it as any artifact. The names are imported when they are first used; `store.py` alone imports
-the library of object storage, which the extra `mirror` brings.
-Source: `docs/mirror.md`.
-"""
+"""A mirror: published artifacts as immutable versions, in a folder or in object storage."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The cache of versions that readers of this host fetched from mirrors.
-
-Each set of versions that was opened has a data root of its own in the cache, named by what is in
-it. It is filled by a pull, under a lock, and not changed afterwards, so a reader keeps its
-generation whatever is pushed later. Source: `docs/mirror.md#readers`.
-"""
+"""The cache of versions that readers of this host fetched from mirrors."""
 
 from __future__ import annotations
 
@@ -62,8 +57,6 @@ def cache_folder() -> Path:
 
 def fetched(address: str) -> Path:
     """The local path of what an address names, fetched into the cache where it is not there.
-
-    address: as `gristmill.reading.located.located` takes it.
 
     Of several processes of a host one fetches, and the others wait. Raises MirrorError for a text
     of another form, where the mirror cannot be read, has no such artifact or version, or, offline,
@@ -230,10 +223,8 @@ def prune(cache: Path, days: float, now: float | None = None) -> list[Path]:
 class Address:
     """What an address names.
 
-    artifact: path of an artifact, as in a data root.
     partition: of a shared folder; None for all that is at or below the path.
     number: of the version; None for the newest.
-    inside: path in the artifact's folder; "" for the folder.
     """
 
     url: str

@@ -1,8 +1,4 @@
-"""Fetching the files of one version into a staging folder, and comparing every byte of them.
-
-What is there already is kept where it is right, so a pull that was stopped goes on. Publishing
-what was fetched belongs to `pulling.py`.
-"""
+"""Fetching the files of one version into a staging folder, and comparing every byte of them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What lies in a mirror: the names of its objects, and what its two kinds of JSON files say.
-
-Objects are parts of files, named by their sha256. A manifest, an object as well, lists the parts
-of all files of one version. A version is one small file, created once, that names the manifest.
-Source: `docs/mirror.md#layout`.
-"""
+"""What lies in a mirror: the names of its objects, and what its two kinds of JSON files say."""
 
 from __future__ import annotations
 
@@ -60,10 +55,7 @@ class File(_Frozen):
 
 
 class Manifest(_Frozen):
-    """All files of one version of an artifact partition.
-
-    record: path of the provenance record, which is one of the files.
-    """
+    """All files of one version of an artifact partition."""
 
     format: int = FORMAT
     artifact: str
@@ -99,8 +91,6 @@ class Outer(_Frozen):
 class Version(_Frozen):
     """The pointer: version `number` of an artifact partition is what `manifest` lists.
 
-    manifest: sha256 of the manifest.
-    record: digest of the provenance record.
     outer: what it is nested in, None otherwise; it is right in that data version alone.
     writer: differs for every push, so that a pusher knows its own after a lost answer.
     total_bytes, files: of the artifact, the record included.
@@ -138,10 +128,7 @@ class Version(_Frozen):
 
 @dataclass(frozen=True)
 class Place:
-    """An artifact partition in a mirror. It has the name that it has in a data root.
-
-    entry: artifact, and partition where several share the folder.
-    """
+    """An artifact partition in a mirror. It has the name that it has in a data root."""
 
     entry: Entry
 

@@ -1,7 +1,4 @@
-"""What is published and may be pushed: artifacts of a data root, and the record of an open one.
-
-Where it is pushed to belongs to `pushing.py` (a mirror) and `hub/` (a dataset repository).
-"""
+"""What is published and may be pushed: artifacts of a data root, and the record of an open one."""
 
 from __future__ import annotations
 
@@ -64,7 +61,6 @@ def found(
 ) -> list[tuple[Entry, str, Item]]:
     """Returns the artifacts of a data root; one with an unreadable record has no asset.
 
-    root: the data root.
     artifacts: those to take; None: the root is searched.
     """
     listed: list[tuple[Entry, str, Item]] = []
@@ -83,7 +79,6 @@ def of_one_generation(
 ) -> T:
     """Do something with an artifact's folder and its record; again where a rebuild replaced it.
 
-    item, entry: the artifact, and its name.
     work: gets the open folder and the record in it, and reads files through the folder alone.
 
     Raises BadInput where the record or a file is not what it should be, GristmillError where the
@@ -106,10 +101,7 @@ def of_one_generation(
 
 
 def right_record(folder: OpenFolder, name: str, entry: Entry) -> Record:
-    """Returns the record of an open folder.
-
-    Raises BadInput where it is wrong or of another place.
-    """
+    """Returns the record of an open folder."""
     folder.read_record()
     record, shown = folder.record, folder.path / name
     if record is None:
@@ -131,7 +123,6 @@ def named_files(
 ) -> list[tuple[str, int, str]]:
     """Returns path, bytes and sha256 of all files of an artifact, its record first.
 
-    folder, record: of the artifact.
     name: path of the record in the folder. data: its bytes; default: those of the file.
     """
     data = record_file.read_bytes(folder.inside / name) if data is None else data

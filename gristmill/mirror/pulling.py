@@ -1,9 +1,4 @@
-"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
-
-The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
-digest of the one that was pushed. Which versions are pulled belongs to `versions.py`, and how files
-are fetched to `fetch.py`. Source: docs/mirror.md#pull.
-"""
+"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename."""
 
 from __future__ import annotations
 
@@ -276,10 +271,7 @@ def _nothing(_: Attempt) -> Summary:
 
 
 def _empty(build: Build, slot: Slot) -> None:
-    """Remove what a killed build left in the slot; what a pull fetched stays, and so do parts.
-
-    `staging` may be a version that readers still have mapped: nothing in it is written to.
-    """
+    """Remove what a killed build left in the slot; what a pull fetched stays, and so do parts."""
     slot.work.mkdir(parents=True, exist_ok=True)
     inventory.settle(build)
     remove.sweep(slot.work)
@@ -307,10 +299,7 @@ def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record
 
 
 def is_whole(folder: Path, record: Record) -> bool:
-    """Whether a record and its list of inputs are as they were written, and files as it lists them.
-
-    folder: of the artifact; its files are compared by size and time.
-    """
+    """Whether a record and its list of inputs are as they were written, and the files as listed."""
     if not is_as_written(folder, record):
         return False
     for output in record.outputs:

@@ -1,8 +1,4 @@
-"""Pushing: what is published in a data root becomes new versions in a mirror.
-
-First all files are sent, then the versions are created, so that no reader sees a version of which
-anything is missing. How files are sent belongs to `send.py`. Source: `docs/mirror.md#push`.
-"""
+"""Pushing: what is published in a data root becomes new versions in a mirror."""
 
 from __future__ import annotations
 
@@ -166,11 +162,7 @@ def _finished(
 
 
 class _Push:
-    """Sends one artifact partition, of one generation.
-
-    newest: the newest version in the mirror of each, or why it cannot be read.
-    known: the numbers of all versions.
-    """
+    """Sends one artifact partition, of one generation."""
 
     def __init__(
         self,
@@ -187,11 +179,7 @@ class _Push:
         self._last = known[place][-1] if place in known else 0
 
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
-        """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
-
-        Raises BadInput where a file is not what the record says, GristmillError where the record is
-        wrong, MirrorError as the store.
-        """
+        """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place."""
         name = item.record_path.relative_to(item.folder).as_posix()
 
         def send(folder: OpenFolder, record: Record) -> _Ready:

@@ -1,8 +1,4 @@
-"""Sending the files of one artifact to a mirror: part by part, each hashed before it is sent.
-
-A part that the mirror has is not sent again, so a push that was stopped goes on. Which artifacts
-are sent, and the version that makes them visible, belong to `pushing.py`.
-"""
+"""Sending the files of one artifact to a mirror: part by part, each hashed before it is sent."""
 
 from __future__ import annotations
 
@@ -41,7 +37,6 @@ class Known:
     """What an earlier version of an artifact lists.
 
     files: by sha256, cut into parts of the same size, which need not be computed again.
-    parts: names of its objects, which were right when it was made.
     """
 
     files: Mapping[str, File] = field(default_factory=dict)

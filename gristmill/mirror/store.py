@@ -1,8 +1,4 @@
-"""One store behind a URL: objects that are written whole, created once, read and listed.
-
-`obstore`, which the extra `mirror` brings, is imported here alone. What the objects mean belongs
-to `layout.py`. Source: `docs/mirror.md#where-a-mirror-can-be`.
-"""
+"""One store behind a URL: objects that are written whole, created once, read and listed."""
 
 from __future__ import annotations
 
@@ -69,7 +65,6 @@ class Store:
     def read(self, key: str, most: int = MOST) -> bytes | None:
         """The bytes of an object, None where there is none.
 
-        key: of the object.
         most: bytes that it may have; default 64 MiB.
 
         Raises WrongObject for a larger one, and for a link, a pipe or the like in a folder.

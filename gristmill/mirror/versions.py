@@ -1,8 +1,4 @@
-"""Which versions a mirror has, which of them names mean and a pull takes, and adding one.
-
-A version is created under the number after the highest, and never changed. Pulling belongs to
-`pulling.py`. Source: docs/mirror.md#versions, docs/mirror.md#pull.
-"""
+"""Which versions a mirror has, which of them names mean and a pull takes, and adding one."""
 
 from __future__ import annotations
 
@@ -89,11 +85,7 @@ def newest(store: Store, known: Numbers, threads: int) -> dict[Place, Version | 
 def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
     """Create a version under the first number that is free, from that of `draft` on.
 
-    place: of the artifact partition.
     draft: the version; its number is one above the highest that was listed.
-
-    Returns the version with its number, and whether this call created it: another pusher may have
-    sent the same data meanwhile. Raises MirrorError where no number is left.
     """
     number = draft.number
     while True:
@@ -165,11 +157,7 @@ def wanted_versions(
     sha256: str | None,
     threads: int,
 ) -> list[Wanted]:
-    """The artifact partitions that names mean, each with the version that is asked for.
-
-    Raises MirrorError as the store and where no version has the number or the sha256,
-    GristmillError for a name that means nothing, and for one version of several artifacts.
-    """
+    """The artifact partitions that names mean, each with the version that is asked for."""
     is_newest = number is None and sha256 is None
     if not is_newest and len(names) == 1:
         name = names[0].strip("/")
@@ -241,10 +229,7 @@ def _newest(
 
 
 def stale(version: Version, taken: Mapping[Entry, Version]) -> str | None:
-    """Why a nested version does not belong into what is taken with it, None where it does.
-
-    taken: the versions that are taken, by artifact partition.
-    """
+    """Why a nested version does not belong into what is taken with it, None where it does."""
     outer = None if version.outer is None else taken.get(Entry(version.outer.artifact))
     if version.outer is None or outer is None:
         return None

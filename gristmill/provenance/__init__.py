@@ -1,8 +1,4 @@
-"""What was built from what: the record of an artifact, and comparing records with the disk.
-
-The names of `record.py` are exported here; `verify` loads its module when it is called. Writing
-a record belongs to `gristmill.publish`.
-"""
+"""What was built from what: the record of an artifact, and comparing records with the disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Canonical JSON: equal values give equal bytes and equal digests.
-
-Source: `docs/publishing.md#provenance`.
-"""
+"""Canonical JSON: equal values give equal bytes and equal digests."""
 
 from __future__ import annotations
 

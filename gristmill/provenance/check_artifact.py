@@ -1,9 +1,4 @@
-"""One record against the disk: sizes, hashes, inputs, unlisted files, and the family's laws.
-
-Each function returns violations: `where` is a path on disk, `law` names what the
-path was checked for. See also `verification`: which artifacts are checked, and
-when an artifact is checked again. Source: `docs/publishing.md#verify`.
-"""
+"""One record against the disk: sizes, hashes, inputs, unlisted files, and the family's laws."""
 
 from __future__ import annotations
 
@@ -248,11 +243,7 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
 
 
 def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
-    """Folders of the artifacts that `item` was made from, none where its root is unknown.
-
-    Raises GristmillError, OSError or ValueError where the record or its list of
-    inputs cannot be read.
-    """
+    """Folders of the artifacts that `item` was made from, none where its root is unknown."""
     record = provenance.read_record(item.record_path)
     root = data_root or item.data_root(record)
     return [

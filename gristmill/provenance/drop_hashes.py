@@ -1,8 +1,4 @@
-"""The sums of a drop's files that are known, so that none is hashed twice.
-
-They are kept with the stamp of each file in `.gristmill/drops/` of the data root, and may be
-removed at any time. A file with another stamp is hashed again.
-"""
+"""The sums of a drop's files that are known, so that none is hashed twice."""
 
 from __future__ import annotations
 
@@ -20,11 +16,7 @@ from gristmill.untrusted.files import CLOCK_TICK_NS, REFUSE_LINKS, LinkRule, sta
 
 
 class DropHashes:
-    """The sums of one drop.
-
-    root: the data root.
-    drop: an entry of an inbox.
-    """
+    """The sums of one drop."""
 
     def __init__(self, root: Path, drop: Path) -> None:
         self._drop = drop
@@ -40,16 +32,12 @@ class DropHashes:
         """The sha256 of a file that has this stamp; None where it is not known.
 
         name: its path in the drop; that of a drop that is a file is the file's name.
-        stamp: of the file as it is.
         """
         sha256, kept = self._kept.get(name, ("", None))
         return sha256 if kept == stamp else None
 
     def of_now(self, name: str, links: LinkRule = REFUSE_LINKS) -> str | None:
-        """The sha256 of a file as it is on the disk; None where it is not known.
-
-        Raises OSError where the file cannot be looked at, BadInput where it is no regular file.
-        """
+        """The sha256 of a file as it is on the disk; None where it is not known."""
         if name not in self._kept:
             return None
         path = self._drop / name if self._drop.is_dir() else self._drop
@@ -80,11 +68,7 @@ class DropHashes:
 
 
 def drop_of(root: Path, path: Path) -> Path | None:
-    """The drop that a raw file belongs to; None for a file outside of `drops/`.
-
-    root: the data root.
-    path: of the file, below the root.
-    """
+    """The drop that a raw file belongs to; None for a file outside of `drops/`."""
     parts = path.relative_to(root).parts
     if parts[0] != DROPS:
         return None

@@ -1,8 +1,4 @@
-"""Finding artifacts on disk: a walk over folders that yields every provenance record.
-
-A builder may replace a folder during the walk; every listing is the listing of
-one moment (`stable_listing`). See also `check_artifact`: one record against the disk.
-"""
+"""Finding artifacts on disk: a walk over folders that yields every provenance record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Fingerprints: digests of everything that decides the payload of an artifact.
-
-See also `gristmill.code.digest`: the code. Source: `docs/publishing.md#provenance`.
-"""
+"""Fingerprints: digests of everything that decides the payload of an artifact."""
 
 from __future__ import annotations
 

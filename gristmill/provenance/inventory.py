@@ -1,9 +1,4 @@
-"""The inventory of a data root: which artifacts should be there, as publishing wrote it.
-
-One empty file for each artifact partition, below `.gristmill/inventory/` of the data root; its
-name says all. Only names and reading belong here; see `gristmill.publish.inventory` for writing.
-Source: `docs/publishing-details.md#inventory`.
-"""
+"""The inventory of a data root: which artifacts should be there, as publishing wrote it."""
 
 from __future__ import annotations
 
@@ -44,7 +39,6 @@ class State(StrEnum):
 class Entry:
     """One artifact partition that an inventory names.
 
-    artifact: POSIX path of its folder, relative to the data root.
     partition: its key where several partitions share the folder, else None.
     """
 
@@ -199,10 +193,7 @@ def missing(path: Path) -> list[Violation]:
 
 
 def was_removed(root: Path, artifact: str, partition: str | None) -> bool:
-    """Whether an artifact was removed on purpose and not published since.
-
-    partition: its key, also of an artifact that has a folder to itself.
-    """
+    """Whether an artifact was removed on purpose and not published since."""
     return State.REMOVED in _states(root, artifact, partition)
 
 

@@ -1,8 +1,4 @@
-"""List the artifacts of a data root by their records, and say whether each is current.
-
-Files are compared by size and time; of what an artifact was made from, a file with another time is
-hashed once. To compare contents, see `gristmill.provenance.verify`.
-"""
+"""List the artifacts of a data root by their records, and say whether each is current."""
 
 from __future__ import annotations
 
@@ -73,7 +69,6 @@ class Listed:
         `waits`, `unread`), `input changed`, `record damaged` or `missing`; the first that holds,
         the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
-    drops: the drops that it was made from, below the data root.
     """
 
     folder: str
@@ -95,7 +90,6 @@ def list_artifacts(
     """The artifacts below `root`, sorted by asset, partition and folder.
 
     root: a data root or a folder in one; its `drops` and the folders of builders are not searched.
-    asset: list only this asset, damaged records and missing artifacts.
     state_of: takes a data root, returns what judges its drops; default: nobody does, and files that
         were added to a drop are not seen.
 
@@ -183,10 +177,7 @@ class _Records:
 
 
 class _UsedDrops:
-    """The drops of the artifacts of a listing.
-
-    states: takes a data root, returns what judges its drops; None: nobody does.
-    """
+    """The drops of the artifacts of a listing."""
 
     def __init__(self, states: Callable[[Path], StateOf] | None) -> None:
         self._states = states

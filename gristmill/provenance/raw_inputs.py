@@ -1,9 +1,4 @@
-"""Raw files as inputs of a record: listed, sized and hashed, each hash computed once.
-
-See also `drop_hashes.py`: where the hashes are kept.
-
-Source: `docs/drops.md#what-a-drop-may-hold`.
-"""
+"""Raw files as inputs of a record: listed, sized and hashed, each hash computed once."""
 
 from __future__ import annotations
 
@@ -142,9 +137,6 @@ def raw_inputs(
 ) -> list[Input]:
     """Inputs for raw files, in the given order.
 
-    root: the data root; paths become relative to it.
-    files: below `root`.
-    asset, partition: of the drop that the files belong to.
     known: from `known_hashes`; files in it are not hashed, if their inode is as old.
     links: what happens to links below the inbox; default: they are refused.
 
@@ -216,11 +208,7 @@ class _Sums:
 
 
 def refuse_equal(root: Path, inputs: Iterable[Input]) -> None:
-    """Raise BadInput where two inputs of one build have the same bytes.
-
-    root: the data root.
-    inputs: raw files, from `raw_inputs`; empty ones count nothing.
-    """
+    """Raise BadInput where two inputs of one build have the same bytes."""
     first: dict[str | None, str | None] = {}
     for item in inputs:
         other = first.setdefault(item.sha256, item.path)

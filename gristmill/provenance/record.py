@@ -1,9 +1,4 @@
-"""The provenance record: its fields, its digests, its place on disk.
-
-A record is written for every artifact partition and goes unchanged into the
-Dagster event. See also `verification`: comparing records with the disk. Source:
-`docs/publishing.md#provenance`.
-"""
+"""The provenance record: its fields, its digests, its place on disk."""
 
 from __future__ import annotations
 

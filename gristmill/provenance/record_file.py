@@ -1,8 +1,4 @@
-"""The bytes of a record or of its list of inputs, whatever is in the file's place.
-
-A data root may come from elsewhere: a pipe, a link or a file without end in the place of a
-record ends in an error, not in a program that waits. See also `record.py`: what the bytes say.
-"""
+"""The bytes of a record or of its list of inputs, whatever is in the file's place."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Whether a record belongs where it lies, which files are its own, and which paths it may name.
-
-A record may be damaged or lost, two may have changed places, and a person or a program may have
-put files into a folder that partitions share. Source: `docs/publishing-details.md#shared-folders`.
-"""
+"""Whether a record belongs where it lies, which files are its own, and which paths it may name."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ from gristmill.provenance.record import Input, Record, read_record
 class Members:
     """What the records of some partitions say about the files of their folder.
 
-    records: those that can be trusted to say which files are their own.
     files: POSIX paths, relative to the folder, of all files of these, with the records.
     unclear: partitions whose records cannot: files that no record lists may be theirs.
     """
@@ -32,12 +27,7 @@ class Members:
 
 
 def others(folder: Path, artifact: str, partition: str | None) -> Members:
-    """The members of a shared folder, but for one partition.
-
-    folder: need not exist.
-    artifact: its path in the data root, which each record should name.
-    partition: that is left out.
-    """
+    """The members of a shared folder, but for one partition."""
     records: list[Record] = []
     files: set[str] = set()
     unclear: list[str] = []

@@ -1,8 +1,4 @@
-"""Reading folders that a builder may replace meanwhile, without holding a lock.
-
-A commit replaces the old folder by another one and deletes the old one. A reader
-compares the folder's generation before and after, and reads again where they differ.
-"""
+"""Reading folders that a builder may replace meanwhile, without holding a lock."""
 
 from __future__ import annotations
 
@@ -35,10 +31,7 @@ def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
 
 
 class Listing(NamedTuple):
-    """Names in a folder, each list sorted.
-
-    links: those of `names` that are links.
-    """
+    """Names in a folder, each list sorted."""
 
     folders: list[str]
     names: list[str]

@@ -1,8 +1,4 @@
-"""Notes of files that are as a record says, by inode and times, so that they are not hashed again.
-
-They lie in `.gristmill/stamps/` beside an artifact and may be removed at any time. Who notes what:
-`gristmill.publish.stamps`, `raw_inputs.py`. Source: `docs/publishing-details.md#proof-of-inputs`.
-"""
+"""Notes of files that are as a record says, by inode and times, which spare hashing them again."""
 
 from __future__ import annotations
 

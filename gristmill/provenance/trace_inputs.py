@@ -1,8 +1,4 @@
-"""From an artifact back to what it was made from, by the records: the steps of a trace.
-
-A family's `read/origins.py` says where a sample is in each of the folders found here. See also
-`verification`: the same way without a trace. Source: `docs/publishing.md#tracing`.
-"""
+"""From an artifact back to what it was made from, by the records: the steps of a trace."""
 
 from __future__ import annotations
 
@@ -207,7 +203,6 @@ def inputs_of(
 ) -> Iterator[contract.Trace]:
     """What artifacts without samples of their own were made from, one step an input.
 
-    folder: of the artifact.
     partition: of a folder that several partitions share; None for all of them.
     sample: what is asked for: a partition of the folder, a file of it, or ALL (default).
 

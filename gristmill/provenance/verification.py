@@ -1,11 +1,4 @@
-"""Verification: published artifacts against their records, without holding a lock.
-
-`gristmill.provenance.verify` is the public name of `verify`. No builder ever
-waits: an artifact that was replaced while it was read is read again. See also
-`check_artifact`: one record against the disk; `find_artifacts`: the walk.
-
-Source: `docs/publishing.md#verify`.
-"""
+"""Verification: published artifacts against their records, without holding a lock."""
 
 from __future__ import annotations
 
@@ -89,8 +82,6 @@ class Finding:
     """One violation, and what it is about.
 
     item: the artifact; None for a file of a shared folder that belongs to no record.
-    folder: the folder of the artifact.
-    violation: what was found.
     """
 
     item: Artifact | None
@@ -109,10 +100,7 @@ def survey(
 ) -> list[Finding]:
     """Returns what is wrong with some artifacts.
 
-    items: as `artifacts_of` returns them.
     check_bytes: check records, hashes and inputs.
-    check_laws: check the family's laws.
-    sampled: a law that takes long may recompute a sample.
     committed_since: the verdict of the commit counts for artifacts that were built since this
         time: files with the recorded size and time are not read again. Default None: everything
         is read.
@@ -283,21 +271,14 @@ def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violatio
 
 @dataclass(frozen=True)
 class _Used:
-    """An artifact that others were made from.
-
-    user: the first of the artifacts asked about that it is an input of, over any number of steps.
-    """
+    """An artifact that others were made from."""
 
     artifact: Artifact
     user: Artifact
 
 
 def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Used]:
-    """The artifacts that `items` were made from, over any number of steps, each once.
-
-    Those among `items` are left out, and so is an input that is gone, was built again since, or has
-    a record that cannot be read: the check of the record that names it reports that.
-    """
+    """The artifacts that `items` were made from, over any number of steps, each once."""
     todo = [(item, item) for item in items]
     known = {item.record_path for item, _ in todo}
     for item, user in todo:

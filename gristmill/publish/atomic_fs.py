@@ -1,8 +1,4 @@
-"""The file system steps of a commit: flush, rename, exchange, link.
-
-Each function does one thing that the kernel makes atomic or durable. What is
-published, and when, belongs to `gristmill.publish.publish`.
-"""
+"""The file system steps of a commit: flush, rename, exchange, link."""
 
 from __future__ import annotations
 
@@ -57,8 +53,6 @@ def flush(path: Path) -> None:
 def flush_all(paths: Sequence[Path]) -> None:
     """fsync files and folders, in no order; returns once all are flushed.
 
-    paths: that exist.
-
     A journal commits together what is asked for at once, so that several take little longer than
     one. Raises the first error in the order of `paths`, once no flush is under way.
     """
@@ -78,10 +72,7 @@ def flush_tree(folder: Path) -> None:
 
 
 def flush_upwards(folder: Path, root: Path, *others: Path) -> None:
-    """fsync `folder` and the folders above it up to `root`: any of them may be new.
-
-    others: more folders.
-    """
+    """fsync `folder` and the folders above it up to `root`: any of them may be new."""
     above = [folder]
     while above[-1] != root:
         above.append(above[-1].parent)

@@ -1,7 +1,4 @@
-"""The description of a build, what a builder receives, and how a build can fail.
-
-The steps themselves belong to `gristmill.publish.publish` and `gristmill.publish.commit`.
-"""
+"""The description of a build, what a builder receives, and how a build can fail."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ class DiskFull(GristmillError):
 
 @dataclass(frozen=True)
 class ManifestConfig:
-    """The config of a manifest: the records that it is written from.
-
-    records: digest of each record, by partition.
-    """
+    """The config of a manifest: the records that it is written from."""
 
     records: Mapping[str, str]
 
@@ -69,11 +63,9 @@ class ManifestConfig:
 class Attempt:
     """What a builder receives: where to write, and what it makes.
 
-    out: the staging folder, which does not exist yet.
     published: the artifact's final folder, for files that must name their place.
     store: the part store, whose folder may not exist yet; a builder uses `parts`.
     recipe: digest of the build's inputs, config and code version, for files that name it.
-    progress: what the builder reports to.
     inputs: gives a digest of the input files as they were proved, for the part store; default
         None: whoever runs the builder gives it to the store.
     """
@@ -102,21 +94,13 @@ class Attempt:
 class Build:
     """One artifact partition: what it is made from, how, and where it goes.
 
-    root: the data root.
-    artifact: POSIX path of the artifact's folder, relative to `root`.
-    asset: its key.
     partition: its key, None where the asset has no partitions.
-    code_version: the builder's constant.
-    config: the builder's frozen config dataclass.
-    inputs: artifacts and raw files that it is made from.
-    make: writes a complete artifact into `attempt.out`.
     laws: yields what the staged folder breaks; one violation stops the commit.
     noted: what is unusual and breaks no law, which the laws add while they run; None: they do not
         look for it.
     shared: several partitions publish into the folder `artifact`, each with its
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in; both take its lock.
-    tokenizer: the vocabulary of the token ids, if there are any.
     space: bytes that the build needs at most, 0 where unknown.
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
@@ -261,10 +245,6 @@ class Build:
 class Published:
     """What is published now.
 
-    folder: of the artifact.
-    record: of this partition.
-    rebuilt: whether this call built it.
-    notes: lines for the user.
     not_checked: one line with the rules that its config leaves to the readers; empty for none.
     before: the record that stood before this call built; None if none stood or nothing was built.
     account: of the drop that it is made from, in one line; empty: of no drop.

@@ -1,11 +1,4 @@
-"""One partition built by several processes or machines, each of which makes some of the parts.
-
-They share the part store of the build's fingerprint, on one file system. While they work they
-share the partition's lock, so that no publisher clears the store. A builder with ranks says which
-parts a rank makes, and the process that finds the parts of all ranks publishes. A share is every
-n-th part of any builder; an ordinary build publishes. Source:
-`docs/publishing-details.md#builds-by-rank`, `docs/publishing-details.md#builds-by-share`.
-"""
+"""One partition built by several processes or machines, each of which makes some of the parts."""
 
 from __future__ import annotations
 
@@ -47,8 +40,6 @@ class Ranks(Protocol):
 class RankBuilt:
     """What one rank did.
 
-    made: parts that it made; the others were there.
-    missing: ranks with parts that are not finished, ascending.
     published: the artifact where this call published it or found it published, else None.
     """
 
@@ -116,8 +107,6 @@ def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
 class ShareBuilt:
     """What one share did.
 
-    taken_over: parts of the share that were there.
-    parts: parts of the build, of all shares.
     published: whether the build was published before, so that nothing was to be done.
     """
 

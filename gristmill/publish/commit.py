@@ -1,8 +1,4 @@
-"""The commit: a staged artifact becomes the published one by one rename.
-
-Building, checking and recording come before and belong to `gristmill.publish.publish`.
-Source: `docs/publishing-details.md#shared-folders`, `docs/publishing-details.md#nested-artifacts`.
-"""
+"""The commit: a staged artifact becomes the published one by one rename."""
 
 from __future__ import annotations
 
@@ -65,15 +61,9 @@ def commit(
 ) -> list[str]:
     """Make the staged artifact the published one, in one rename.
 
-    build, slot: what is committed; the caller holds `slot.lock`.
-    staged: the checked folder, with its record inside.
-    record: the record in `staged`.
     replaced: the published record that `record` replaces, None where there is none.
     progress: gets the stage "publish" in files, and for whom a shared folder's commit waits;
         default silent.
-
-    Returns notes about nested artifacts and files of no record. Raises GristmillError where a
-    file of another partition of a shared folder has the name of a staged file.
     """
     files = len(record.outputs)
     with progress.stage("publish", "files", files) as stage:

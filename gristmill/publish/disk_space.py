@@ -1,7 +1,4 @@
-"""Free disk space, checked before a build; errors of the disk in the words of the user.
-
-What is kept of a build that filled the disk is decided in `gristmill.publish.publish`.
-"""
+"""Free disk space, checked before a build; errors of the disk in the words of the user."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What `gristmill doctor` finds: the file system of a data root, Python, libraries, the instance.
-
-Each finding says what is there and what Gristmill does with it. Only publishing needs are
-needed; all else is to be known. The instance is looked at by `commands.instance.state`; `engines`
-says what makes parts.
-"""
+"""What `gristmill doctor` finds: a data root's file system, Python, libraries, the instance."""
 
 from __future__ import annotations
 
@@ -66,13 +61,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
-
-    name: what it is.
-    found: what is there.
-    use: what Gristmill does with it, or what to do; may be empty.
-    verdict: how it stands.
-    """
+    """One thing that was looked at."""
 
     name: str
     found: str
@@ -85,10 +74,7 @@ class Finding:
 
 
 def findings(root: Path) -> Iterator[Finding]:
-    """All findings for a data root, in the order in which they are shown.
-
-    root: a folder that exists.
-    """
+    """All findings for a data root, in the order in which they are shown."""
     yield from of_file_system(root)
     yield from of_software()
     yield of_instance()

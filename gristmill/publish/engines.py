@@ -1,7 +1,4 @@
-"""What makes the parts of builds, how inputs are proved, and what builds push to.
-
-`gristmill doctor` says it.
-"""
+"""What makes the parts of builds, how inputs are proved, and what builds push to."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Proof of inputs: each file that a builder may read is the one that a record describes.
-
-An input is compared before the builder reads it and once more after the build: every
-file of a published input with the record of that input, every raw file with its
-listing. A file is hashed where its size and times cannot exclude a change, or all are, where
-`[run] prove` says so. Source: `docs/publishing-details.md#proof-of-inputs`.
-"""
+"""Proof of inputs: each file that a builder may read is the one that a record describes."""
 
 from __future__ import annotations
 
@@ -30,12 +24,7 @@ _TRIES = 10
 
 @dataclass(frozen=True)
 class _File:
-    """A file and what it must hold.
-
-    trusted_ns: a file whose inode did not change after this time is not hashed, if
-        its size and `mtime_ns` are as recorded.
-    noted: the same for a file with this stamp; None where no commit noted one.
-    """
+    """A file and what it must hold."""
 
     path: Path
     bytes: int
@@ -49,7 +38,6 @@ class _File:
 class InputProof:
     """The inputs of one build, proved before and after it.
 
-    build: whose inputs they are.
     progress: gets the stage "inputs" in bytes, one for all inputs, where files are hashed.
     """
 
@@ -169,11 +157,7 @@ class InputProof:
             stamps.add(folder, known, is_shared=is_shared)
 
     def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> list[Path]:
-        """Compare files with what is recorded; hash and return those that may have changed.
-
-        `is_same`: the files were proved under the same record before, so that a file with the same
-        stamp has not changed since, and one with another mtime was written to.
-        """
+        """Compare files with what is recorded; hash and return those that may have changed."""
         suspects: list[_File] = []
         for file in files:
             stamp = stamp_of(file.path)

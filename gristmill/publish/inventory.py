@@ -1,9 +1,4 @@
-"""Writing the inventory of a data root: what publishing, removing and cleaning put there.
-
-Each step is one file system call, so that a kill at any moment leaves entries that
-`gristmill.provenance.inventory.missing` reads without a false or a lost finding. Source:
-`docs/publishing-details.md#inventory`.
-"""
+"""Writing the inventory of a data root: what publishing, removing and cleaning put there."""
 
 from __future__ import annotations
 
@@ -53,10 +48,7 @@ def note_unchanged(build: Build) -> None:
 
 
 def withdraw(folder: Path) -> None:
-    """Say that a folder is removed on purpose, with all artifacts in it: the step before it goes.
-
-    folder: an artifact's; nothing is said where no data root is known.
-    """
+    """Say that a folder is removed on purpose, with all artifacts in it, before it goes."""
     root = root_above(folder) or find_artifacts.recorded_root(folder)
     if root is None:
         return

@@ -1,10 +1,4 @@
-"""Locks between builders: one builder for each artifact partition; who stops or waits names it.
-
-The kernel releases a lock when its holder dies, so no lock outlives its builder. Between hosts
-a lease is held beside it (`gristmill.publish.storage.lease`) on a network file system.
-Lock files stay. Where a person removes one, its holder publishes nothing: `lease.confirm` compares
-the file that is held with the one at the path, as a taker does.
-"""
+"""Locks between builders: one builder for each artifact partition; who stops or waits names it."""
 
 from __future__ import annotations
 
@@ -50,8 +44,6 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock file `path` while the body runs.
 
-    path: created with its folder where it does not exist.
-    what: the artifact partition, as the error names it.
     wait: wait for the holder; default False.
     shared: hold it together with others that share it, and with nobody else; default False.
     progress: where a waiter says for whom it waits, after three seconds; default silent.

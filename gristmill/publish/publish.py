@@ -1,15 +1,4 @@
-"""Publishing: an artifact partition appears whole or not at all.
-
-A build happens in a staging folder on the same file system, is checked, gets
-its record, is flushed to disk and then committed by one rename. A kill at any
-instant leaves the old version or the new one, and the next build removes what
-the killed build left. Source: `docs/publishing-details.md#the-steps`.
-
-For an artifact `<parent>/<name>`, everything that is not published is in
-`<parent>/.gristmill/`: lock files in `locks/`, and in `slots/` one folder for
-each artifact, partition of a shared folder or nested artifact that is being
-built, with `parts/<key>/` and the staging folder of the attempt.
-"""
+"""Publishing: an artifact partition appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -103,18 +92,13 @@ def publish(
 
 
 def is_current(build: Build) -> bool:
-    """Whether what is published is what `build` would make, and its files are as recorded.
-
-    Raises GristmillError for a record that cannot be read.
-    """
+    """Whether what is published is what `build` would make, and its files are as recorded."""
     standing = _standing_record(build)
     return standing is not None and _is_up_to_date(build, standing)
 
 
 def standing_record(build: Build) -> Record | None:
     """Returns the published record where `publish` would find nothing to do, else None.
-
-    build: as for `publish`.
 
     Raises GristmillError for a record that cannot be read.
     """
@@ -128,10 +112,7 @@ def standing_record(build: Build) -> Record | None:
 
 
 def reason_to_build(build: Build) -> str:
-    """Returns why `publish` would build; empty where it would find nothing to do.
-
-    Raises GristmillError for a record that cannot be read.
-    """
+    """Returns why `publish` would build; empty where it would find nothing to do."""
     if Slot.of(build).work.exists():
         return "a build of it was ended before its end"
     standing = _standing_record(build)
@@ -268,19 +249,13 @@ def _build(
 
 
 def _staging(slot: Slot) -> str:
-    """The name of an attempt's staging folder, which no other builder uses.
-
-    A slot that is there may be of a living builder whose lock file a person removed.
-    """
+    """The name of an attempt's staging folder, which no other builder uses."""
     name = lease.own_name("staging")
     return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
-    """Remove what earlier attempts left in the slot, but keep the finished `parts`.
-
-    The caller holds the lock: nothing in the slot belongs to a living builder.
-    """
+    """Remove what earlier attempts left in the slot, but keep the finished `parts`."""
     for entry in slot.work.iterdir():
         if entry != parts.folder.parent:
             atomic_fs.remove_tree(entry)
@@ -303,10 +278,7 @@ def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
 
 
 def _worth_keeping(error: BaseException) -> bool:
-    """Whether to keep parts: not where they fill the disk, or are or may be of other inputs.
-
-    Where the builder failed, the next build compares the inputs (`PartStore.begin`).
-    """
+    """Whether to keep parts: not where they fill the disk, or are or may be of other inputs."""
     unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
     return not (isinstance(error, unusable) or disk_space.is_disk_full(error))
 
@@ -314,11 +286,7 @@ def _worth_keeping(error: BaseException) -> bool:
 def _replaced(
     build: Build, standing: Record | None, data_version: str, allowed: bool
 ) -> Replaced | None:
-    """The published version of the same fingerprint that differs from `data_version`.
-
-    Raises OtherOutput where there is one and `allowed` is False. A record without a
-    code digest is never a reason to refuse: its inputs were not proved.
-    """
+    """The published version of the same fingerprint that differs from `data_version`."""
     if standing is None or standing.data_version == data_version or not build.made(standing):
         return None
     if standing.code_digest is None:

@@ -1,10 +1,4 @@
-"""Removal: artifacts that are no longer wanted, and what killed builds left.
-
-Removing takes one rename, so a reader sees the whole artifact or none of it. The
-deletion that follows happens in the artifact's slot; a kill during it leaves a
-slot that `abandoned_slots` finds. Source: `docs/publishing-details.md#deleting-inputs`
-and `docs/publishing-details.md#what-a-kill-leaves`.
-"""
+"""Removal: artifacts that are no longer wanted, and what killed builds left."""
 
 from __future__ import annotations
 
@@ -24,10 +18,7 @@ from gristmill.publish.storage import lease, link_form
 
 
 def remove_artifact(folder: Path) -> None:
-    """Remove the published artifact `folder`, which has a folder to itself, in one rename.
-
-    Raises locks.Busy where a builder is at work on it, and OSError where it does not exist.
-    """
+    """Remove the published artifact `folder`, which has a folder to itself, in one rename."""
     with locks.locked(lock_of_slot(slot_of_folder(folder)), folder.name):
         take_away(folder, slot_of_folder(folder))
 
@@ -156,9 +147,6 @@ def finished_parts(slot: Path) -> int:
 
 def clean_slot(slot: Path, keep_parts: bool = False) -> None:
     """Remove what a killed build left in its slot.
-
-    slot: as `abandoned_slots` yields it.
-    keep_parts: keep the folder of parts, where a finished part is in it.
 
     Raises locks.Busy if a builder started meanwhile.
     """

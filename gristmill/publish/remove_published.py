@@ -1,8 +1,4 @@
-"""Removing published artifacts on purpose: which are meant, what was made from them, taking away.
-
-See also `remove.py`: the rename, and what killed builds left.
-Source: `docs/publishing.md#removing`.
-"""
+"""Removing published artifacts on purpose: which are meant, and what was made from them."""
 
 from __future__ import annotations
 
@@ -25,11 +21,7 @@ _MOST_NAMED: Final = 20
 
 
 def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
-    """The data root, and the artifact at a path, published or missing.
-
-    Raises GristmillError where no artifact is or was at `path`, or `partition` does not say which
-    one is meant.
-    """
+    """The data root, and the artifact at a path, published or missing."""
     path = without_dots(path)
     root = root_above(path) or find_artifacts.recorded_root(path)
     if root is None or root == path:
@@ -120,11 +112,7 @@ def _holds(entry: Entry, artifact: str, partition: str | None) -> bool:
 
 
 def refuse_dependents(entries: Sequence[Entry], made: Sequence[Entry]) -> None:
-    """Raise GristmillError where something was made from what is to be removed, and stays.
-
-    entries: what is to be removed.
-    made: what `dependents` found.
-    """
+    """Raise GristmillError where something was made from what is to be removed, and stays."""
     if not made:
         return
     named = ", ".join(entry.title for entry in made[:_MOST_NAMED])
@@ -137,11 +125,7 @@ def refuse_dependents(entries: Sequence[Entry], made: Sequence[Entry]) -> None:
 
 @dataclass(frozen=True)
 class Made:
-    """A published artifact, and what a person calls it to build it again.
-
-    entry: the artifact.
-    asset, partition: as its record names them.
-    """
+    """A published artifact, and what a person calls it to build it again."""
 
     entry: Entry
     asset: str
@@ -150,9 +134,6 @@ class Made:
 
 def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made], list[Made]]:
     """The artifacts of a data root that were made from some raw files alone, and from others, too.
-
-    root: the data root.
-    raw: path below `root` and sha256 of each file.
 
     Vocabularies do not count. Both lists have an artifact after all that it was made from. What a
     record does not say any more, since an input was built again or is gone, counts as another file.

@@ -17,10 +17,6 @@ _LOCKS: Final = "locks"
 class Slot:
     """Names below `.gristmill` for one artifact partition.
 
-    work: the folder of everything that is not published yet.
-    lock: held while the partition is built.
-    folder_lock: held while a partition joins its shared folder.
-
     Locks and slots are in folders of their own, so that no artifact's name can
     be the name of another artifact's lock.
     """

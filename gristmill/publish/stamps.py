@@ -1,11 +1,4 @@
-"""Stamps: the inode times of files of published artifacts that are as their records say.
-
-Each commit into a folder that several partitions share links the files of all others, and a
-link changes the time of the inode; so does copying a data root. Without these notes every such
-file would look as if it might have been written to, and every build that reads it would hash it.
-The notes are in `<parent>/.gristmill/stamps/`; a file without one is hashed. Source:
-`docs/publishing-details.md#proof-of-inputs`.
-"""
+"""Stamps: the inode times of files of published artifacts that are as their records say."""
 
 from __future__ import annotations
 
@@ -76,7 +69,6 @@ def add(folder: Path, hashed: Mapping[str, Stamp], *, is_shared: bool) -> None:
     """Note the stamps of files that were hashed and are as recorded.
 
     folder: of an artifact, or shared by several, and not within another artifact.
-    hashed: stamps from before they were hashed, by path.
     is_shared: whether several partitions share it; nothing is noted while one of them commits.
     """
     # The lock of another folder is that of its builder, which must not be refused for this.

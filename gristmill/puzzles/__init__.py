@@ -1,8 +1,4 @@
-"""Puzzles to datasets of the original `PuzzleDataset`: ARC, Sudoku, mazes, Domino and grids.
-
-The public names are imported when they are first used, so that this import loads neither numpy
-nor torch. See `docs/puzzles.md`.
-"""
+"""Puzzles to datasets of the original `PuzzleDataset`: ARC, Sudoku, mazes, Domino and grids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Puzzles: what a dataset is built from, how, where it goes, and how much room that takes.
-
-See also `raw/known_recipes.py`: the recipes, and whether their sources are there.
-"""
+"""Puzzles: what a dataset is built from, how, where it goes, and how much room that takes."""
 
 from __future__ import annotations
 
@@ -32,9 +29,6 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     """Returns the build of a dataset.
 
     kind: of the puzzle, as `sudoku`. Chosen values come before those of the recipe.
-
-    Raises NothingToBuild if a drop of the recipe is not there or not complete, GristmillError if a
-    drop, the recipe or a setting is refused, or if there is no such recipe.
     """
     lake = wanted.root
     recipe = recipe_of(lake, kind, wanted.partition)
@@ -161,8 +155,6 @@ _OTHER: Final = 40
 
 def space(config: object, files: Sequence[tuple[str, int]]) -> int:
     """About the most bytes that a build has on disk at one time, 0 for a config that is not known.
-
-    config: of the builder. files: path and size of each source file.
 
     The parts, whose tokens are uint8, and the dataset are there together at the end.
     """

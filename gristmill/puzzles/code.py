@@ -1,7 +1,4 @@
-"""Puzzles: which functions decide the output of each asset.
-
-See also `gristmill.code.digest`: how a digest is made of them, and what its entries mean.
-"""
+"""Puzzles: which functions decide the output of each asset."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The configs of the puzzle family: one for each builder.
-
-CODE_VERSION of a config is raised when its builder makes other files from the same input and
-config. The type of a field says what it means (`gristmill.settings.kinds`).
-"""
+"""The configs of the puzzle family: one for each builder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What all readers of published artifacts share: one generation, three levels of verification.
-
-`reader.py` is the base of the readers; `torch_batch.py` is for data loaders of torch. Formats of a
-family do not belong here. User's page: `docs/publishing.md#reading`.
-"""
+"""What all readers of published artifacts share: one generation, three levels of verification."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Errors of readers in the words of the user: real paths, and no foreign exceptions.
-
-Readers open files through descriptors, so an error of a format's code names `/proc/self/fd/7`.
-"""
+"""Errors of readers in the words of the user: real paths, and no foreign exceptions."""
 
 from __future__ import annotations
 
@@ -51,11 +48,7 @@ def _rename(error: GristmillError, names: Mapping[int, Path]) -> None:
 def damage_named(
     where: Callable[[], Path], names: Callable[[], Mapping[int, Path]]
 ) -> Iterator[None]:
-    """Raise every error of reading files as a GristmillError that names the real file.
-
-    where: the file that is being read, for errors that name none.
-    names: gives the real path of each descriptor.
-    """
+    """Raise every error of reading files as a GristmillError that names the real file."""
     try:
         yield
     except GristmillError as error:

@@ -1,8 +1,4 @@
-"""Lines about files, for `gristmill verify` of a folder without a record.
-
-A line has a name and numbers: types, shapes, ranges, lines. What a family's files mean belongs in
-its `show/facts.py`.
-"""
+"""Lines about files, for `gristmill verify` of a folder without a record."""
 
 from __future__ import annotations
 
@@ -60,10 +56,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def array_fact(name: str, array: npt.NDArray[Any]) -> str:
-    """One line about an array of numbers: type, shape and range.
-
-    name: of the array. array: may be mapped.
-    """
+    """One line about an array of numbers: type, shape and range."""
     ranges = Ranges()
     ranges.add(array)
     shape = ", ".join(f"{size:,}" for size in array.shape)

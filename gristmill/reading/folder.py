@@ -1,11 +1,4 @@
-"""One generation of an artifact's folder, read through one handle of the folder.
-
-A rebuild exchanges the folder behind its path and deletes the old one. Files that were opened
-relative to the handle are all of one generation, whatever the path leads to. Opening several
-folders together, and again, belongs to `opening.py`.
-
-Source: `docs/publishing.md#verification-levels`.
-"""
+"""One generation of an artifact's folder, read through one handle of the folder."""
 
 from __future__ import annotations
 
@@ -30,10 +23,7 @@ _READ_BYTES = 1 << 20
 
 
 class HeldFile:
-    """An open file that stays readable after its artifact was replaced; closed with this object.
-
-    path: its real path, for messages.
-    """
+    """An open file that stays readable after its artifact was replaced; closed with this object."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self.path = path
@@ -55,15 +45,9 @@ class HeldFile:
 class OpenFolder:
     """An artifact's folder while a reader opens its files.
 
-    path: of the folder, for messages and for `replaced`.
-    level: how much is compared with the record.
-    record_name: path of the record in the folder.
     known: the generation that it must be; None for any.
     outer: the folder that this one is nested in, directly; None for none.
-
     record: its record, None where it has none; known after `read_record`.
-    names: real path of each open descriptor.
-    latest: real path of the file that was opened last.
 
     Raises BadInput where there is no such folder, StaleDataset where `known` says that there
     was one.
@@ -258,9 +242,6 @@ def _sha256(descriptor: int) -> str:
 
 def made_from_another(made: OpenFolder, source: OpenFolder) -> bool:
     """Whether the record of an artifact names another data version of an input than there is.
-
-    made: the artifact.
-    source: the artifact that it should be made from.
 
     False where one of them has no record, or the record names no such input.
     """

@@ -1,7 +1,4 @@
-"""Which version of an artifact a reader was opened on.
-
-Source: docs/publishing.md#generations
-"""
+"""Which version of an artifact a reader was opened on."""
 
 from __future__ import annotations
 
@@ -62,11 +59,7 @@ def refuse_other(opened: Generation, current: Generation) -> None:
 
 
 def stale(opened: Generation, current: str) -> StaleDataset:
-    """The error for a reader whose generation is gone.
-
-    opened: the generation that the reader belongs to.
-    current: a clause that says what is there now.
-    """
+    """The error for a reader whose generation is gone."""
     return StaleDataset(
         f"{opened.folder}: was rebuilt or changed after this dataset was opened: it was opened on"
         f" {opened}; {current}: open the dataset again"

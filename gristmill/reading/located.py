@@ -1,8 +1,4 @@
-"""Addresses that readers take: a local folder, or a version in a mirror that is kept in a cache.
-
-`gristmill.mirror.cache` fetches; it is imported where an address of a mirror is opened, so a reader
-of local folders needs nothing of it. Source: `docs/mirror.md#readers`.
-"""
+"""Addresses that readers take: a local folder, or a version in a mirror that is kept in a cache."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Opens the folders of a reader together: all of one generation each, or an error.
-
-One folder belongs to `folder.py`.
-"""
+"""Opens the folders of a reader together: all of one generation each, or an error."""
 
 from __future__ import annotations
 
@@ -26,9 +23,7 @@ _ATTEMPTS = 20
 class Opening:
     """The folders that a reader opens at one time.
 
-    level: how much is compared with the records.
     known: generations that the folders must be; empty for the first opening.
-
     first: whether this is the first opening, at which contents are checked.
     """
 
@@ -85,12 +80,7 @@ def opened(
     """Open all files of a reader, each artifact in one generation.
 
     read: opens folders and files with an Opening, and returns what the reader keeps.
-    level: how much is compared with the records.
     known: generations of an earlier call, which the folders must still be; default None.
-
-    Returns the result of `read` and the generations. An artifact that is replaced meanwhile is
-    opened again. Raises StaleDataset where a generation is not the known one, or where artifacts
-    are replaced again and again; BadInput where a file is missing or damaged.
     """
     for _ in range(_ATTEMPTS):
         opening = Opening(level, known or {})

@@ -1,9 +1,4 @@
-"""The base of the readers: a dataset that belongs to one generation, in every process.
-
-See also `torch_batch.py`: batches for data loaders.
-
-Source: `docs/publishing.md#generations`.
-"""
+"""The base of the readers: a dataset that belongs to one generation, in every process."""
 
 from __future__ import annotations
 

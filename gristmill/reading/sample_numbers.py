@@ -1,8 +1,4 @@
-"""The numbers by which samples are asked for, checked in one way by all readers.
-
-NumPy takes a mask for the numbers 0 and 1, cuts 1.7 to 1 and reads "1" as 1. These would be other
-samples than those that were meant, so all readers refuse what is no integer.
-"""
+"""The numbers by which samples are asked for, checked in one way by all readers."""
 
 from __future__ import annotations
 
@@ -18,8 +14,6 @@ def number_of(number: Any, length: int, noun: str) -> int:
 
     number: an int, an integer of NumPy of any width, or one in an array or tensor without
         dimensions; a negative one counts from the end.
-    length: how many samples there are.
-    noun: what a sample is called in errors, as `row`.
 
     Raises TypeError for anything else, such as a bool or a float, and IndexError for a number
     outside.
@@ -41,8 +35,6 @@ def numbers_of(
     """The numbers of samples as int64 [N], each from 0.
 
     numbers: integers [N] in a list, an array or a tensor, of any width; or one integer.
-    length: how many samples there are.
-    noun: what a sample is called in errors, as `row`.
     from_end: whether negative numbers count from the end, default True; False: they are outside.
 
     Raises TypeError for anything else, such as a mask of booleans, floats or texts, and IndexError

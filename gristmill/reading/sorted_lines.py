@@ -11,8 +11,6 @@ def lines_from(file: BinaryIO, key: Callable[[bytes], Any], wanted: Any) -> Iter
     """Yield the lines of a file from the first on whose key is `wanted` or more.
 
     file: opened for reading bytes. key: gives the key of a line; what it raises is raised.
-    wanted: a key.
-
     Where the keys do not ascend, the first line that is given is any: look whether it is the one.
     """
     # No line that begins before `low` is wanted; one that begins first behind `high` is.

@@ -1,8 +1,4 @@
-"""Proof that NumPy draws the numbers of an order now that it drew when a state was written.
-
-NumPy keeps no promise for the methods of a `Generator`: another version may draw otherwise from
-the same seed. Source: docs/publishing.md#orders
-"""
+"""Proof that NumPy draws the numbers of an order now that it drew when a state was written."""
 
 from __future__ import annotations
 
@@ -35,7 +31,6 @@ def refuse_other_stream(state: Mapping[str, Any], generator: Any) -> None:
     """Raise GristmillError where a state was written with another stream than is drawn here.
 
     state: with what `stream_of` returned; one of an earlier version has nothing, and is taken.
-    generator: as for `stream_of`.
     """
     here = stream_of(generator)
     found = state.get("stream", here["stream"])

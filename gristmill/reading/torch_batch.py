@@ -1,9 +1,4 @@
-"""Batches for data loaders of torch that need no arguments: read at once, collated at once.
-
-torch passes what `__getitems__` returns to its default collate, which looks at the type of the
-first sample. A `Batch` is a sequence of samples of a type that is registered there, and knows its
-own collated form. Importing this module does not import torch.
-"""
+"""Batches for data loaders of torch that need no arguments: read at once, collated at once."""
 
 from __future__ import annotations
 
@@ -42,10 +37,7 @@ class Row(dict[str, Any]):
 
 
 class ColumnBatch(Batch[Row]):
-    """Samples as columns.
-
-    columns: arrays or tensors [N, ...] by name, at least one.
-    """
+    """Samples as columns."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = dict(columns)

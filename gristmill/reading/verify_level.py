@@ -1,7 +1,4 @@
-"""How much a reader compares with the record when it opens an artifact.
-
-Source: `docs/publishing.md#verification-levels`.
-"""
+"""How much a reader compares with the record when it opens an artifact."""
 
 from __future__ import annotations
 

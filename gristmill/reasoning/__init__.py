@@ -1,8 +1,4 @@
-"""Reasoning corpora to GPT-2 token shards, with alignment and quality control.
-
-The public names are imported when they are first used, so that this import loads neither numpy
-nor torch. See `docs/reasoning.md`.
-"""
+"""Reasoning corpora to GPT-2 token shards, with alignment and quality control."""
 
 from __future__ import annotations
 

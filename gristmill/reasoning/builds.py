@@ -58,10 +58,7 @@ _TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256
 
 
 def normalized_build(wanted: Wanted) -> Build:
-    """Returns the build of the normalised records of a split.
-
-    Raises NothingToBuild if no drop has the split, BadInput if the drop or a setting is refused.
-    """
+    """Returns the build of the normalised records of a split."""
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.raw.forms.transforms import versions
 
@@ -97,12 +94,7 @@ def normalized_build(wanted: Wanted) -> Build:
 
 
 def shards_build(wanted: Wanted) -> Build:
-    """Returns the build of the token shards of a split, of all ranks.
-
-    Raises NothingToBuild if the terms of the corpus forbid training and no setting allows it, or
-    if the split has no drop; GristmillError if the normalised records or the vocabulary are not
-    published.
-    """
+    """Returns the build of the token shards of a split, of all ranks."""
     from gristmill.reasoning.builders.shards import tokenize
 
     root, key = wanted.root, wanted.partition
@@ -146,11 +138,7 @@ def shard_ranks(wanted: Wanted) -> Ranks:
 
 
 def tokens_build(wanted: Wanted) -> Build:
-    """Returns the build of a dataset of any tokenizer.
-
-    Raises NothingToBuild if the recipe is gone or waits, or the terms of a corpus forbid training;
-    GristmillError if it is refused.
-    """
+    """Returns the build of a dataset of any tokenizer."""
     from gristmill.reasoning.builders.tokens import tokenize_dataset
 
     splits, config, form, inputs = _dataset(wanted)
@@ -199,11 +187,7 @@ def _dataset(wanted: Wanted) -> tuple[list[Split], TokensConfig, Form, list[Inpu
 
 
 def alignment_build(wanted: Wanted) -> Build:
-    """Returns the build of the alignment of a split.
-
-    Raises NothingToBuild if the split has no token shards because the terms of its corpus forbid
-    training; GristmillError if the shards are not published for another reason.
-    """
+    """Returns the build of the alignment of a split."""
     from gristmill.reasoning.builders.align import align
 
     root, key = wanted.root, wanted.partition
@@ -245,10 +229,7 @@ def alignment_build(wanted: Wanted) -> Build:
 
 
 def raw_manifest_build(wanted: Wanted) -> Build:
-    """Returns the build of the manifest of the normalised files.
-
-    Raises NothingToBuild if no split is published.
-    """
+    """Returns the build of the manifest of the normalised files."""
     from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
 
     root = wanted.root
@@ -275,12 +256,7 @@ def raw_manifest_build(wanted: Wanted) -> Build:
 
 
 def _previous_manifest(root: DataRoot) -> Mapping[str, Any] | None:
-    """The raw manifest that is published, whose entries without a record stay.
-
-    None where there is none, and where it is damaged: nothing wrong may be taken over.
-
-    Raises BadInput for one without a record that is not JSON.
-    """
+    """The raw manifest that is published, whose entries without a record stay."""
     folder = root.root / names.NORMALIZED
     try:
         data = (folder / names.MANIFEST).read_bytes()
@@ -305,10 +281,7 @@ def _previous_manifest(root: DataRoot) -> Mapping[str, Any] | None:
 
 
 def manifest_build(wanted: Wanted) -> Build:
-    """Returns the build of the manifest of the token shards, and of the index of all splits.
-
-    Raises NothingToBuild if no split has token shards.
-    """
+    """Returns the build of the manifest of the token shards, and of the index of all splits."""
     from gristmill.reasoning.builders.manifest import write_manifest
 
     root = wanted.root
@@ -335,9 +308,6 @@ def report_build(wanted: Wanted) -> Build:
     """Returns the build of a day's report on everything that is published; it names the run.
 
     Only GPT-2's shards need the vocabulary, and it is an input where it is published.
-
-    Raises NothingToBuild for another day than the current one in UTC, and if no split is
-    published; BadInput if the baseline is not published.
     """
     from gristmill.reasoning.builders.report import coverage_report
 
@@ -379,11 +349,7 @@ def today() -> date:
 def _baseline(
     root: DataRoot, chosen: str | None, date: str
 ) -> tuple[dict[str, Any] | None, list[Input]]:
-    """The report that drift is measured against, and that report as an input.
-
-    A report of the same day, which the build replaces, is no input. Before there is one, a report
-    whose own day is the baseline is compared with nothing.
-    """
+    """The report that drift is measured against, and that report as an input."""
     if chosen is None:
         return None, []
     found = is_published(root, names.REPORTS, chosen)
@@ -415,10 +381,7 @@ def reports_now(root: DataRoot) -> list[str]:
 
 
 def _shards_config(wanted: Wanted) -> TokenizeConfig:
-    """The config of a split's token shards.
-
-    `allow` keeps this corpus alone, so that a setting for another one rebuilds nothing.
-    """
+    """The config of a split's token shards."""
     corpus, _ = corpus_and_split(wanted.partition)
     config = wanted.config(
         TokenizeConfig,

@@ -1,7 +1,4 @@
-"""The family's own commands: `gristmill audit`, `gristmill stage` and `gristmill unstage`.
-
-The catalog in `family.py` names them. Source: `docs/formats/reasoning.md#audits`.
-"""
+"""The family's own commands: `gristmill audit`, `gristmill stage` and `gristmill unstage`."""
 
 from __future__ import annotations
 

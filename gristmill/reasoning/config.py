@@ -1,10 +1,4 @@
-"""The configs of the reasoning family: one for each builder.
-
-CODE_VERSION of a config is raised when its builder makes other files from the same
-input and config. The type of a field says what it means (`gristmill.settings.kinds`).
-
-Source: `docs/formats/reasoning.md#pinned-downloads`, `docs/formats/reasoning.md#reports`.
-"""
+"""The configs of the reasoning family: one for each builder."""
 
 from __future__ import annotations
 
@@ -182,7 +176,6 @@ class TokenizeConfig(Checked):
 class TokensConfig(TokenizeConfig):
     """How splits become a dataset of any tokenizer (docs/formats/reasoning.md#token-datasets).
 
-    corpora, tokenizer, outputs: as the recipe has them.
     steps: with an alignment the marks of steps by split, as JSON, of those that have some.
     """
 

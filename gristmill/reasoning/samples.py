@@ -1,9 +1,4 @@
-"""Sample drops of the seven corpora: records of our own in every form, for every rule.
-
-Each corpus has a few dozen records: chains of thought of every layout that steps are found in,
-right and wrong arithmetic, unusual texts, an empty record, several file formats.
-Source: `docs/formats/reasoning.md#drops`.
-"""
+"""Sample drops of the seven corpora: records of our own in every form, for every rule."""
 
 from __future__ import annotations
 
@@ -44,10 +39,7 @@ _UNUSUAL: Final = (
 def write_drop(folder: Path, corpus: str) -> list[Path]:
     """Write the sample drop of a corpus into a new folder.
 
-    folder: the drop, which must not exist.
     corpus: its name; the same name gives the same bytes.
-
-    Returns its files. Raises KeyError for an unknown corpus.
     """
     folder.mkdir(parents=True)
     _WRITERS[corpus](folder)

@@ -1,11 +1,4 @@
-"""Compiled functions, and the one place where their machine code is kept.
-
-`kernel` compiles by numba, and keeps the machine code for the next process: in the folder that
-NUMBA_CACHE_DIR names, else in the user's cache folder, else in `cache/` of the data root (see
-`fall_back_to`), else nowhere. It never writes beside the code. All checkouts of a user share it:
-`kernel_key.py` says which kernels are the same; those of a release come with the package
-(`shipped_kernels.py`). numba is imported when a kernel is defined.
-"""
+"""Compiled functions, and the one place where their machine code is kept."""
 
 from __future__ import annotations
 
@@ -185,10 +178,7 @@ def _cache_of(dispatcher: Any, place: _Place) -> Any:
 
 
 class _Place:
-    """Where numba keeps the files of one kernel, and what they are kept by.
-
-    It has the methods that numba's own locators have, which go by the path of the source.
-    """
+    """Where numba keeps the files of one kernel, and what they are kept by."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self._folder = folder

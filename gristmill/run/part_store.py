@@ -1,13 +1,4 @@
-"""The store that keeps finished parts of a build, and the share of them that one process makes.
-
-The store lies in a folder that belongs to one fingerprint (code version, config,
-inputs), so a part in it was made from the same things; its sha256 is checked
-before it is used. The runner that makes parts: `parts.py`.
-
-A process on another machine may see another folder under the same path, run another checkout, or
-work on when the build has ended, as a worker whose node is taken for dead does. So it compares the
-mark of the build before it makes a part, and once more before the part takes its place.
-"""
+"""The store that keeps finished parts of a build, and the share of them that one process makes."""
 
 from __future__ import annotations
 
@@ -40,13 +31,7 @@ class NotTheBuild(GristmillError):
 
 @dataclass(frozen=True)
 class BuildMark:
-    """A file in the folder of parts, which is there while the build takes parts.
-
-    path: the file.
-    host: the machine of the build.
-    text: what the file holds: a random token.
-    code: what the build runs, as `code` gives it.
-    """
+    """A file in the folder of parts, which is there while the build takes parts."""
 
     path: Path
     host: str
@@ -148,13 +133,9 @@ class ShareMade(Exception):
 class Share:
     """Which parts of a build one process makes: every `of`-th, from the `number`-th on.
 
-    number: from 1 to `of`.
-    of: number of shares.
     home: folder of the finished parts of all shares, on the file system of the store's folder.
     under_way: whether `run_parts` makes the share now. A call meanwhile makes all of its parts,
         since tasks of the share depend on them.
-    total: parts of the build, of all shares.
-    names: parts of this share that it made; the others were there.
     """
 
     number: int
@@ -176,7 +157,6 @@ class Share:
 class PartStore:
     """Parts in `folder`, which exists. Pickles, so workers can hold it.
 
-    use: what `run_parts` counts in this process.
     share: makes `run_parts` make a share only. Its finished parts are then in `share.home`, and
         `folder`, where parts are written first, belongs to this process alone. Default None.
     """
@@ -221,7 +201,6 @@ class PartStore:
         """Note what a maker of parts reads, until `end`. Call it before a part is looked up.
 
         maker: its name, such as that of a rank; one that goes on has the name that it had.
-        inputs: digest of its input files as they are now.
 
         A maker without `end` was killed or failed, so nobody knows whether its inputs stayed as
         they were. Where it noted another digest, or none that can be read, all parts are removed.

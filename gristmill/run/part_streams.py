@@ -1,8 +1,4 @@
-"""Parts that hold several named byte streams, and the files that the streams are appended to.
-
-A stream of an artifact, such as its rows or its rejects, is the streams of that
-name of all parts, one after the other. How parts are made and kept: `parts.py`.
-"""
+"""Parts that hold several named byte streams, and the files that the streams are appended to."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ _SECONDS: Final = 30.0
 
 
 def seconds_without_parts() -> float:
-    """Seconds from the begin of a build in which it keeps no part that needs no file.
-
-    Raises GristmillError where GRISTMILL_PARTS_SECONDS is no number from 0; default 30.
-    """
+    """Seconds from the begin of a build in which it keeps no part that needs no file."""
     text = os.environ.get(VARIABLE, "").strip()
     try:
         seconds = float(text) if text else _SECONDS
@@ -125,10 +118,7 @@ def _from_files(
 
 
 class StreamFiles:
-    """Files of an artifact under construction, by stream; counts the bytes of each.
-
-    files: stream name -> file, which is made with its folder.
-    """
+    """Files of an artifact under construction, by stream; counts the bytes of each."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files: dict[str, NamedFile] = {}

@@ -1,11 +1,4 @@
-"""Parts of a build: the one runner that makes them, and keeps finished ones in a store.
-
-A part is one file that a worker writes from a known range of the input. A killed build goes on
-where it stopped, since finished parts are in a store: `part_store.py`.
-
-How processes are started: `workers.py`. Several files from one part:
-`part_streams.py`. What an artifact is made of does not belong here.
-"""
+"""Parts of a build: the one runner that makes them, and keeps finished ones in a store."""
 
 from __future__ import annotations
 
@@ -27,11 +20,7 @@ Task = TypeVar("Task")
 
 @dataclass(frozen=True)
 class _Finish(Generic[Task]):
-    """Makes a part unless the store has it; gives name, summary, and whether the store had it.
-
-    kept: whether a later build may use the part again.
-    mark: of the build, where processes on other machines make its parts.
-    """
+    """Makes a part unless the store has it; gives name, summary, and whether the store had it."""
 
     make: Callable[[Task, Path], dict[str, Any]]
     store: PartStore
@@ -97,7 +86,6 @@ def run_parts(
     workers: processes; 0 or 1 makes the parts in this process. `make` and the
         tasks must pickle for more.
     scratch: folder for the parts where there is no store; it is left as it was.
-    engine: what runs the tasks, unless the build is `on_other_machines`.
 
     Raises WorkerDied where a worker was killed or crashed, and what `make` raises.
     Closing the generator ends the workers. A store with a share makes that share of the parts,

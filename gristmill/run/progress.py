@@ -1,9 +1,4 @@
-"""How far a piece of work has come: one interface for builders, downloads and verification.
-
-Work opens a stage and advances it, once a part or batch and never once a row. A
-sink, which the caller gives, receives reports: one of `shown_progress.py`, or any
-function. Without a sink nothing is counted.
-"""
+"""How far a piece of work has come: one interface for builders, downloads and verification."""
 
 from __future__ import annotations
 
@@ -27,15 +22,10 @@ Moment = Literal["begin", "stage", "note", "end"]
 class Report:
     """How far one stage has come, or one line about the work.
 
-    stage: name of the stage, such as "read"; empty for another moment.
-    done: units done.
     total: units to do in all, None where that is not known.
-    unit: what is counted.
     work: what the stage belongs to, such as an asset and its partition; may be empty.
     moment: "stage" (default), else what happened to the work: its "begin", its "end", or a "note".
-    note: the line of a "note" or an "end"; empty for the other moments.
     seconds: since the stage, or at the "end" the work, began.
-    rate: units a second lately, 0.0 where that is not known yet.
     """
 
     stage: str
@@ -276,7 +266,5 @@ def reporter(default: Sink | None = None, work: str = "", every: float = 0.1) ->
     """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
 
     default: the sink otherwise; None (default) reports nothing.
-    work: what is done, such as an asset and its partition.
-    every: as for `Progress`.
     """
     return Progress(_SINK.get() or default, every, work)

@@ -1,9 +1,4 @@
-"""Parts of a build as tasks of a Ray cluster.
-
-`ray`, which the extra `ray` brings, is imported here alone, and only once a build asks for it.
-What a part is, and how attempts at one part keep out of each other's way, belongs to `parts.py`
-and `part_store.py`. Source: `docs/clusters.md#parts-on-ray`.
-"""
+"""Parts of a build as tasks of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +46,6 @@ class RayParts:
     """An engine that runs tasks on a Ray cluster.
 
     address: of the cluster, as `ray.init` takes it; "auto" is the one that this machine is in.
-    cpus: CPUs that Ray sets aside for a task; above 0.
     memory: bytes that Ray sets aside for a task; 0: it does not look at memory.
     retries: how often a task is given to another worker after its worker or node died.
     """
@@ -64,13 +58,7 @@ class RayParts:
     def __call__(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
     ) -> Generator[Result]:
-        """Yield `function(task)` for each task, in the order of the tasks; all of these pickle.
-
-        At least `workers` tasks are in flight, more where the cluster has room. A task whose worker
-        or node dies is given to another one. Closing the generator cancels the tasks. Raises
-        RayError where there is no cluster, WorkerDied where a task was lost too often, and whatever
-        `function` raises.
-        """
+        """Yield `function(task)` for each task, in the order of the tasks; all of these pickle."""
         ray = _connected(self.address)
         run = ray.remote(
             num_cpus=self.cpus, memory=self.memory or None, max_retries=0, max_calls=0
@@ -219,11 +207,7 @@ _unpacked: tuple[str, Any] | None = None
 
 
 def _run(packed: bytes, key: str, task: bytes, variables: dict[str, str]) -> bytes:
-    """Run a task in a worker of Ray: a pickle of its result and None, or error and traceback.
-
-    The function is kept for the next task. Pickles are made here, since arrays that Ray itself
-    unpickles cannot be written.
-    """
+    """Run a task in a worker of Ray: a pickle of its result and None, or error and traceback."""
     global _unpacked
     for name, value in variables.items():
         os.environ.setdefault(name, value)

@@ -1,7 +1,4 @@
-"""Sinks that show progress to people: lines of a log, bars in a terminal, lines in a file.
-
-What is counted and when it is reported: `progress.py`.
-"""
+"""Sinks that show progress to people: lines of a log, bars in a terminal, lines in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ _TAKEN_FOR_ONE: Final = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
 class LogLines:
     """A sink that writes a line every so often, and each note; nothing for short work.
 
-    write: takes a line.
     every: seconds between two lines, at least; also before the first one. Default 10.
     """
 

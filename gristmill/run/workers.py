@@ -75,11 +75,7 @@ def die_with(parent: int) -> None:
 
 
 class _Process(SpawnProcess):
-    """A spawned process that does not import its parent's main module.
-
-    The main module of `operate.py` loads Dagster: 0.7 s and 60 MB for each worker.
-    A script without a `__name__` guard would do all of its work once more.
-    """
+    """A spawned process that does not import its parent's main module."""
 
     _lock = Lock()
 

@@ -1,8 +1,4 @@
-"""What the fields of a config may hold: types, ranges and choices, checked before they are stored.
-
-The rules of a frozen config dataclass come from the types of its fields and their traits, which are
-in `kinds`. A config that is `Checked` holds nothing else; `tables` checks files by the same rules.
-"""
+"""What the fields of a config may hold: types, ranges, choices, checked before they are stored."""
 
 from __future__ import annotations
 
@@ -35,17 +31,10 @@ _SAYS: Final = {Ge: "least", Gt: "above", Le: "most", Unit: "unit", Help: "help"
 class FieldRule:
     """What one field of a config may hold.
 
-    name: of the field.
-    kind: bool, int, float, str, Path, or a class of configs.
-    many: whether the field holds a tuple of such values.
     optional: whether None is allowed.
     default: the default value; None also where there is none.
-    help: text for the user; may be empty.
-    choices: the values allowed; empty for any.
     least, most: smallest and largest number; None for no bound of the field's own.
     above: the number must be greater than this; None for no such bound.
-    unit: of a number, as `rows`; empty for what is no number.
-    in_event: whether events always show the field.
     needed: whether the field has no default, so that the asset fills it in.
     """
 
@@ -167,8 +156,6 @@ class FieldRule:
 def rules_of(config: type[Any]) -> Mapping[str, FieldRule]:
     """Returns the rules of a config's fields, by name, in their order.
 
-    config: a dataclass.
-
     Raises TypeError for a field whose type, or a trait of it, has no rule.
     """
     if config not in _RULES:
@@ -208,11 +195,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Returns the known name that is most like a misspelt one, whatever their case; None for none.
-
-    name: the misspelt name.
-    known: the names to choose from.
-    """
+    """Returns the known name most like a misspelt one, whatever their case; None for none."""
     from difflib import get_close_matches  # needed for errors alone
 
     folded = {each.casefold(): each for each in known}
@@ -221,11 +204,7 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Returns the question whether the nearest known name was meant, or an empty text.
-
-    name: the misspelt name.
-    known: the names to choose from.
-    """
+    """Returns the question whether the nearest known name was meant, or an empty text."""
     close = nearest(name, known)
     return "" if close is None else f": did you mean {close}?"
 

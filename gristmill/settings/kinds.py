@@ -1,9 +1,4 @@
-"""What the type of a config's field says: its traits, and the named kinds that families share.
-
-A field is declared once, as `rows: Annotated[Count, Unit("rows"), Help("Rows of a file.")] = 0`.
-Values of a fixed list are a `Literal`; the traits `Ge`, `Gt`, `Le` and `Unit` are those of
-annotated-types. A trait replaces one of the same class before it. See also `fields`, which checks.
-"""
+"""What the type of a config's field says: its traits, and the named kinds that families share."""
 
 from __future__ import annotations
 
@@ -70,8 +65,6 @@ _DECLARED: dict[type[Any], Mapping[str, tuple[Any, ...]]] = {}
 def declared(config: type[Any]) -> Mapping[str, tuple[Any, ...]]:
     """Returns the type of each field of a config and its traits, by name, in their order.
 
-    config: a dataclass.
-
     Raises TypeError for a field with metadata, where earlier versions had the rules.
     """
     if config not in _DECLARED:
@@ -86,8 +79,5 @@ def declared(config: type[Any]) -> Mapping[str, tuple[Any, ...]]:
 
 
 def fields_with(config: type[Any], trait: Trait) -> tuple[str, ...]:
-    """Returns the names of a config's fields that have a trait.
-
-    config: a dataclass.
-    """
+    """Returns the names of a config's fields that have a trait."""
     return tuple(name for name, (_, *traits) in declared(config).items() if trait in traits)

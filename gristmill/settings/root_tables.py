@@ -1,9 +1,4 @@
-"""The tables of `gristmill.toml` that belong to no asset: run, mirror, inbox, alerts.
-
-Nothing here is part of a fingerprint: the bytes are the same. The address of a webhook is a secret:
-no error shows it. Source: docs/clusters.md, docs/publishing-details.md#proof-of-inputs,
-docs/mirror.md#after-each-build, docs/drops.md, docs/deployment.md#alerts.
-"""
+"""The tables of `gristmill.toml` that belong to no asset: run, mirror, inbox, alerts."""
 
 from __future__ import annotations
 
@@ -145,10 +140,7 @@ INBOX: Final = Table("inbox", InboxSettings)
 
 
 def inbox_table(inbox: str) -> Table:
-    """Returns the table of one inbox.
-
-    inbox: its name, as `macroxue`.
-    """
+    """Returns the table of one inbox."""
     return Table(f"{INBOX.name}/{inbox}", OneInboxSettings)
 
 
@@ -157,10 +149,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class AlertSettings(Checked):
-    """Where the sensor `alerts` sends what it has to say of failed runs.
-
-    Raises ValueError, naming the field, for a value that is no address or no name.
-    """
+    """Where the sensor `alerts` sends what it has to say of failed runs."""
 
     webhook: Annotated[
         str, Help("Address, http or https, that failed runs are posted to as JSON.")

@@ -1,10 +1,4 @@
-"""The tables of `gristmill.toml`: which there are, who may have them, and checking a file.
-
-A file of the data root has any table; the file of a drop has the tables of its inbox. What each
-field may hold is in `fields`; which tables a family has is in its catalog. Here, too: settings that
-a command gives to one asset, as `--set seq_len=1024`, and the order in which values are looked up.
-Source: docs/configuration.md.
-"""
+"""The tables of `gristmill.toml`: which there are, who may have them, and checking a file."""
 
 from __future__ import annotations
 
@@ -175,10 +169,7 @@ def read_drop(
 def drop_refusal(
     drop: Path, known: Mapping[str, Table], links: LinkRule = REFUSE_LINKS
 ) -> str | None:
-    """Returns why the settings of a drop are refused; None if they are right or there are none.
-
-    Raises OSError where the drop cannot be read.
-    """
+    """Returns why the settings of a drop are refused; None if they are right or there are none."""
     file = drop / FILE
     if not os.path.lexists(file):
         return None
@@ -223,10 +214,7 @@ def _tables(
 
 
 def _inner_tables(path: _Path, value: object, paths: Collection[_Path]) -> list[str]:
-    """The names in a table that lead to tables of their own, as `macroxue` in `[inbox]`.
-
-    A misspelt one does, too, where the table has any: it is then refused as an unknown table.
-    """
+    """The names in a table that lead to tables of their own, as `macroxue` in `[inbox]`."""
     inner = {other[len(path)] for other in paths if other[: len(path)] == path != other}
     if not inner or not isinstance(value, dict):
         return []
@@ -284,10 +272,8 @@ def resolve(
 ) -> Config:
     """Returns the builder's config: chosen values, else those of the settings, else the defaults.
 
-    config: the builder's config dataclass.
     settings: values from `gristmill.toml`, by field. Keys that are no fields of `config` belong
         to the asset, and are left out.
-    chosen: values for one build, by field.
     defaults: values of the asset that replace the builder's defaults, by field; default none.
     filled_in: values that the asset fills in itself; chosen ones come before them. Default none.
 
@@ -314,7 +300,6 @@ _WORD: Final = re.compile(r"[^\s\"'\[\]{},#]*")
 def given_values(table: Table, words: Sequence[str]) -> dict[str, Any]:
     """Returns the values of a table that are given on the command line, as the config holds them.
 
-    table: the table that has the keys.
     words: each `field=value`. The value is written as in TOML; a text of one word, such as
         `packed46` or `2026-11-22`, needs no quotation marks.
 

@@ -1,8 +1,4 @@
-"""SYNTH: raw Parquet to Harmony conversations to Megatron datasets with loss masks and spans.
-
-The public names are imported when they are first used, so that this import loads neither Arrow
-nor torch nor Megatron. See `docs/synth.md`.
-"""
+"""SYNTH: raw Parquet to Harmony conversations to Megatron datasets with loss masks and spans."""
 
 from __future__ import annotations
 

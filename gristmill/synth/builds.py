@@ -52,11 +52,7 @@ _KD_GROWTH: Final = 8
 
 
 def harmony_build(wanted: Wanted) -> Build:
-    """Returns the build of a Harmony shard: converted from raw files, or from a ready folder.
-
-    Raises GristmillError if no drop is in use, or if samples would replace what another drop was
-    built into, BadInput if the config does not fit the drop, ValueError for an unknown number.
-    """
+    """Returns the build of a Harmony shard: converted from raw files, or from a ready folder."""
     root, number = wanted.root, _number(wanted)
     source = source_of(root)
     refuse_samples(root, source)
@@ -145,11 +141,7 @@ def _imported(wanted: Wanted, source: Source, account: Account) -> Build:
 
 
 def harmony_manifest_build(wanted: Wanted) -> Build:
-    """Returns the build of the Harmony dataset's `metadata.json` and `manifest.json`.
-
-    Raises NotBuilt if a shard is not published, NotRebuilt if the shards come from different files
-    or configs.
-    """
+    """Returns the build of the Harmony dataset's `metadata.json` and `manifest.json`."""
     root = wanted.root
     inputs, records = _shards(root, FOLDER, HARMONY)
     source = _common_source(root, records)
@@ -232,11 +224,7 @@ def _named(root: DataRoot, *names: str) -> str:
 
 
 def kd_build(wanted: Wanted) -> Build:
-    """Returns the build of the Megatron datasets of one Harmony shard.
-
-    Raises GristmillError if the Harmony shard or the vocabulary is not published, or if the
-    shard has no rows; ValueError for an unknown number.
-    """
+    """Returns the build of the Megatron datasets of one Harmony shard."""
     root, number = wanted.root, _number(wanted)
     source = root.published(FOLDER, HARMONY, number)
     shard = root.root / FOLDER / harmony_shard.shard_name(number)
@@ -260,11 +248,7 @@ def kd_build(wanted: Wanted) -> Build:
 
 
 def kd_manifest_build(wanted: Wanted) -> Build:
-    """Returns the build of a Megatron dataset's `manifest.json`.
-
-    Raises NotBuilt if a shard is not published, NotRebuilt if its inputs were rebuilt since, if the
-    shards have several configs, or if the Harmony manifest is older than the Harmony shards.
-    """
+    """Returns the build of a Megatron dataset's `manifest.json`."""
     root, place, (asset,) = wanted.root, wanted.asset.place, wanted.asset.all_of
     inputs, records = _shards(root, place, asset)
     for record in records:

@@ -1,8 +1,4 @@
-"""SYNTH: which functions and libraries decide the output of each asset.
-
-See also `gristmill.code.digest`: how a digest is made of them, and what its entries
-mean. `python -m tests.goldens` prints the digests of the code that stands.
-"""
+"""SYNTH: which functions and libraries decide the output of each asset."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""The configs of the SYNTH family: one for each builder.
-
-CODE_VERSION of a config is raised when its builder makes other rows or files from
-the same input and config. The configs are not in the builders' modules, so that
-importing them loads neither NumPy nor Arrow. The type of a field says what it means
-(`gristmill.settings.kinds`).
-
-Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#harmony-columns`,
-`docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps`, `docs/formats/synth.md#quarantine`.
-"""
+"""The configs of the SYNTH family: one for each builder."""
 
 from __future__ import annotations
 
@@ -173,7 +164,6 @@ class KDConfig(Checked):
 class ChatKDConfig(KDConfig):
     """How conversations become Megatron datasets.
 
-    render: `[render]` of their recipe, as JSON.
     eod, ids: of their tokenizer: the id that ends a document, and the number of ids.
     """
 

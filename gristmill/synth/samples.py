@@ -1,11 +1,4 @@
-"""The sample drop of SYNTH: generated raw files with all columns.
-
-The texts have little meaning. They cover the cases that the family must handle:
-several languages and exercises, rows with a missing text, control-token text,
-characters beyond the basic multilingual plane, white space, a long text.
-
-Source: `docs/formats/synth.md#raw-columns`.
-"""
+"""The sample drop of SYNTH: generated raw files with all columns."""
 
 from __future__ import annotations
 
@@ -46,14 +39,11 @@ def write_drop(
 ) -> list[Path]:
     """Write raw files `synth_001.parquet`, `synth_002.parquet`, .. into a drop.
 
-    folder: the drop. It is made if it is missing.
     files: number of files, default 8.
     rows: number of rows in each file, default 60. About one row in fifteen has no
         query, reasoning or answer.
     seed: default 1; the same arguments give the same rows.
     done: whether to write the file `.done` too, default True.
-
-    Returns the raw files in order.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -73,10 +63,7 @@ def write_drop(
 
 
 def write_samples(folder: Path) -> None:
-    """Write the sample drop of a data root, with its settings.
-
-    folder: the drop.
-    """
+    """Write the sample drop of a data root, with its settings."""
     write_drop(folder)
     # The default fraction of so few conversations would leave no valid ones.
     (folder / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")

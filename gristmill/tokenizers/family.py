@@ -1,7 +1,4 @@
-"""Tokenizers that people bring: the asset, and the inbox that it is built from.
-
-The two pinned vocabularies are assets of their own: `assets/tokenizers.py`.
-"""
+"""Tokenizers that people bring: the asset, and the inbox that it is built from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Placed tokenizers: what their drops hold, how they are judged and shown.
-
-See also `gristmill/vocabularies/placing.py`: the builder. Source:
-`docs/formats/vocabularies.md#placed-tokenizers`.
-"""
+"""Placed tokenizers: what their drops hold, how they are judged and shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a child process does: it waits for requests and answers them with frames.
-
-See also `child.py`: the calls, and what a frame becomes. Both ends share the frames here.
-"""
+"""What a child process does: it waits for requests and answers them with frames."""
 
 from __future__ import annotations
 
@@ -87,11 +84,7 @@ def serve(number: int) -> None:
 
 
 def _leave_with(end: socket.socket) -> None:
-    """End this process when the parent is gone.
-
-    The kernel's signal at the parent's death would come when the parent's thread ends,
-    and a child is used by several threads.
-    """
+    """End this process when the parent is gone."""
     poll = select.poll()
     poll.register(end, 0)  # a hang-up is reported without being asked for
     poll.poll()

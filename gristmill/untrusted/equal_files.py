@@ -1,7 +1,4 @@
-"""Two files of a drop with equal bytes, found without reading files that cannot be equal.
-
-See also `gristmill.provenance.raw_inputs`: the sums of files, of which a build is made.
-"""
+"""Two files of a drop with equal bytes, found without reading files that cannot be equal."""
 
 from __future__ import annotations
 
@@ -34,7 +31,6 @@ def equal_pair(
 ) -> tuple[str, str] | None:
     """Two files of a drop that have the same bytes, as far as a look can tell; None without.
 
-    drop: the folder.
     sizes: bytes of the files to compare, by the path in the drop; empty files count nothing.
     links: what happens to files that are links; default: they are refused.
     most: bytes to read at most, default 1 GiB: a few seconds.

@@ -11,10 +11,7 @@ _FRAMES = 20
 
 
 def explained(error: Exception) -> tuple[str, str]:
-    """(why a drop is refused that raised this error, the traceback of an unexpected error).
-
-    error: of the library, of the file system, or any other.
-    """
+    """(why a drop is refused that raised this error, the traceback of an unexpected error)."""
     if isinstance(error, GristmillError):
         return str(error), ""
     if isinstance(error, OSError) and error.filename is not None:

@@ -1,9 +1,4 @@
-"""Opens files of a drop: regular files only, without following links, by descriptor.
-
-See also `walk.py`: all files of a folder, and `limits.py`: how much of a file is read.
-
-Source: `docs/drops.md#links`, `docs/drops.md#what-a-drop-may-hold`.
-"""
+"""Opens files of a drop: regular files only, without following links, by descriptor."""
 
 from __future__ import annotations
 
@@ -54,10 +49,7 @@ REFUSE_LINKS = LinkRule()
 
 
 def kind_refusal(mode: int) -> str | None:
-    """Why an entry of this mode is no regular file, None where it is one.
-
-    mode: `st_mode` of a stat that does not follow links.
-    """
+    """Why an entry of this mode is no regular file, None where it is one."""
     kind = stat.S_IFMT(mode)
     if kind == stat.S_IFREG:
         return None
@@ -74,7 +66,6 @@ def open_file(
 ) -> BinaryIO:
     """Open a regular file for reading.
 
-    path: the file, below `root`.
     root: a folder that is trusted and may itself be a link: the inbox, or the drop where
         a person named it. The folders between it and the file are opened one by one,
         each without following links.
@@ -102,7 +93,6 @@ def open_file(
 def opened(path: Path, links: LinkRule | None = None) -> BinaryIO:
     """Open a regular file for reading.
 
-    path: the file.
     links: what happens if it is a link, for a file of a drop; None (default) for a file that
         a person or our own code named: a link is followed.
 
@@ -182,10 +172,7 @@ def open_folder(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> It
 
 @contextmanager
 def open_inner(folder: int, name: str) -> Iterator[int]:
-    """A descriptor of a folder in an open folder; closed at the end.
-
-    Raises OSError where it is gone, is no folder, or cannot be read.
-    """
+    """A descriptor of a folder in an open folder; closed at the end."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, dir_fd=folder)
     try:

@@ -29,9 +29,7 @@ def check_nesting(
 ) -> None:
     """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed.
 
-    octets: the text; whether it is JSON does not matter.
     path, row: the file, and the line or row in it, for the error; default: the whole file.
-    limits: `values`, `depth` and `digits` count.
 
     A text that passes cannot exhaust the stack or the memory of a parser, nor the time of int().
     """
@@ -116,9 +114,6 @@ def load_json(
 ) -> Any:
     """Parse one JSON value.
 
-    octets: its UTF-8 text.
-    path, row: for errors, as in `check_nesting`.
-    limits: as in `check_nesting`.
     made: what an object is made by; default: a dict, with the last value of each key.
 
     Raises BadInput for a text that is no JSON, and as `check_nesting`.

@@ -1,9 +1,4 @@
-"""How much of an untrusted file is read, and unpacking within these limits.
-
-See also `lines.py`: the lines of a text.
-
-Source: `docs/drops.md#limits`.
-"""
+"""How much of an untrusted file is read, and unpacking within these limits."""
 
 from __future__ import annotations
 
@@ -58,10 +53,7 @@ class Limits:
         return min(self.text_bytes, max(self.any_ratio_bytes, self.ratio * packed))
 
     def check_blank(self, blank: int, others: int, path: Path) -> None:
-        """Raise BadInput where a text has more blank lines than it may: each costs as a row does.
-
-        blank, others: lines so far. path: the file.
-        """
+        """Raise BadInput where a text has more blank lines than it may: each costs as a row."""
         if blank > self.blank_lines + _BLANK_FOR_EACH * others:
             raise BadInput(
                 path,
@@ -77,8 +69,6 @@ LIMITS = Limits()
 def bounded(texts: Iterable[bytes], path: Path, most: int) -> Iterator[bytes]:
     """The same texts, as long as they are not larger than allowed.
 
-    texts: parts of a text in order, as a decompressor yields them.
-    path: the file, for the error.
     most: bytes at most; see `Limits.unpacked`.
 
     Raises BadInput at the first byte more.

@@ -1,7 +1,4 @@
-"""The lines of an untrusted text, with a bound on the memory that one line takes.
-
-Texts of old Macs and of some exports have lines that end in CR alone.
-"""
+"""The lines of an untrusted text, with a bound on the memory that one line takes."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ def reads(file: BinaryIO) -> Iterator[bytes]:
 def line_bytes(
     texts: Iterable[bytes], path: Path, number: int, limits: Limits = LIMITS
 ) -> tuple[int, int] | None:
-    """Where a line begins and ends in a text, in bytes, without its newline; None: there is none.
-
-    texts, path, limits: as for `lines`. number: of the line, from 1.
-    """
+    """Where a line begins and ends in a text, in bytes, without its newline; None for none."""
     begin = 0
     for at, line in enumerate(lines(texts, path, limits), 1):
         if at == number:

@@ -40,8 +40,6 @@ def npy_header(dtype: npt.DTypeLike, shape: Sequence[int]) -> bytes:
 def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether the order is Fortran's, and dtype.
 
-    file: an open file at its first byte; afterwards at its first number.
-
     The header is parsed as a literal; objects are never unpickled. Raises ValueError for a
     broken header, a type of times, a length below 0, and a format other than 1.0 and 2.0.
     The form is that of NumPy's `numpy.lib.format`.

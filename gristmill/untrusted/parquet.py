@@ -1,9 +1,4 @@
-"""An untrusted Parquet file in a child process: its limits, and its damage as BadInput.
-
-Arrow decides itself how much memory a page takes, and a page of a few bytes may claim
-gigabytes. What becomes of the rows is in the families: `reasoning/raw/parquet.py` and
-`synth/format/parquet_child.py`. See also `child.py`: the child.
-"""
+"""An untrusted Parquet file in a child process: its limits, and its damage as BadInput."""
 
 from __future__ import annotations
 
@@ -42,8 +37,6 @@ class _Last:
 
 def opened(descriptor: int, path: Path) -> pq.ParquetFile:
     """Open a Parquet file, and compare its footer with the limits.
-
-    descriptor: of the open file. path: of the file, for error messages.
 
     Raises BadInput for a file that is not readable or breaks a limit.
     """
@@ -113,7 +106,6 @@ def check_once(names: Sequence[str], once: Sequence[str], path: Path) -> None:
 class Reading:
     """A context in which rows of a file are read: its damage is a BadInput that names the row.
 
-    descriptor: of the open file. path: of the file, for error messages.
     row: number of rows before those that are read (default 0); who reads them counts it up.
     """
 
@@ -165,10 +157,7 @@ def cut(error: Exception) -> str:
 
 
 def cure(error: Exception) -> str:
-    """The advice at the end of an error: to get the file again helps only where bytes are damaged.
-
-    error: what Arrow raised.
-    """
+    """The advice at the end of an error: to get it again helps only where bytes are damaged."""
     import pyarrow as pa
 
     if isinstance(error, OSError) and is_of_machine(error):

@@ -1,7 +1,4 @@
-"""Files that are not what their name says, by their first bytes.
-
-A pointer of Git LFS is a small text that a clone without git-lfs leaves in place of a large file.
-"""
+"""Files that are not what their name says, by their first bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ def refuse_pointer(head: bytes, path: Path) -> None:
     """Raise BadInput for a file that is a pointer of Git LFS.
 
     head: its first bytes, `HEAD_BYTES` or more where it has them.
-    path: the file, for the error.
     """
     if head.startswith(_BEGINS):
         rule = "is a Git LFS pointer and not the data: run `git lfs pull` where it was cloned, and"

@@ -1,7 +1,4 @@
-"""Untrusted TOML: settings in a drop, pool files, settings of the data root.
-
-Source: `docs/drops.md#limits`.
-"""
+"""Untrusted TOML: settings in a drop, pool files, settings of the data root."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ def read_toml(
 ) -> dict[str, Any]:
     """Read a TOML file.
 
-    path: the file, below `root`.
-    root, links: as for `files.open_file`.
     limits: `bytes`, `depth` and `digits` count; default TOML_LIMITS.
 
     Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit,

@@ -1,8 +1,4 @@
-"""The text of packed files (gzip, bzip2, xz, zstd), member by member, within limits.
-
-See also `limits.py`: how much text a file may unpack to; `chess/raw/unpack.py`: the one PGN of
-a ZIP; `macroxue/raw/read_run.py`: gzip by ISA-L, whose errors stand in published files.
-"""
+"""The text of packed files (gzip, bzip2, xz, zstd), member by member, within limits."""
 
 from __future__ import annotations
 
@@ -45,7 +41,6 @@ class Rules:
     many: {most} members or frames are exceeded; {parts} is what the packing calls them.
     memory: it needs too much memory; {repacked} says how to pack it again.
     behind: bytes behind a member are none; empty: the library says so.
-    package: what brings zstandard.
     """
 
     many: str = "has more than {most:,} {parts}: pack it again"
@@ -96,10 +91,6 @@ _PACKINGS: Final[dict[str, tuple[str, Callable[[], Any]]]] = {
 
 def unpack(file: BinaryIO, path: Path, ending: str, rules: Rules = Rules()) -> Iterator[bytes]:
     """Yield the text of all members of a packed file, in parts of 1 MiB or what one read gives.
-
-    file: the file, at its start. path: its path, for errors.
-    ending: "gz", "bz2", "xz" or "zst".
-    rules: what errors say.
 
     Raises BadInput for a damaged file, and for one with too many members; GristmillError where
     `.zst` is read without zstandard.

@@ -1,7 +1,4 @@
-"""All files of a drop, without following links: what each entry is, and why one is refused.
-
-Source: `docs/drops.md#hard-links`.
-"""
+"""All files of a drop, without following links: what each entry is, and why one is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ class Entry(NamedTuple):
     """One entry of a drop that is no folder.
 
     name: POSIX path relative to the drop; bytes that are not UTF-8 as surrogates.
-    stat: of the entry; of the target, where a link is followed.
     refusal: why it is no regular file; None where it is one.
     folder_owner: user id of the folder that holds the entry; for a followed link of the target.
     """
@@ -111,9 +107,7 @@ def visible_files(
 ) -> dict[str, int]:
     """The bytes of the files of a drop and of the folders below it, by name, sorted.
 
-    drop: a folder; one that is gone has no files.
     links: what happens to files that are links; default: they are refused.
-    besides: names of files that are left out.
 
     What is hidden is left out: files and folders whose name begins with a dot. Raises BadInput
     for a link, pipe, socket or device, and for a folder that cannot be read.
@@ -143,8 +137,6 @@ def is_hidden(name: str) -> bool:
 
 def hard_links(entries: Iterable[Entry]) -> tuple[dict[str, str], list[str]]:
     """Files with more names than the drop holds: (reasons of those refused by name, the others).
-
-    entries: all entries of one drop.
 
     A file is refused if it also belongs to another user than the folder it is in: someone may
     have linked a file into the drop that he cannot read himself.

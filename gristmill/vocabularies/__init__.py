@@ -1,5 +1,1 @@
-"""Pinned vocabularies: find, verify, fetch and load their files, and encode text with them.
-
-The sha256 of a file decides whether it is used. What tokens mean to a dataset does
-not belong here.
-"""
+"""Pinned vocabularies: find, verify, fetch and load their files, and encode text with them."""

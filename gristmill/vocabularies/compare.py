@@ -1,8 +1,4 @@
-"""The sample of a build that both engines encode, and the error where they differ.
-
-See also `encode`: which engine encodes what.
-Source: `docs/formats/vocabularies.md#sample-of-a-build`.
-"""
+"""The sample of a build that both engines encode, and the error where they differ."""
 
 from __future__ import annotations
 
@@ -28,10 +24,6 @@ class EnginesDiffer(GristmillError):
 def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
     """Return which of some rows are in the sample, counted from 0, ascending.
 
-    source: name of the file; another one has another sample.
-    first_row: number of rows of the file before these.
-    rows: number of rows.
-
     The sample depends on nothing else, so not on the number of workers.
     """
     numbers = np.arange(first_row, first_row + rows, dtype=np.uint64)
@@ -44,7 +36,6 @@ def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
 def check_equal(where: str, fast: npt.NDArray[np.int32], reference: npt.NDArray[np.int32]) -> None:
     """Raise EnginesDiffer where two encodings of the same texts differ.
 
-    where: the file, row and id of the texts.
     fast: tokens that are about to be published, int32 [N].
     reference: tokens with tiktoken alone, int32 [M].
     """

@@ -1,12 +1,4 @@
-"""`tokenizer.toml`, by which a person adds a tokenizer: `drops/tokenizers/<name>/`.
-
-form = "tokenizer.json"
-file = "tokenizer.json"
-sha256 = "..."
-eod = "<|endoftext|>"
-
-Source: `docs/formats/vocabularies.md#tokenizer-file`.
-"""
+"""`tokenizer.toml`, by which a person adds a tokenizer: `drops/tokenizers/<name>/`."""
 
 from __future__ import annotations
 
@@ -40,10 +32,6 @@ class Declared:
     """What a `tokenizer.toml` says. The fields are its keys.
 
     name: of its folder. form: of `Form`. file: beside it. sha256: hex, of the file.
-    eod, bos: texts of control tokens; "" where there is no bos.
-    pattern: of `engine.PATTERNS`, for tiktoken alone.
-    special: id of each control token by its text, for tiktoken alone.
-    licence: its terms, in words or as a name.
     """
 
     name: str
@@ -143,10 +131,7 @@ def _check_values(path: Path, raw: Mapping[str, Any]) -> None:
 
 
 def declared_file(folder: Path, declared: Declared, links: LinkRule = REFUSE_LINKS) -> bytes:
-    """The bytes of the file that a `tokenizer.toml` names.
-
-    Raises BadInput where it is missing, larger than `MOST_BYTES`, or another one.
-    """
+    """The bytes of the file that a `tokenizer.toml` names."""
     path = folder / declared.file
     try:
         data = read_file(path, root=folder, most=MOST_BYTES, links=links)

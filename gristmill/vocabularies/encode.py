@@ -1,10 +1,4 @@
-"""Exact and fast encoding of many texts, with any tokenizer: what makes all tokens.
-
-Control tokens do not belong here: their text in a text is encoded as text. See also
-`engine`, `references`: the engines; `compare`: the sample of a build that both engines encode.
-
-Source: `docs/formats/vocabularies.md#encoding`, `docs/formats/vocabularies.md#refused-texts`.
-"""
+"""Exact and fast encoding of many texts, with any tokenizer: what makes all tokens."""
 
 from __future__ import annotations
 
@@ -48,7 +42,6 @@ class Encoded(NamedTuple):
 
     ids: of each text its token ids, as the bytes of 32-bit integers: use `nbytes`,
         four a token.
-    by_reference: places of the texts that the reference encoded.
     """
 
     ids: list[memoryview]
@@ -59,9 +52,6 @@ class Encoder:
     """Encodes texts as the reference of a tokenizer does: tiktoken for the pinned vocabularies.
 
     Make it with `encoder` or `Tokenizer.encoder`. It does not pickle: each process makes its own.
-
-    tokenizer: whose ids to give.
-    engine: one of `engine.ENGINES`, or `engine.REFERENCE`.
     """
 
     def __init__(self, tokenizer: TokenizerFile, engine: str = AUTO) -> None:
@@ -173,8 +163,6 @@ def _why_reference_alone(tokenizer: TokenizerFile) -> str | None:
 def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
     """Return this process's encoder, loaded once.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
-    path: its file.
     engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
 
     Raises MissingVocabulary, which names `gristmill tokenizers`, where there is no file,
@@ -186,11 +174,7 @@ def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
 def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) -> Encoder:
     """Return the encoder of a vocabulary on this machine.
 
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
-    data_root: where `find` looks for its file.
     engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
-
-    Raises as `find`.
     """
     return encoder(vocabulary, find(vocabulary, data_root), engine)
 
@@ -204,10 +188,7 @@ def encoding(vocabulary: Path) -> tiktoken.Encoding:
 
 
 def _refuse_long_run(text: str) -> None:
-    """Raise ValueError for too long a run of white space, in a time linear in the text.
-
-    Such a run covers a place that is a multiple of the limit.
-    """
+    """Raise ValueError for too long a run of white space, in a time linear in the text."""
     for place in range(0, len(text), LONGEST_RUN):
         if text[place] not in WHITE_SPACE:
             continue

@@ -1,10 +1,4 @@
-"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give.
-
-An engine knows one tokenizer and encodes one text. See also `references`: the engines whose ids
-count; `encode`: which text goes to which engine; `proven`: where the engines are equal.
-
-Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bounded-memory`.
-"""
+"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give."""
 
 from __future__ import annotations
 
@@ -86,10 +80,7 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def why_reference_alone(versions: Mapping[str, str] = PROVEN_VERSIONS) -> str | None:
-    """Return why gigatoken cannot be used here, or None where it can.
-
-    versions: those that were compared, by distribution.
-    """
+    """Return why gigatoken cannot be used here, or None where it can."""
     for name, proven in versions.items():
         try:
             installed = metadata.version(name)
@@ -105,24 +96,12 @@ def why_reference_alone(versions: Mapping[str, str] = PROVEN_VERSIONS) -> str | 
 
 
 def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
-    """tiktoken's encoding for ordinary text, from the file at `path`.
-
-    vocabulary: `pinned.O200K` or `pinned.GPT2`.
-    path: its file.
-
-    Raises MissingVocabulary where there is no file, and BadInput where it is not the
-    pinned one.
-    """
+    """tiktoken's encoding for ordinary text, from the file at `path`."""
     return encoding_of(file_of_pinned(vocabulary, path))
 
 
 def ranks_of(data: bytes, path: Path) -> dict[bytes, int]:
-    """The rank of each token in a file of tiktoken's form.
-
-    data: the file. path: for the error.
-
-    Raises BadInput with the line that is not a token as base64 and its rank.
-    """
+    """The rank of each token in a file of tiktoken's form."""
     ranks = {}
     for row, line in enumerate(data.splitlines(), start=1):
         try:

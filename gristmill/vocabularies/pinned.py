@@ -1,9 +1,4 @@
-"""The pinned vocabularies: names, sizes, hashes, and the check of a file against them.
-
-Also `place`, the builder of the tokenizer assets.
-
-Source: `docs/formats/vocabularies.md#pinned-files`, `docs/formats/vocabularies.md#verification`.
-"""
+"""The pinned vocabularies: names, sizes, hashes, and the check of a file against them."""
 
 from __future__ import annotations
 
@@ -19,13 +14,7 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 class Vocabulary:
     """One pinned vocabulary file in tiktoken's form (a base64 token and its rank a line).
 
-    name: as in the asset's key.
-    file: its official name.
-    relative: its path under `<data_root>/tokenizer`.
     bytes, sha256: of the pinned file.
-    pattern: name of the rule that cuts a text, of `engine.PATTERNS`.
-    size: number of ids, the control tokens and reserved ones included.
-    specials: text and id of each control token, by id.
     variable: an environment variable that may name the file itself, if any.
     """
 
@@ -106,7 +95,6 @@ class NoVocabularyFile(BadInput, MissingVocabulary):
 class PlacedVocabulary(Summary):
     """What `place` wrote.
 
-    tokens: lines of the file.
     bytes: its size.
     """
 

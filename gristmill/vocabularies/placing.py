@@ -1,9 +1,4 @@
-"""The builder of a placed tokenizer, its laws, and the folder that a file is put into.
-
-See also `declared.py`: the file `tokenizer.toml`; `proving.py`: what is found out.
-
-Source: `docs/formats/vocabularies.md#placed-tokenizers`.
-"""
+"""The builder of a placed tokenizer, its laws, and the folder that a file is put into."""
 
 from __future__ import annotations
 
@@ -48,9 +43,6 @@ _EODS: Final = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<｜end▁
 class PlacedTokenizer(Summary):
     """What `place_tokenizer` found.
 
-    tokens: number of ids, control tokens included.
-    control_tokens: tokens that no text makes.
-    fast: whether gigatoken is proven for it.
     offsets: whether the bytes of its tokens are those of a text.
     """
 
@@ -69,7 +61,6 @@ def place_tokenizer(
 ) -> PlacedTokenizer:
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
-    folder: the drop. declared: its `tokenizer.toml`. out: must not exist.
     links: what happens to links in the drop. progress: gets the stages of reading and comparing.
 
     Raises BadInput where the file is not the declared one, where its library refuses it, where
@@ -148,10 +139,7 @@ def _proof(declared: Declared, path: Path) -> Proof:
 
 
 def tokenizer_laws(folder: Path, name: str) -> Iterator[Violation]:
-    """Yield where a placed tokenizer is not as its facts say.
-
-    folder: `<data root>/tokenizer`. name: of the tokenizer.
-    """
+    """Yield where a placed tokenizer is not as its facts say."""
     try:
         tokenizer = open_tokenizer(folder / name)
         if tokenizer.name != name or tokenizer.path.parent != folder / name:
@@ -181,11 +169,6 @@ def put(
     """Copy a tokenizer's file to `drops/tokenizers/<name>/`, and write its `tokenizer.toml`.
 
     file: of a form that its ending says: `.tiktoken`, `.json` or `.model`.
-    data_root: the data root. name: of the tokenizer.
-    eod, bos, pattern, special: see `Declared`.
-
-    Returns the `tokenizer.toml`. Raises GristmillError where the folder is there, BadInput where
-    the form is unknown or a value is refused; then nothing is left.
     """
     from gristmill.vocabularies.declared import read_declared
 

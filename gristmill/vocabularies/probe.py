@@ -1,7 +1,4 @@
-"""The texts with which a placed tokenizer is proved: fixed ones, and some of its own tokens.
-
-Source: `docs/formats/vocabularies.md#proof-of-a-placed-tokenizer`.
-"""
+"""The texts with which a placed tokenizer is proved: fixed ones, and some of its own tokens."""
 
 from __future__ import annotations
 

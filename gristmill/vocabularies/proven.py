@@ -1,10 +1,4 @@
-"""The code points for which gigatoken is not proven equal to tiktoken.
-
-`python -m tests.vocabularies.prove` compares the engines on every code point and
-prints these tables; a test holds them to their digest. They belong to the versions
-of `engine.PROVEN_VERSIONS`, and not to the Unicode tables of the installed Python.
-Source: `docs/formats/vocabularies.md#proven-characters`.
-"""
+"""The code points for which gigatoken is not proven equal to tiktoken."""
 
 from __future__ import annotations
 

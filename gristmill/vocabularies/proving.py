@@ -1,10 +1,4 @@
-"""What is found out about a tokenizer when it is placed: its facts, and the proof of gigatoken.
-
-The file is untrusted: `placing.py` calls this module in a child process with limits.
-See also `probe.py`: the texts.
-
-Source: `docs/formats/vocabularies.md#proof-of-a-placed-tokenizer`.
-"""
+"""What is found out about a tokenizer when it is placed: its facts, and the proof of gigatoken."""
 
 from __future__ import annotations
 
@@ -47,11 +41,7 @@ class Found:
 
 
 def find_facts(tokenizer: TokenizerFile) -> Found:
-    """What the reference says of a tokenizer; `size`, `eod` and `no_offsets` of it do not count.
-
-    Raises BadInput where the reference refuses the file, or where the text of a control token
-    becomes that token.
-    """
+    """What the reference says of a tokenizer; `size`, `eod` and `no_offsets` of it do not count."""
     reference = reference_of(tokenizer)
     specials = dict(sorted(reference.specials().items(), key=lambda each: each[1]))
     tokens = reference.token_bytes()

@@ -1,10 +1,4 @@
-"""The engines whose ids count: tiktoken for ranks, tokenizers for JSON, and sentencepiece.
-
-A reference knows one tokenizer and encodes one text, without control tokens.
-See also `engine`: the fast one.
-
-Source: `docs/formats/vocabularies.md#engines`.
-"""
+"""The engines whose ids count: tiktoken for ranks, tokenizers for JSON, and sentencepiece."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""One tokenizer: a pinned vocabulary, or one that a person placed.
-
-A `Tokenizer` is small and pickles: each process loads the engines when it first encodes.
-See also `placing.py`: how a folder comes to be; `tokenizer_file.py`: what is known of one.
-
-Source: `docs/formats/vocabularies.md#tokenizers`.
-"""
+"""One tokenizer: a pinned vocabulary, or one that a person placed."""
 
 from __future__ import annotations
 
@@ -106,10 +100,7 @@ def open_tokenizer(folder: Path | str) -> Tokenizer:
 
 
 def _missing(folder: Path) -> str:
-    """What to do where no tokenizer is in a folder: place its drop, correct its name, or bring it.
-
-    The nearest name is one of a drop, of a folder beside it, or of a pinned vocabulary.
-    """
+    """What to do where no tokenizer is in a folder: place its drop, mend its name, or bring it."""
     found = f"{folder}: no tokenizer is placed there"
     dropped, placed = (
         {each.name for each in place.glob("*/") if (each / file).is_file()}

@@ -1,9 +1,4 @@
-"""The file of a tokenizer, and what is known of it.
-
-See also `tokenizer.py`: what encodes with it; `pinned.py`: the two files that are built in.
-
-Source: `docs/formats/vocabularies.md#tokenizers`.
-"""
+"""The file of a tokenizer, and what is known of it."""
 
 from __future__ import annotations
 
@@ -38,7 +33,6 @@ _SHORT: Final = 1 << 16
 class Proof:
     """Where gigatoken gives the ids of the reference.
 
-    why_not: why it is not used at all; "" where it is.
     versions: of gigatoken and of the reference's library, by distribution.
     unproven: the code points for which they are not proven equal, as `proven.UNPROVEN` has them.
     probe: hex sha256 of the fixed texts. texts: how many texts were compared.
@@ -63,11 +57,7 @@ class Proof:
 class TokenizerFile:
     """The file of a tokenizer. It is small and pickles.
 
-    name: as in the partition's key.
     form: of its file. path: the file. sha256: hex, of the file; every load checks it.
-    size: number of ids, control tokens included: the largest and one.
-    eod: id of the token that ends a document.
-    specials: text and id of each control token, by id.
     bos: id of the token that begins a document, None where there is none.
     pattern: name of the rule that cuts a text, of `references.PATTERNS`; "" but for tiktoken.
     no_offsets: why a token is not the bytes of its place in the text; "" where it is.

@@ -1,8 +1,4 @@
-"""The routes of `/browse/`, and the server of `gristmill browse`: only GET, without a network.
-
-Texts of artifacts are escaped by the templates. Pictures are images with their bytes in the
-address: what is in them cannot run.
-"""
+"""The routes of `/browse/`, and the server of `gristmill browse`: only GET, without a network."""
 
 from __future__ import annotations
 
@@ -289,10 +285,7 @@ def application(root: Path, keep: Path | None = None) -> Starlette:
 
 
 def serve(root: Path, keep: Path | None, listening: socket.socket, say: Callable[[], None]) -> None:
-    """Serve the pages until an interrupt. root, keep: as of `routes`.
-
-    listening: a bound socket. say: called once the server answers.
-    """
+    """Serve the pages until an interrupt. root, keep: as of `routes`."""
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

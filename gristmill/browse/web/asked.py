@@ -1,7 +1,4 @@
-"""What an address of a page asks for: all that a page shows is in its address.
-
-The parameters `column`, `rule` and `value` come once for each filter, in the same order.
-"""
+"""What an address of a page asks for: all that a page shows is in its address."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Which requests the web server takes: those of its own pages and of programs on this machine.
-
-The web server has no login. A page of another site can send requests to it from the same browser,
-and a name of that site can be made to mean this machine. See also `web_server.py`, which puts
-`LocalRequests` in front of Dagster.
-"""
+"""Which requests the web server takes: those of its own pages and of programs on this machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Valid games that are in the PGN more than once: rows with the game id of an earlier row.
-
-See also `format/move_keys.py`: games whose moves alone are equal.
-Source: docs/formats/chess.md#equal-games
-"""
+"""Valid games that are in the PGN more than once: rows with the game id of an earlier row."""
 
 from __future__ import annotations
 
@@ -23,12 +19,7 @@ _RECORDS_PER_READ = 1 << 15
 
 @dataclass(frozen=True)
 class EqualGames:
-    """How many valid games an earlier one equals, and the first of them.
-
-    games: their number.
-    game_id: of the first; empty without one.
-    pgn_offset: byte offset of the first in its PGN.
-    """
+    """How many valid games an earlier one equals, and the first of them."""
 
     games: int = 0
     game_id: str = ""

@@ -1,10 +1,4 @@
-"""Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
-
-The phase codes come from the sidecar of the validated games; without a sidecar the games are
-replayed. Packed moves are written where the validated games have them, so that months which were
-validated before keep their bytes.
-Source: docs/formats/chess.md#game-dataset
-"""
+"""Validated games to a game dataset: one compact row a game, three splits, stats, sidecar."""
 
 from __future__ import annotations
 

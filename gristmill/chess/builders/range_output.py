@@ -1,9 +1,4 @@
-"""The output of one byte range of a PGN file, game by game, and python-chess's verdict on a game.
-
-Source: docs/formats/chess.md#rejected-games, docs/formats/chess.md#flagged-games,
-docs/formats/chess.md#games-outside-the-month, docs/formats/chess.md#verdict-order,
-docs/formats/chess.md#filters, docs/formats/chess.md#reasons.
-"""
+"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game."""
 
 from __future__ import annotations
 
@@ -33,10 +28,6 @@ _NULL_MOVE = "0000"
 class RangeTask:
     """A byte range of a PGN file to validate.
 
-    range: the byte range.
-    file: number of the file among the inputs, from 0.
-    source: text for `source_file`.
-    config: of the validation.
     month: that the file's name has, as dates begin (`2024.01`); empty for none.
     """
 
@@ -56,12 +47,9 @@ class RangeTask:
 class RangeOutput:
     """The output of a byte range so far.
 
-    task: the byte range.
-    rows: lines of valid_games.jsonl.
     records: game records as bytes, some games at a time.
     phases: phase codes as bytes, some games at a time.
     moves: packed moves as bytes, some games at a time.
-    counts: number by name, such as `total` or `reason.too_short`.
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
     outside: tag, value and byte offset of the first game whose date is not in the month.
     row_bytes: bytes of `rows`.
@@ -87,28 +75,13 @@ class RangeOutput:
     def reject(
         self, game_id: str, reason: str, ply: int, result: str, error: str, offset: int
     ) -> None:
-        """Add a line to invalid_games.csv.
-
-        game_id: id of the game; empty where it has none.
-        reason: one of docs/formats/chess.md#reasons.
-        ply: the offending ply, from 0.
-        result: the tag `Result`.
-        error: text that says more than the reason; may be empty.
-        offset: byte offset of the game in its PGN.
-        """
+        """Add a line to invalid_games.csv."""
         row: list[Any] = [game_id, self.task.source, reason, ply, result]
         self.invalid.writerow(row if self.reference else [*row, error, offset])
         self.counts[f"reason.{reason}"] += 1
 
     def flag(self, game_id: str, flags: int, result: str, detail: str, offset: int) -> None:
-        """Add a line to flagged_games.csv for each flag of a valid game.
-
-        game_id: id of the game.
-        flags: bits of docs/formats/chess.md#flags.
-        result: the tag `Result`.
-        detail: text of the column `detail`.
-        offset: byte offset of the game in its PGN.
-        """
+        """Add a line to flagged_games.csv for each flag of a valid game."""
         for bit, name in rows.FLAGS.items():
             if flags & bit:
                 self.counts[f"flag.{name}"] += 1
@@ -154,13 +127,7 @@ class RangeOutput:
             self.counts[f"winner.{winner}"] += n
 
     def finish(self, end: int) -> Made:
-        """The streams of the range, and its summary.
-
-        end: byte after the last game.
-
-        Returns the streams `valid`, `invalid`, `flagged`, `games`, `phases` and `moves`, and
-        `end`, `counts`, `openings` and `outside`.
-        """
+        """The streams of the range, and its summary."""
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
@@ -263,13 +230,7 @@ def has_filters(config: ValidateConfig) -> bool:
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
-    """Decide on a game.
-
-    game: as python-chess read it.
-    config: rules and filters.
-
-    Returns (reason, empty for a valid game; offending ply; flags; text of the column `error`).
-    """
+    """Decide on a game."""
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
     by_tag, tag = _by_tag(game.headers)

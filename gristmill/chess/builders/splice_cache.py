@@ -1,8 +1,4 @@
-"""A game dataset to its runtime splice cache: parallel arrays, one element a sample.
-
-See also `read/samples.py`: makes the arrays, which here become files with a manifest.
-Source: docs/formats/chess.md#splice-cache
-"""
+"""A game dataset to its runtime splice cache: parallel arrays, one element a sample."""
 
 from __future__ import annotations
 

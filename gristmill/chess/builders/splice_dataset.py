@@ -1,9 +1,4 @@
-"""Validated games to legacy rows: one row for each sample.
-
-A game dataset with its cache holds the same kind of samples in far fewer bytes.
-Source: docs/formats/chess.md#legacy-rows, docs/formats/chess.md#legacy-cap,
-docs/formats/chess.md#legacy-stats
-"""
+"""Validated games to legacy rows: one row for each sample."""
 
 from __future__ import annotations
 
@@ -80,12 +75,7 @@ def _id_keys(batch: RowBatch, picked: NDArray[np.bool_]) -> bytes:
 
 @dataclass(frozen=True)
 class _Samples:
-    """The samples of a batch.
-
-    plies: moves of each game, int64 [games].
-    per_game: samples of each game, int64 [games].
-    indices: splice index of each sample, game after game; int64 [samples].
-    """
+    """The samples of a batch."""
 
     plies: NDArray[np.int64]
     per_game: NDArray[np.int64]
@@ -165,11 +155,7 @@ def _counts(
 
 
 class _Totals:
-    """Counts over all parts.
-
-    rows: rows read (`games`), with an accepted end (`eligible`), and taken (`rows`).
-    splits: by split `samples`, samples by phase and by bucket, and `games`: distinct ids.
-    """
+    """Counts over all parts."""
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter(games=0, eligible=0, rows=0)

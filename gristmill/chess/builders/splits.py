@@ -1,13 +1,4 @@
-"""Which games a dataset takes, and the split of each.
-
-By default a hash of a game's moves decides its split, so equal games are in one split in all
-files and months; with `split="opening"` that of its first moves, so games with an equal opening
-are. `split="shuffle"` is the seeded shuffle of ids of the original code.
-
-Source: `docs/formats/chess.md#eligibility`, `docs/formats/chess.md#split-by-moves`,
-`docs/formats/chess.md#split-by-opening`, `docs/formats/chess.md#split-by-shuffle`,
-`docs/formats/chess.md#bot-games`, `docs/formats/chess.md#game-stats`.
-"""
+"""Which games a dataset takes, and the split of each."""
 
 from __future__ import annotations
 
@@ -45,10 +36,7 @@ class SplitLeakage(GristmillError):
 
 
 def refuse_live_games(path: Path) -> None:
-    """Refuse a bot's own live games.
-
-    Raises BadInput where the path or one of the first 20 rows names live games.
-    """
+    """Refuse a bot's own live games."""
     lower_path = str(path.resolve()).replace("\\", "/").lower()
     advice = "pass allow_live_bot_games to build from them all the same"
     if any(word in f"{lower_path}/" for word in _LIVE_PATHS):
@@ -70,14 +58,7 @@ def refuse_live_games(path: Path) -> None:
 
 
 def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
-    """Which rows a dataset takes.
-
-    batch: the rows.
-    config: has `games`, `min_context` and `min_target`.
-
-    Returns two arrays of bool [rows]: the end of the game is accepted; and the game is also
-    long enough to splice.
-    """
+    """Which rows a dataset takes."""
     from gristmill.chess.kernels import rowshape
 
     winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
@@ -162,10 +143,7 @@ def splits_of(
 
 
 def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
-    """What stats.json says of the rule of the split; empty with the shuffle.
-
-    config: of the builder.
-    """
+    """What stats.json says of the rule of the split; empty with the shuffle."""
     if config.split == "opening":
         return {"split_rule": "opening_key", "opening_plies": config.opening_plies}
     return {"split_rule": "move_key"} if config.split == "moves" else {}
@@ -175,9 +153,7 @@ def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
 class SplitTask(Generic[Config]):
     """The rows of a byte range for a builder.
 
-    range: the byte range.
     stored: splits of the shuffle; None where the moves decide.
-    config: of the builder.
     repeated: numbers of its rows that are dropped, since an earlier row has their id.
     """
 
@@ -192,10 +168,7 @@ class SplitTask(Generic[Config]):
         return self.range.stop - self.range.start
 
     def places(self, batch: RowBatch) -> NDArray[np.uint8]:
-        """The split of each row of the range: see `splits_of`.
-
-        batch: the rows of the range.
-        """
+        """The split of each row of the range: see `splits_of`."""
         places = splits_of(batch, self.config, self.stored).copy()
         places[list(self.repeated)] = NO_SPLIT
         return places
@@ -204,10 +177,7 @@ class SplitTask(Generic[Config]):
 def _write_repeated(
     ranges: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path
 ) -> list[tuple[int, ...]]:
-    """Find the rows whose id an earlier row that is taken has, and list them in a file.
-
-    The ids of all games that are taken are in memory.
-    """
+    """Find the rows whose id an earlier row that is taken has, and list them in a file."""
     first: dict[str, int] = {}
     repeated: list[tuple[int, ...]] = []
     rows = 0
@@ -233,10 +203,6 @@ def split_tasks(
 ) -> Iterator[list[tuple[str, SplitTask[Config]]]]:
     """Make the folder of a dataset, and yield the tasks that fill it, each with a name.
 
-    valid: JSONL file of valid games.
-    out: the folder to make.
-    config: of the builder.
-    drop_empty: with the shuffle, leave out rows without an id.
     progress: with the shuffle, gets the stage `split`, in bytes.
 
     Raises BadInput for live bot games, before it makes the folder.

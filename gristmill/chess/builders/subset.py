@@ -1,8 +1,4 @@
-"""A subset of a dataset that keeps its strata, or takes as many rows of each.
-
-Rows are copied byte for byte. Which ones are taken depends on their bytes and the seed, so that a
-larger subset holds the smaller one. Source: docs/formats/chess.md#subset
-"""
+"""A subset of a dataset that keeps its strata, or takes as many rows of each."""
 
 from __future__ import annotations
 
@@ -46,13 +42,7 @@ _KEPT_STATS = (
 
 @dataclass(frozen=True)
 class SubsetSummary(Summary):
-    """Counts of a subset.
-
-    samples: rows taken, by split.
-    rows_of: rows of the dataset, by split.
-    strata: strata that occur in it.
-    moves: entries of the vocabulary.
-    """
+    """Counts of a subset."""
 
     samples: Mapping[str, int]
     rows_of: Mapping[str, int]
@@ -66,7 +56,6 @@ def build_subset(
     """Take a subset of a game dataset, or of legacy rows.
 
     source: folder of the dataset. out: folder to make. config: how many rows, and of which strata.
-    progress: gets the stage "take", in files.
 
     Memory grows by 16 bytes a row. Raises BadInput where a row cannot be read, or has no ratings
     that are asked for.

@@ -1,12 +1,4 @@
-"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports.
-
-Each part is a byte range of a file, which a worker reads. What it writes depends on the bytes of
-the range and the config alone. The parts are put together in file order.
-
-Source: `docs/formats/chess.md#validation`, `docs/formats/chess.md#inputs`,
-`docs/formats/chess.md#verdict-order`, `docs/formats/chess.md#profile`,
-`docs/formats/chess.md#validation-summary`.
-"""
+"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports."""
 
 from __future__ import annotations
 
@@ -201,11 +193,7 @@ def _append(
     written: StreamFiles,
     tally: Tally,
 ) -> int:
-    """Append the streams of a part and add its counts; returns the offset where its games end.
-
-    The game records of a part count row offsets from its own first row; here the bytes of
-    the rows before are added.
-    """
+    """Append the streams of a part and add its counts; returns the offset where its games end."""
     base, records = written.sizes["valid"], bytearray()
     for name, data in streams:
         if name == "games":
@@ -348,12 +336,7 @@ def report_of(
 
 
 def validate_range(task: RangeTask) -> Made:
-    """Validate the games of one byte range.
-
-    Returns the streams of `RangeOutput.finish`, and a summary whose `end` is the byte after the
-    last game. Raises BadInput for a game that cannot be read, and MissingPythonChess where a game
-    needs python-chess.
-    """
+    """Validate the games of one byte range."""
     from gristmill.chess.builders.validate_fast import add_batch
 
     output, end = RangeOutput(task), task.range.start

@@ -1,9 +1,4 @@
-"""Add a batch of games that the compiled reader took to the output of their byte range.
-
-The decisions are those of `range_output.judge`, made for a whole batch at once. For each game
-Python only makes two hashes and joins the row.
-Source: docs/formats/chess.md#verdict-order
-"""
+"""Add a batch of games that the compiled reader took to the output of their byte range."""
 
 from __future__ import annotations
 
@@ -175,10 +170,7 @@ def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_])
 
 
 def add_batch(output: RangeOutput, batch: Batch) -> None:
-    """Decide on the games of a batch, and add their rows and rejects.
-
-    Raises MissingPythonChess where a verdict needs python-chess.
-    """
+    """Decide on the games of a batch, and add their rows and rejects."""
     from gristmill.chess.kernels import scan
 
     unclaimed, claimed = _verdicts(batch)

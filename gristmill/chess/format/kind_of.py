@@ -20,11 +20,6 @@ _ASSETS = {
 def kind_of(path: Path) -> str | None:
     """The kind of a chess folder (docs/formats/chess.md#folders).
 
-    path: any folder.
-
-    Returns `validated`, `dataset` (game dataset), `splices` (splice dataset), `subset` or
-    `cache` (splice cache); None for any other folder.
-
     Raises BadInput where stats.json is damaged: it says which of the two datasets this is.
     """
     if (path / VALID).is_file():

@@ -1,8 +1,4 @@
-"""Move keys of whole files of games in bounded memory: duplicates, leakage, and the split.
-
-The files are read once for each range of keys, so a pass holds a bounded number
-of keys however many games there are (docs/formats/chess.md#move-keys).
-"""
+"""Move keys of whole files of games in bounded memory: duplicates, leakage, and the split."""
 
 from __future__ import annotations
 
@@ -44,10 +40,7 @@ def _within(path: Path, number: int, passes: int) -> NDArray[np.uint64]:
 
 
 def count_duplicates(files: Sequence[Path]) -> int:
-    """The number of games whose moves an earlier game of these files has too.
-
-    files: `*.games.bin` files (docs/formats/chess.md#game-records).
-    """
+    """The number of games whose moves an earlier game of these files has too."""
     passes, duplicates = _passes(files), 0
     for number in range(passes):
         keys = np.concatenate([_within(path, number, passes) for path in files])
@@ -84,11 +77,6 @@ def split_of(
     """The split of each game by its move key (docs/formats/chess.md#split-by-moves).
 
     keys: move keys, uint64 [games].
-    seed: 0 to 2**63 - 1.
-    train_ratio: fraction of the games in train, 0 to 1.
-    val_ratio: fraction of the games in val, 0 to 1.
-
-    Returns uint8 [games]: 0 train, 1 val, 2 test.
     """
     # splitmix64 of the key plus the seed; its top 53 bits are a number in [0, 1).
     with np.errstate(over="ignore"):

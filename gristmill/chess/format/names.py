@@ -1,7 +1,4 @@
-"""Names of the files in chess artifacts (docs/formats/chess.md#folders).
-
-The files of a sidecar are named in `sidecar.py`. Source: docs/formats/chess.md#cache-arrays.
-"""
+"""Names of the files in chess artifacts (docs/formats/chess.md#folders)."""
 
 from __future__ import annotations
 
@@ -48,27 +45,17 @@ def subset_rows(split: str) -> str:
 
 
 def pgn_name(month: str) -> str:
-    """The name of a month's PGN file.
-
-    month: `YYYY-MM`.
-    """
+    """The name of a month's PGN file."""
     return f"lichess_elite_{month}.pgn"
 
 
 def split_file(dataset: Path, split: str) -> Path:
-    """The JSONL file of a dataset's split.
-
-    dataset: folder of a game dataset or a splice dataset.
-    split: `train`, `val` or `test`.
-    """
+    """The JSONL file of a dataset's split."""
     return dataset / f"{split}.jsonl"
 
 
 def valid_file(valid_games: Path) -> Path:
-    """The JSONL file of valid games.
-
-    valid_games: a validated folder, or the file itself.
-    """
+    """The JSONL file of valid games."""
     return valid_games / VALID if valid_games.is_dir() else valid_games
 
 

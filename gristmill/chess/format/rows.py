@@ -1,8 +1,4 @@
-"""Rows of the chess formats in Python: tags, results, phases, buckets, game ids, JSON.
-
-The compiled functions write the same bytes. Rules: docs/formats/chess.md#valid-rows,
-docs/formats/chess.md#game-ids, docs/formats/chess.md#phases, docs/formats/chess.md#buckets.
-"""
+"""Rows of the chess formats in Python: tags, results, phases, buckets, game ids, JSON."""
 
 from __future__ import annotations
 
@@ -80,7 +76,6 @@ def day_of(utc_date: str, date: str) -> tuple[str, str] | None:
     """The tag that dates a game, and its value: `UTCDate`, else `Date`; None without a whole date.
 
     utc_date: the tag `UTCDate`; empty where it is missing.
-    date: the tag `Date`; empty where it is missing.
     """
     dated = (("UTCDate", utc_date), ("Date", date))
     return next(((tag, value) for tag, value in dated if _DAY.fullmatch(value)), None)
@@ -105,10 +100,7 @@ def remaining_bucket(plies: int) -> str:
 
 
 def progress_bucket(ply: int, total: int) -> str:
-    """Bucket of how far into the game a splice is (docs/formats/chess.md#buckets).
-
-    total: plies of the game; 0 gives `unknown`.
-    """
+    """Bucket of how far into the game a splice is (docs/formats/chess.md#buckets)."""
     if total <= 0:
         return "unknown"
     progress = ply / total
@@ -116,30 +108,19 @@ def progress_bucket(ply: int, total: int) -> str:
 
 
 def ordered_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Tags in the order of a row (docs/formats/chess.md#headers): the roster, then the others.
-
-    headers: tags in file order.
-    """
+    """Tags in the order of a row (docs/formats/chess.md#headers): the roster, then the others."""
     roster = {name: headers[name] for name in ROSTER if name in headers}
     return {**roster, **{name: v for name, v in headers.items() if name not in roster}}
 
 
 def reference_id(source: str, headers: Mapping[str, str], moves: Sequence[str]) -> str:
-    """The id that the original code gave (docs/formats/chess.md#reference-ids).
-
-    source: the row's `source_file`.
-    headers: tags of the game.
-    moves: all moves in UCI; the first 16 count.
-    """
+    """The id that the original code gave (docs/formats/chess.md#reference-ids)."""
     fields = [source, *(headers.get(name, "") for name in ROSTER[:6]), " ".join(moves[:16])]
     return hashlib.sha1("|".join(fields).encode(), usedforsecurity=False).hexdigest()
 
 
 def occasion(headers: Mapping[str, str]) -> str:
-    """The occasion of a game, one field of its id (docs/formats/chess.md#game-ids).
-
-    Returns the game's address if it has one, else date and time in UTC, else date and round.
-    """
+    """The occasion of a game, one field of its id (docs/formats/chess.md#game-ids)."""
     if url := headers.get("LichessURL", ""):
         return url
     if date := headers.get("UTCDate", ""):
@@ -148,21 +129,12 @@ def occasion(headers: Mapping[str, str]) -> str:
 
 
 def is_other_variant(headers: Mapping[str, str]) -> bool:
-    """Whether a game has other rules than standard chess, by its tag `Variant`.
-
-    headers: tags of the game.
-    """
+    """Whether a game has other rules than standard chess, by its tag `Variant`."""
     return headers.get("Variant", "").lower() not in _STANDARD_RULES
 
 
 def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:
-    """The id of a game by its content, whatever file it is in (docs/formats/chess.md#game-ids).
-
-    headers: tags of the game.
-    moves: all moves in UCI.
-
-    Returns 40 hex digits.
-    """
+    """The id of a game by its content, whatever file it is in (docs/formats/chess.md#game-ids)."""
     variant = headers.get("Variant", "")
     fields = (
         "" if variant.lower() in STANDARD_VARIANTS else variant,

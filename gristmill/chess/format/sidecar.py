@@ -1,17 +1,4 @@
-"""The sidecar: for each game its place in the PGN, for each ply its phase.
-
-Rules: docs/formats/chess.md#sidecar. `sidecar/` holds, for each set of rows
-(`games` in a validated folder; `train`, `val` and `test` in a dataset):
-    <rows>.games.bin    records of GAME, one a row, in row order
-    <rows>.phases.bin   phase codes, one byte a ply, game after game
-    <rows>.moves.u16.bin  moves as numbers, one a ply, game after game
-    <rows>.spans.bin    in a dataset: records of SPAN, where each game's moves are
-and for all of them:
-    sources.json        the PGN files, with bytes and sha256
-    rows.json           in a dataset: the JSONL files that the records describe
-
-Source: `docs/formats/chess.md#sidecar-checks`.
-"""
+"""The sidecar: for each game its place in the PGN, for each ply its phase."""
 
 from __future__ import annotations
 
@@ -91,13 +78,7 @@ def sources_file(root: Path) -> Path:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A sidecar on disk, read in batches: a map of the whole file would count as memory.
-
-    root: the validated folder or the dataset.
-    rows: `games`, or the name of a split.
-    games: number of records.
-    plies: number of phase codes.
-    """
+    """A sidecar on disk, read in batches: a map of the whole file would count as memory."""
 
     root: Path
     rows: str
@@ -107,9 +88,6 @@ class Sidecar:
     @staticmethod
     def open(root: Path, rows: str) -> Sidecar | None:
         """The sidecar of a set of rows, or None where there is none.
-
-        root: the validated folder or the dataset.
-        rows: `games`, or the name of a split.
 
         Raises BadInput if the records file is not a whole number of records.
         """
@@ -188,12 +166,7 @@ class Sidecar:
 
 
 def read_sources(root: Path) -> list[dict[str, Any]]:
-    """The PGN files, each with name, bytes and sha256 (docs/formats/chess.md#sidecar-sources).
-
-    root: the validated folder or the dataset.
-
-    Returns an empty list where there is no sidecar. Raises BadInput where it is damaged.
-    """
+    """The PGN files, each with name, bytes and sha256 (docs/formats/chess.md#sidecar-sources)."""
     path = sources_file(root)
     if not path.exists():
         return []
@@ -219,13 +192,7 @@ def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
 
 
 def read_rows(root: Path) -> dict[str, dict[str, Any]]:
-    """By split: bytes, sha256 and rows of the JSONL file (docs/formats/chess.md#sidecar-rows).
-
-    root: the dataset.
-
-    Returns an empty dict where there is no `rows.json`. Raises BadInput where it is not a JSON
-    object.
-    """
+    """By split: bytes, sha256 and rows of the JSONL file (docs/formats/chess.md#sidecar-rows)."""
     path = rows_file(root)
     if not path.exists():
         return {}

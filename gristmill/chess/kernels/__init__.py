@@ -1,7 +1,1 @@
-"""Compiled chess: the rules of the game on bitboards, for numba.
-
-The compiled functions know no files, JSON objects or configs. The modules import
-numba, so the functions that need them import them when they run. A game that the
-compiled reader does not take (variants, null moves, unusual PGN) goes to
-python-chess in `gristmill.chess.raw.python_chess`.
-"""
+"""Compiled chess: the rules of the game on bitboards, for numba."""

@@ -1,7 +1,4 @@
-"""Bits of a bitboard, the squares that pieces attack, and attacks on a square.
-
-A bitboard is a uint64; `bb` is the array of eight bitboards of `board.py`.
-"""
+"""Bits of a bitboard, the squares that pieces attack, and attacks on a square."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -44,11 +41,7 @@ count = _bit_count("ctpop")
 
 
 def _borrowed(typingctx, array):
-    """The same array without its reference count, for calls between compiled functions.
-
-    Counting references at every inner call costs more than the rules of chess. The
-    caller of an entry point holds the array; the entry point borrows it.
-    """
+    """The same array without its reference count, for calls between compiled functions."""
 
     def codegen(context, builder, signature, args):
         view = context.make_array(signature.return_type)(context, builder, value=args[0])

@@ -1,8 +1,4 @@
-"""Copying bytes between two arrays that do not overlap.
-
-The compiler does not turn a loop over bytes into a memory copy, because it cannot
-know that the arrays do not overlap.
-"""
+"""Copying bytes between two arrays that do not overlap."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

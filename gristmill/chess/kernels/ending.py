@@ -1,9 +1,4 @@
-"""How a position ends a game: mate, stalemate, dead position, repetition, move counts.
-
-75 moves and five repetitions end a game by themselves; 50 moves and three
-repetitions end it only where a player claims the draw.
-Rules: docs/formats/chess.md#board-verdict
-"""
+"""How a position ends a game: mate, stalemate, dead position, repetition, move counts."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

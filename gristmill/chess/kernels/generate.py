@@ -1,8 +1,4 @@
-"""Generated legal games in SAN, for samples and tests.
-
-The player looks one ply ahead. It prefers captures and advances, and avoids
-squares that are attacked.
-"""
+"""Generated legal games in SAN, for samples and tests."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

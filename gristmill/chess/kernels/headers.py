@@ -1,11 +1,4 @@
-"""The tags of one game in PGN text: their places, and their JSON.
-
-Only the form `[Name "value"]` is taken. python-chess reads the game where a bracket
-line has another form, a name is repeated, or the tag `Variant` names other rules. Tags of
-KNOWN have fixed slots in that order; the first seven are the roster, which comes first in
-the JSON.
-Rules: docs/formats/chess.md#compiled-reader
-"""
+"""The tags of one game in PGN text: their places, and their JSON."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

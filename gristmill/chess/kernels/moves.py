@@ -1,7 +1,4 @@
-"""Legal moves: the move that the parts of a SAN token name, legality of a move, all moves.
-
-Kinds of piece are 0 pawn to 5 king; a move is packed as in `board.py`.
-"""
+"""Legal moves: the move that the parts of a SAN token name, legality of a move, all moves."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

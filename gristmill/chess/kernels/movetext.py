@@ -1,9 +1,4 @@
-"""The movetext of one game: each move is made on the board as it is read.
-
-Only standard SAN is read (`Nbxd7+!?`, `exd6`, `e8=Q#`, `O-O-O`). Comments, variations, NAGs and
-move numbers are skipped. Any other text makes the game unusual, and python-chess reads it.
-Rules: docs/formats/chess.md#compiled-reader
-"""
+"""The movetext of one game: each move is made on the board as it is read."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

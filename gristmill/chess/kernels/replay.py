@@ -1,7 +1,4 @@
-"""Packed moves replayed from the start position: legality and phase code of each ply.
-
-Rules: docs/formats/chess.md#phase-codes
-"""
+"""Packed moves replayed from the start position: legality and phase code of each ply."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

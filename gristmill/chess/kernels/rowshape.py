@@ -1,8 +1,4 @@
-"""The parts of a row of `valid_games.jsonl` or of a game dataset.
-
-A row must have the exact key order and spacing of docs/formats/chess.md#valid-rows or
-docs/formats/chess.md#game-rows, else it is unusual.
-"""
+"""The parts of a row of `valid_games.jsonl` or of a game dataset."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

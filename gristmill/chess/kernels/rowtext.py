@@ -1,8 +1,4 @@
-"""Rows of `valid_games.jsonl` and of game datasets, read and written as bytes.
-
-A row is read only in the exact form (docs/formats/chess.md#accepted-rows);
-`gristmill.chess.read.row_batches` brings any other row into it.
-"""
+"""Rows of `valid_games.jsonl` and of game datasets, read and written as bytes."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

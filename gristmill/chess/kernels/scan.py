@@ -1,9 +1,4 @@
-"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON.
-
-A game is taken only if all its text is in common form (see `headers.py`,
-`movetext.py`). The scan stops before any other game and returns where.
-Rules: docs/formats/chess.md#compiled-reader
-"""
+"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -97,10 +92,7 @@ def _copy(buf, span, out, o):
 
 @njit
 def _write_identity(buf, known, out, o):
-    """Write the fields of the game id before the moves (docs/formats/chess.md#game-ids).
-
-    For ASCII tags of a game without Variant and FEN.
-    """
+    """Write the fields of the game id before the moves (docs/formats/chess.md#game-ids)."""
     out[o], out[o + 1] = 10, 10  # Variant and FEN are empty
     o = _copy(buf, known[4], out, o + 2)
     out[o] = 10

@@ -1,10 +1,4 @@
-"""The head of what `random.Random(seed).shuffle` makes of ascending numbers, game after game.
-
-The generator is the Mersenne twister as CPython seeds it by the 32-bit words of a number; an
-index below n is drawn from as many bits as n has, until one is below n.
-
-See also `gristmill.chess.read.splice_points`: which samples stay.
-"""
+"""The head of what `random.Random(seed).shuffle` makes of ascending numbers, game after game."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -81,7 +75,6 @@ def shuffled_heads(keys, ends, samples, first, cap, out):
     keys: words of the seeds of the games that are shuffled, the lowest first; uint64 [words].
     ends: where the words of each of these games end, int64 [shuffled games].
     samples: samples of each game, int64 [games].
-    first: the first index of every game.
     out: gets the indices, int64 [sum of min(samples, cap)].
     """
     state = np.empty(_WORDS, np.uint64)

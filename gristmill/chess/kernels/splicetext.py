@@ -1,7 +1,4 @@
-"""Legacy rows written as bytes, where a context is a slice of the game's moves, and read again.
-
-Source: `docs/formats/chess.md#legacy-rows`.
-"""
+"""Legacy rows written as bytes, where a context is a slice of the game's moves, and read again."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -156,11 +153,7 @@ def _number_at(buf, p, word):
 
 @njit(forceinline=True)
 def _copied_moves(buf, p, out, o, begin):
-    """Copy a list of moves from its first quote on, with spaces before all but the move at begin.
-
-    Returns (place of the bracket that ends the list, end in out), or (-1, o) where a move
-    has another character than letters and digits.
-    """
+    """Copy a list of moves from its first quote on, with spaces before all but the first."""
     while buf[p] == 34:
         if o > begin:
             out[o] = 32
@@ -189,10 +182,7 @@ def _is_hidden(plies, ply, left, k):
 
 @njit(forceinline=True)
 def _moves_of_row(buf, p, out, o, plies):
-    """Copy the first moves of a row, whose buckets begin at p, all where plies is 0.
-
-    Returns (place of its line feed, or -1 for another form; end in out).
-    """
+    """Copy the first moves of a row, whose buckets begin at p, all where plies is 0."""
     begin = o
     p = _after_one_of(_REMAINING, _REMAINING_AT, buf, p) if p >= 0 else p
     p = _after_one_of(_PROGRESS, _PROGRESS_AT, buf, p) if p >= 0 else p
@@ -232,14 +222,9 @@ def read_keys(buf, p, size, plies, k, out, ends):
     """Read rows as `write_splices` writes them, and the texts by which their games are known.
 
     buf: whole lines, then zeros; uint8 [size + PADDING].
-    p: where the first row begins.
     plies: the text is so many first moves of the game, 0 for all; -1 for its id in quotes.
-    k: plies of the target.
     out: gets the texts; uint8 [size at least].
     ends: gets where each of them ends in `out`; int64 [size // LEAST_BYTES + 1].
-
-    Returns (place of the first row of another form, or `size`; rows before it; texts). A row gives
-    no text where it does not show these moves, or where the row before is of the same game by id.
     """
     o = rows = texts = id0 = 0
     id1 = -1

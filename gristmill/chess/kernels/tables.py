@@ -1,8 +1,4 @@
-"""Attack tables and Zobrist numbers, computed once from the moves of the pieces.
-
-Squares are 0 to 63, from a1, b1 to h8; a bitboard is a uint64 with bit s for
-square s. The compiled functions freeze these arrays as constants.
-"""
+"""Attack tables and Zobrist numbers, computed once from the moves of the pieces."""
 
 from __future__ import annotations
 

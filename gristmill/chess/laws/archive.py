@@ -1,7 +1,4 @@
-"""Laws of an archived month.
-
-Source: docs/formats/chess.md#archive-laws
-"""
+"""Laws of an archived month."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Law of the PGN behind validated games: no game of it is passed over in silence.
-
-It looks at the bytes of the PGN alone, and shares no code with the readers.
-Source: docs/formats/chess.md#event-line-law
-"""
+"""Law of the PGN behind validated games: no game of it is passed over in silence."""
 
 from __future__ import annotations
 
@@ -92,11 +88,7 @@ class _Recorded:
 
 @dataclass(frozen=True)
 class _Games:
-    """Games that begin in a stretch of the PGN, in file order.
-
-    starts: byte offsets of the games, int64.
-    ends: the byte after each game, int64; for a rejected game where the next one starts.
-    """
+    """Games that begin in a stretch of the PGN, in file order."""
 
     start: int
     stop: int

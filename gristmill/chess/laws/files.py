@@ -1,7 +1,4 @@
-"""What the laws share: files whose damage is a violation, and rows that agree with their sidecar.
-
-Source: docs/formats/chess.md#laws
-"""
+"""What laws share: files whose damage is a violation, and rows that agree with their sidecar."""
 
 from __future__ import annotations
 
@@ -32,9 +29,6 @@ def law(check: Law) -> Law:
     """Decorate a law: its violations name paths relative to the artifact, and it raises nothing.
 
     check: generator of violations; takes a subject, or the artifact's folder.
-
-    Returns the law. Where a file lacks a key or has a value of the wrong type, the law
-    ends with the violation `artifact_complete`.
     """
 
     def without_errors(of: Subject | Path, path: Path) -> Iterator[Violation]:
@@ -56,12 +50,7 @@ def law(check: Law) -> Law:
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
-    """Read a JSON object that has at least one key.
-
-    path: the file.
-
-    Returns the object and no violation, or an empty object and the violation `readable_json`.
-    """
+    """Read a JSON object that has at least one key."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -72,41 +61,21 @@ def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
 
 
 def missing_keys(value: dict[str, Any], where: Path, *names: str) -> list[Violation]:
-    """Check that a JSON object has some keys.
-
-    value: the object.
-    where: the file that holds it.
-    names: the keys.
-
-    Returns the violation `has_key` for each missing key.
-    """
+    """Check that a JSON object has some keys."""
     return [
         Violation("has_key", str(where), f"has no {name!r}") for name in names if name not in value
     ]
 
 
 def difference(name: str, where: Path | str, found: Any, recorded: Any) -> list[Violation]:
-    """Check that a value is the recorded one.
-
-    name: name of the law that demands it.
-    where: the file or the place in it.
-    found: the value in the artifact.
-    recorded: the value that a report of the artifact names.
-
-    Returns one violation where they differ, else none.
-    """
+    """Check that a value is the recorded one."""
     if found == recorded:
         return []
     return [Violation(name, str(where), f"found {found!r}, recorded {recorded!r}")]
 
 
 def count_csv_rows(path: Path) -> int:
-    """Count the rows of a CSV file, the head included.
-
-    path: the file; a field may be of any length.
-
-    Raises ValueError or OSError for a file that cannot be read.
-    """
+    """Count the rows of a CSV file, the head included."""
     with open_csv(path) as file:
         return sum(1 for _ in csv.reader(file))
 
@@ -140,9 +109,6 @@ def check_rows(
 ) -> Iterator[Violation | RowBatch]:
     """Check a JSONL file against its sidecar, one byte range after the other.
 
-    jsonl: the file.
-    root: folder of the artifact with the sidecar.
-    name: name of the rows in the sidecar, such as `games` or `train`.
     sampled: replay 64 games of each range instead of all. All other laws hold for every row.
     has_sidecar: False where another program wrote the rows, and no sidecar (default True).
 

@@ -1,7 +1,4 @@
-"""Laws of a game dataset.
-
-Source: docs/formats/chess.md#dataset-laws
-"""
+"""Laws of a game dataset."""
 
 from __future__ import annotations
 
@@ -34,12 +31,7 @@ _STATS = (
 
 @dataclass
 class _Dataset:
-    """A dataset while it is checked.
-
-    recorded: the object of rows.json by split; empty where there is none.
-    has_sidecar: False where another program wrote the rows.
-    split_of_id: number of the split in which an id was first met; used with the shuffle.
-    """
+    """A dataset while it is checked."""
 
     path: Path
     stats: Mapping[str, Any]

@@ -1,8 +1,4 @@
-"""Notes on months: what breaks no law, and should be known before training on it.
-
-See also `validate.py` and `game_dataset.py`: the laws.
-Source: docs/formats/chess.md#notes
-"""
+"""Notes on months: what breaks no law, and should be known before training on it."""
 
 from __future__ import annotations
 
@@ -34,8 +30,6 @@ _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 @law
 def validated_notes(path: Path) -> Iterator[Violation]:
     """Find what is unusual in a validated folder; the check `noteworthy` warns of it.
-
-    path: folder of the artifact `chess/valid_games`.
 
     Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
     not in the month, and `not_utf8` for tags with U+FFFD.

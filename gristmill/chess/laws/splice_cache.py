@@ -1,7 +1,4 @@
-"""Laws of a runtime splice cache.
-
-Source: docs/formats/chess.md#cache-laws
-"""
+"""Laws of a runtime splice cache."""
 
 from __future__ import annotations
 
@@ -42,13 +39,7 @@ _SAMPLES_A_READ = 1 << 18
 
 @dataclass(frozen=True)
 class _Cache:
-    """A cache while it is checked.
-
-    dataset: folder of the rows that it was built from.
-    manifest: the object of manifest.json.
-    sampled: replay a sample of the games, not all.
-    is_ours: False where another program may have made it.
-    """
+    """A cache while it is checked."""
 
     path: Path
     dataset: Path
@@ -175,11 +166,7 @@ def _check_paths(path: Path, split: str) -> Iterator[Violation]:
 
 
 def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
-    """The arrays are those that a replay of every game gives.
-
-    With `sampled` they are those that the dataset's sidecar gives. The sidecar must agree
-    with every row, and with the replay of a sample of the games.
-    """
+    """The arrays are those that a replay of every game gives."""
     replay = True
     if cache.sampled and sidecar.games_file(cache.dataset, split).exists():
         jsonl = split_file(cache.dataset, split)

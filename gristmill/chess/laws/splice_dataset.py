@@ -1,11 +1,4 @@
-"""Laws of a legacy splice dataset: counts of all rows, every rule on a sample of them.
-
-Leakage is checked over all rows in bounded memory: by ids with the shuffle, else by moves, all
-or those of the opening.
-A row shows all moves of its game only where its target reaches the end. Of a capped game
-without such a row only the builder has seen the moves; it refuses to build a leak.
-Source: docs/formats/chess.md#splice-laws
-"""
+"""Laws of a legacy splice dataset: counts of all rows, every rule on a sample of them."""
 
 from __future__ import annotations
 
@@ -70,13 +63,7 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
 
 
 def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
-    """Write the keys of a split's games into a file of records of GAME.
-
-    plies: a key is of so many first moves, 0 for all moves, None for the game's id.
-
-    Returns the number of rows, and the violation `sample_rows` where a row cannot be read;
-    the keys end there.
-    """
+    """Write the keys of a split's games into a file of records of GAME."""
     count = 0
     with jsonl.open("rb") as file, out.open("wb") as records:
         while data := file.read(_READ_BYTES):
@@ -98,10 +85,7 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
 def _keys_in(
     data: bytes, plies: int | None, k: int
 ) -> tuple[int, list[bytes], tuple[bytes, Exception] | None]:
-    """The rows of whole lines, the texts of their keys, and what cannot be read, which ends both.
-
-    The kernel reads the rows of the builder's form, `_key_of` those of any other.
-    """
+    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end."""
     from gristmill.chess.kernels.splicetext import LEAST_BYTES, PADDING, read_keys
 
     buf = np.zeros(len(data) + PADDING, np.uint8)
@@ -127,10 +111,7 @@ def _keys_in(
 
 
 def _key_of(line: bytes, plies: int | None, k: int) -> bytes:
-    """The text of a row's key, empty for a row that does not show the moves of the key.
-
-    Raises ValueError, KeyError or TypeError for no sample row.
-    """
+    """The text of a row's key, empty for a row that does not show the moves of the key."""
     head = _HEAD.match(line)
     if head is None:
         raise ValueError("no id, ply and plies_remaining where they belong")

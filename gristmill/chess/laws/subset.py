@@ -1,7 +1,4 @@
-"""Laws of a subset: its rows are those of the dataset, each stratum has its share.
-
-Source: docs/formats/chess.md#subset-laws
-"""
+"""Laws of a subset: its rows are those of the dataset, each stratum has its share."""
 
 from __future__ import annotations
 

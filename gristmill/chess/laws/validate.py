@@ -1,7 +1,4 @@
-"""Laws of validated games.
-
-Source: docs/formats/chess.md#validated-laws
-"""
+"""Laws of validated games."""
 
 from __future__ import annotations
 

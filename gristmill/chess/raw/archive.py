@@ -1,11 +1,4 @@
-"""A month of the Lichess elite database in a folder, from the network or from a drop.
-
-The folder holds `lichess_elite_<month>.pgn` and `source.json`, the record of its
-origin. Rules: docs/formats/chess.md#archive
-
-Source: `docs/formats/chess.md#download`, `docs/formats/chess.md#zip-rules`,
-`docs/formats/chess.md#drops`.
-"""
+"""A month of the Lichess elite database in a folder, from the network or from a drop."""
 
 from __future__ import annotations
 

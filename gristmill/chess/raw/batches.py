@@ -1,7 +1,4 @@
-"""Games that the compiled reader took, and the arrays that it fills.
-
-See also `pgn.py`: which bytes it reads. Source: docs/formats/chess.md#compiled-reader
-"""
+"""Games that the compiled reader took, and the arrays that it fills."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months.
-
-Source: docs/formats/chess.md#collections
-"""
+"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ _NOT_UTF8: Final = (
 class CollectionSummary(Summary):
     """The facts of a collection.
 
-    pgns: files of the collection.
     archive_bytes: size of its files as they came.
     pgn_bytes: size of their text.
     """
@@ -163,10 +159,7 @@ def take_collection(
 
 
 def raw_offset(pgn: Path, offset: int) -> int:
-    """The byte of a text of one byte a character that is byte `offset` of its UTF-8.
-
-    pgn: the PGN in UTF-8.
-    """
+    """The byte of a text of one byte a character that is byte `offset` of its UTF-8."""
     return offset - sum(_rest_bytes(pgn, offset))
 
 

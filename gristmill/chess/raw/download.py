@@ -1,11 +1,4 @@
-"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits.
-
-This module decides only whether the server's answer is complete, is no web page,
-and belongs to the same file; `unpack.py` decides about the bytes.
-An unfinished download is its bytes, and the server's validators in a second file, which has the
-name of the first with the suffix .json: they tell whether a later range belongs to the same file.
-Rules: docs/formats/chess.md#download, docs/formats/chess.md#partial-downloads
-"""
+"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits."""
 
 from __future__ import annotations
 
@@ -56,10 +49,7 @@ class NotPublished(NothingToBuild):
 
 
 class _TryAgain(Exception):
-    """This attempt failed, and another one may succeed.
-
-    wait: seconds that the server asks for.
-    """
+    """This attempt failed, and another one may succeed."""
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
         super().__init__(why)
@@ -70,11 +60,7 @@ class _TryAgain(Exception):
 class Fetched:
     """The facts of a finished download.
 
-    url: the address.
     bytes: size of the file.
-    etag: the server's ETag, empty for none.
-    last_modified: the server's Last-Modified, empty for none.
-    requests: requests made.
     resumed_bytes: the size from which the last request went on.
     """
 
@@ -131,11 +117,7 @@ def _append_body(
     deadline: float,
     stage: Stage,
 ) -> int:
-    """Write the body of an answer behind the first `have` bytes; return the bytes written.
-
-    expected: bytes of the body, None where the server does not say. deadline: by `time.monotonic`.
-    Raises DownloadError where the file would be larger than `max_bytes`, and after the deadline.
-    """
+    """Write the body of an answer behind the first `have` bytes; return the bytes written."""
     written = 0
     with part_file.open("r+b", buffering=0) as file:
         file.seek(have)

@@ -1,7 +1,4 @@
-"""A drop of chess, one file of a month: what it is by its ending, and the account of it.
-
-Source: docs/formats/chess.md#drops
-"""
+"""A drop of chess, one file of a month: what it is by its ending, and the account of it."""
 
 from __future__ import annotations
 
@@ -57,9 +54,6 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 def drop_of(root: DataRoot, month: str) -> Path | None:
     """The drop of a month, None where there is none.
 
-    root: the data root.
-    month: as `2024-01`.
-
     Raises BadInput if several files have the month in their names.
     """
     files = [path for path in _drops(root) if month_in(path.name) == month]
@@ -73,8 +67,6 @@ def drop_of(root: DataRoot, month: str) -> Path | None:
 
 def available(root: DataRoot) -> list[str]:
     """The months and collections that need no download, sorted: with a drop, or a built PGN.
-
-    root: the data root.
 
     A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
     why of the others.

@@ -1,7 +1,4 @@
-"""What a file of games is by its ending: a month's drop, or one of a collection.
-
-Source: docs/formats/chess.md#drops
-"""
+"""What a file of games is by its ending: a month's drop, or one of a collection."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Months of the elite database: names, month lists, and the months due at a date.
-
-Rules: docs/formats/chess.md#months
-
-Source: `docs/formats/chess.md#month-list`, `docs/formats/chess.md#drops`.
-"""
+"""Months of the elite database: names, month lists, and the months due at a date."""
 
 from __future__ import annotations
 
@@ -64,10 +59,7 @@ def is_month(key: str) -> bool:
 
 
 def month_in(name: str) -> str | None:
-    """The month in the name of a drop; None unless there is exactly one.
-
-    name: as `lichess_elite_2024-01.zip`.
-    """
+    """The month in the name of a drop; None unless there is exactly one."""
     months = set(_NAMED.findall(name))
     return months.pop() if len(months) == 1 else None
 

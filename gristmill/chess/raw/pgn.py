@@ -1,12 +1,4 @@
-"""A PGN file as a stream of games: the compiled reader, and python-chess for the other games.
-
-A file is cut into byte ranges; each owns the games that start in it. Where one
-range ends the next must begin, so the games are the same wherever the cuts are.
-Memory is bounded by a range.
-Rules: docs/formats/chess.md#inputs, docs/formats/chess.md#compiled-reader
-
-Source: `docs/formats/chess.md#pgn-reading`, `docs/formats/chess.md#unclosed-comments`.
-"""
+"""A PGN file as a stream of games: the compiled reader, and python-chess for the other games."""
 
 from __future__ import annotations
 
@@ -35,11 +27,7 @@ _WINDOW = 4 << 20
 
 @dataclass(frozen=True)
 class ByteRange:
-    """The games of a PGN file that start in a byte range.
-
-    start: byte offset where the range starts.
-    stop: byte offset after the range.
-    """
+    """The games of a PGN file that start in a byte range."""
 
     path: Path
     start: int
@@ -50,7 +38,6 @@ class ByteRange:
 class PlacedGame:
     """One game that python-chess read.
 
-    offset: byte offset of the game in the file.
     size: bytes of the game, with the blank line that ends it.
     """
 
@@ -149,9 +136,6 @@ def read_range(
 
     current: the rules of the mode `current`; True by default. False lets a comment swallow the
         games up to the next `}`, and two blank lines part tags from moves, as in the original code.
-
-    Raises BadInput for a line or game beyond the limits of `text_limits.py`, and for a game on
-    which python-chess fails; MissingPythonChess where it is needed and absent.
     """
     total = byte_range.path.stat().st_size
     start, slack = byte_range.start, _SLACK
@@ -185,14 +169,7 @@ def read_range(
 
 
 def follow(expected: int, byte_range: ByteRange) -> ByteRange | None:
-    """The byte range as it must be read after the range before it.
-
-    expected: byte offset where the range before it ended.
-    byte_range: the range as planned.
-
-    Returns None if the planned range is right, else a new range, which is empty where
-    the one before has taken all its games.
-    """
+    """The byte range as it must be read after the range before it."""
     if expected == byte_range.start:
         return None
     return ByteRange(byte_range.path, expected, max(byte_range.stop, expected))

@@ -1,15 +1,4 @@
-"""Games that the compiled reader does not take, read by python-chess.
-
-This is the only module that imports `chess` (GPL-3.0-or-later, the extra
-`gristmill[chess]`), and it does so inside functions. The behaviour of its parser is
-the rule: docs/formats/chess.md#pgn-reading. It asks for one line after another: in the
-mode `current` the answers end a comment where the next game begins, keep tags and
-moves together that blank lines part, and spell moves in the letters of PGN.
-
-Source: docs/formats/chess.md#unclosed-comments, docs/formats/chess.md#tags-and-moves-apart,
-docs/formats/chess.md#spellings,
-docs/formats/chess.md#board-verdict, docs/formats/chess.md#phase-codes.
-"""
+"""Games that the compiled reader does not take, read by python-chess."""
 
 from __future__ import annotations
 
@@ -64,11 +53,6 @@ _FOREIGN = re.compile(
 class PgnLines:
     """Text lines of PGN bytes from a position on, with the line ends of Python's text mode.
 
-    current: the rules of the mode `current`.
-    in_movetext: the tags of the game are over.
-    touched_end: the end of the text was read.
-    budget: what the game may still cost.
-    in_comment: the game ended inside a comment (with `current` alone).
     expected: the pattern of the number that the next move may have; None where the game has its
         result, or cannot be read on.
     foreign: moves of pieces with foreign letters, by what python-chess gets in their place.
@@ -174,10 +158,7 @@ class PgnLines:
         return "" if self.in_comment else "\n"
 
     def _goes_on(self) -> bool:
-        """Whether the game goes on behind a blank line; inside a comment the answer is one.
-
-        A blank line inside a comment means nothing to python-chess.
-        """
+        """Whether the game goes on behind a blank line; inside a comment the answer is one."""
         number = self.expected() if self.current else None
         if number is None:
             return False
@@ -240,14 +221,10 @@ class ParsedGame:
     """One game as python-chess reads it.
 
     headers: tags, with `Result` filled from the movetext where it was absent or `*`.
-    moves: main line in UCI, up to the first error.
-    errors: texts of the parser's errors.
-    terminators: results in the movetext, in order.
     header_result: the tag `Result` before it was filled, `*` where there is none.
     board: the position after the moves; None after an error.
     unclosed: `comment` or `variation` where the game ends in one, else empty.
     words: of the movetext, where the rules are another variant's and the moves are not read.
-    end: position after the game in the text.
     """
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -370,10 +347,7 @@ def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGam
 
 
 def claimed_result(moves: list[str]) -> tuple[str, str]:
-    """The result on the board after a game, without and with claims of a draw.
-
-    Raises MissingPythonChess where python-chess is absent.
-    """
+    """The result on the board after a game, without and with claims of a draw."""
     board = _chess().Board()
     for move in moves:
         board.push_uci(move)
@@ -382,8 +356,6 @@ def claimed_result(moves: list[str]) -> tuple[str, str]:
 
 def phase_codes(moves: list[str]) -> bytes:
     """The phase codes of a game, one byte a ply, 0 from the first illegal move on.
-
-    moves: UCI moves from the start position.
 
     Raises MissingPythonChess where python-chess is absent.
     """

@@ -1,8 +1,4 @@
-"""Whether a text can be PGN, by its first bytes, and how large a PGN, a game and a line may be.
-
-The limits bound memory and time. They are far beyond every public PGN.
-Source: docs/formats/chess.md#text-limits, docs/formats/chess.md#what-is-no-pgn.
-"""
+"""Whether a text can be PGN, by its first bytes, and how large a PGN, a game and a line may be."""
 
 from __future__ import annotations
 
@@ -29,10 +25,6 @@ class TooMuch(ValueError):
 
 def with_short_lines(reads: Iterable[bytes], path: Path, at: int = 0) -> Iterator[bytes]:
     """The same reads, as long as no line in them is longer than LINE_BYTES.
-
-    reads: pieces of a text in order, of any size.
-    path: the file, for the error.
-    at: byte offset of the first read in the file; a line begins there.
 
     Raises BadInput for a longer line, before the read that completes it is yielded.
     """
@@ -173,10 +165,6 @@ def check_head(head: bytes, path: Path, *, whole: bool) -> None:
     """Check that a text can be PGN.
 
     head: its first bytes, up to `HEAD_BYTES`.
-    path: the file, for the error.
-    whole: no more of the text decides; it must have a tag or a move.
-
-    Raises BadInput where it cannot.
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadInput(path, "does not hold PGN text in UTF-8 but in UTF-16; save it as UTF-8")

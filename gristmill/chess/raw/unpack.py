@@ -1,8 +1,4 @@
-"""One PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits.
-
-Of a ZIP: its signature, its directory, its one PGN, its damage. Member names are checked and
-never used as paths. Source: docs/formats/chess.md#zip-rules, docs/formats/chess.md#drops.
-"""
+"""A PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits."""
 
 from __future__ import annotations
 
@@ -111,24 +107,14 @@ def _files(members: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
 
 
 def left_out_of(archive: zipfile.ZipFile, taken: zipfile.ZipInfo) -> dict[str, str]:
-    """Why each member of a ZIP but one is not read, by name; folders are none.
-
-    archive: the ZIP.
-    taken: its PGN.
-    """
+    """Why each member of a ZIP but one is not read, by name; folders are none."""
     others = [info for info in _files(archive.infolist()) if info is not taken]
     return {info.filename: why_left_out(info.filename) for info in others}
 
 
 @contextmanager
 def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
-    """A ZIP by its directory.
-
-    file: the file, at its start.
-    path: its path, for errors.
-
-    Raises BadInput for another kind of file, and for damage.
-    """
+    """A ZIP by its directory."""
     check_zip_signature(file, path)
     bounded = cast(IO[bytes], BoundedReads(file, path))
     with damage_as_bad_input(path), zipfile.ZipFile(bounded) as archive:
@@ -252,9 +238,6 @@ def opened_pgn(
 
     root, links: as for `open_file`; default: its folder, and links are refused.
     ending: what it is, of `ENDINGS`; default: by its name. read_bytes: of one read.
-
-    Raises BadInput for no regular file, another kind of file than its ending says, and where
-    signature, members or limits are not right; GristmillError where zstandard is not installed.
     """
     ending = ending or ending_of(path, ENDINGS)
     with open_file(path, root=root or path.parent, links=links) as file:
@@ -285,10 +268,7 @@ def opened_pgn(
 
 
 def check_zstd_signature(head: bytes, path: Path) -> None:
-    """Check that a file begins with a signature of zstd, of a skippable frame too.
-
-    Raises BadInput where it does not.
-    """
+    """Check that a file begins with a signature of zstd, of a skippable frame too."""
     skippable = head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
     if head[:4] != b"\x28\xb5\x2f\xfd" and not skippable:
         raise BadInput(path, f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}")
@@ -343,14 +323,9 @@ def unpack_pgn(
 ) -> int:
     """Write the text of a PGN, as it is or packed, to a file.
 
-    path, limits, root, links, ending: see `opened_pgn`.
     month: that its games are of; default: of none.
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
-
-    Returns the bytes of the text as it was packed. Raises BadInput as `opened_pgn`, for an empty
-    text, one that is no PGN or too large, the PGN of another month, and damage; OSError for an
-    error of the machine.
     """
     with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
         _refuse_other_month(packed.name, path, month)

@@ -1,9 +1,4 @@
-"""Samples of games, and how they become padded tensors.
-
-Only calling `collate` imports torch.
-
-Source: `docs/formats/chess.md#reading-contract`.
-"""
+"""Samples of games, and how they become padded tensors."""
 
 from __future__ import annotations
 
@@ -17,16 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Sample:
-    """One splice of a game.
-
-    game_id: id of the game.
-    context: moves up to the splice, in UCI.
-    next_move: the label.
-    target: the label and the moves after it, at most `horizon` plies.
-    phase: phase id of the position after the context.
-    winner: 0 white, 1 black, 2 draw, 3 other.
-    side_to_move: 0 white, 1 black.
-    """
+    """One splice of a game."""
 
     game_id: str
     context: list[str]

@@ -1,12 +1,4 @@
-"""The dataset that training imports: samples of one or many game datasets.
-
-The caches are memory-mapped. A sample is a row that is read at its offset and
-cut at its splice index (docs/formats/chess.md#reading-contract). Only `tensors`
-imports torch.
-
-Source: `docs/formats/chess.md#staleness-checks`, `docs/publishing.md#reading`,
-`docs/formats/chess.md#vocabulary`.
-"""
+"""The dataset that training imports: samples of one or many game datasets."""
 
 from __future__ import annotations
 
@@ -328,10 +320,7 @@ def _config_of(dataset: Path) -> CacheConfig:
 
 
 def config_of(datasets: Sequence[Path]) -> CacheConfig:
-    """The config that these months have in common; the default config for no month.
-
-    Raises BadInput where months differ or do not record a config, StaleCache for a damaged cache.
-    """
+    """The config that these months have in common; the default config for no month."""
     first: tuple[Path, CacheConfig] | None = None
     for dataset in datasets:
         config = _config_of(dataset)

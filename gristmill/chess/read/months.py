@@ -1,8 +1,4 @@
-"""Opens a month for training: its folder, its cache, its rows and its samples.
-
-A cache or a sidecar that was not built from the rows next to it is refused; the laws check whole
-folders. The samples are made in `samples.py`. Source: docs/formats/chess.md#staleness-checks.
-"""
+"""Opens a month for training: its folder, its cache, its rows and its samples."""
 
 from __future__ import annotations
 
@@ -40,11 +36,7 @@ class StaleCache(GristmillError):
 
 
 def stale(cache: Path, why: str) -> StaleCache:
-    """The error for a cache that must be built again.
-
-    cache: folder of the cache.
-    why: what is wrong with it.
-    """
+    """The error for a cache that must be built again."""
     return StaleCache(f"{cache}: {why}; build the cache of this dataset again")
 
 
@@ -55,8 +47,6 @@ def _changed(jsonl: Path, size: int, sha256: str, current: str | None) -> bool:
 
 def read_manifest(cache: Path) -> dict[str, Any]:
     """The manifest of a splice cache (docs/formats/chess.md#manifest).
-
-    cache: folder of the cache.
 
     Raises StaleCache where it cannot be read or is of another kind.
     """
@@ -75,9 +65,6 @@ def check_cache(
     """Check that a cache was built from this dataset's rows, and for which config.
 
     sha256: of the rows; None to compare only their size.
-
-    Returns an empty text if the cache can be used, or how its config differs.
-    Raises StaleCache where the cache is damaged or its rows have changed.
     """
     manifest = read_manifest(cache)
     try:
@@ -107,8 +94,6 @@ def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
     """Check that a sidecar was built from this split's rows; a dataset without one is right.
 
     sha256: of the rows; None to compare only their size.
-
-    Raises StaleCache where the rows have changed or are not named.
     """
     # The reader takes offsets and phases from the sidecar without parsing the rows,
     # so a changed row would give samples of no game.
@@ -156,7 +141,6 @@ class MonthFolders:
 class OpenMonth:
     """One split of a month.
 
-    jsonl: real path of the rows, for messages.
     packed: the moves of the rows; None where the month has none.
     train, train_moves: the train rows and their packed moves, None where there are none.
     """
@@ -187,10 +171,7 @@ class OpenMonth:
 
 
 def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -> str:
-    """Why the month's cache is not used for these samples; an empty text if it is used.
-
-    Raises BadInput where the rows are missing, StaleCache for a cache of other rows.
-    """
+    """Why the month's cache is not used for these samples; an empty text if it is used."""
     dataset, cache = month.dataset, month.cache
     if not dataset.has(f"{split}.jsonl"):
         raise BadInput(dataset.path / f"{split}.jsonl", "is missing; build the game dataset first")
@@ -206,10 +187,7 @@ def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -
 
 
 def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> SampleArrays:
-    """The samples of a split, made without a cache.
-
-    Raises StaleCache for a sidecar of other rows, BadInput where a row cannot be read.
-    """
+    """The samples of a split, made without a cache."""
     dataset = month.dataset
     dataset.file(f"{split}.jsonl")
     names = [f"{sidecar.FOLDER}/{split}.{kind}.bin" for kind in ("games", "phases")]
@@ -230,10 +208,7 @@ def _sha256_of_rows(dataset: OpenFolder, split: str) -> str | None:
 
 
 def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> OpenMonth:
-    """Map the rows and the cached samples of a split.
-
-    Raises BadInput where a file is missing or damaged.
-    """
+    """Map the rows and the cached samples of a split."""
     dataset = month.dataset
     if made is None:
         made = _cached_samples(month, split)

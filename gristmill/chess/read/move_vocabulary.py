@@ -1,7 +1,4 @@
-"""The vocabulary of a splice cache: the numbered moves of the train games.
-
-Rules: docs/formats/chess.md#vocabulary
-"""
+"""The vocabulary of a splice cache: the numbered moves of the train games."""
 
 from __future__ import annotations
 
@@ -26,12 +23,7 @@ _MOVES_A_READ = 1 << 22
 
 
 def moves_in(path: Path) -> list[str]:
-    """The distinct moves of a JSONL file of games, sorted.
-
-    path: the JSONL file.
-
-    Raises BadInput with the row number where a row cannot be read.
-    """
+    """The distinct moves of a JSONL file of games, sorted."""
     from gristmill.chess.kernels import rowshape
 
     seen = np.zeros(1 << 16, dtype=np.bool_)
@@ -59,8 +51,6 @@ def words_of_train(dataset: Path) -> list[str]:
     """The words of a dataset's vocabulary, in order: two marks, then the moves of its train games.
 
     dataset: folder of the game dataset. Its packed moves are read where they are, else its rows.
-
-    Raises BadInput with the row number where a row cannot be read.
     """
     packed = sidecar.moves_file(dataset, "train")
     moves = packed_words(packed) if packed.exists() else None
@@ -77,10 +67,7 @@ def write_vocabulary(
     now: datetime,
     home: Path,
 ) -> int:
-    """Write the vocabulary file of a cache.
-
-    Returns the number of words. Raises BadInput with the row number where a row cannot be read.
-    """
+    """Write the vocabulary file of a cache."""
     words = words_of_train(dataset)
     meta = {
         "kind": VOCAB_KIND,

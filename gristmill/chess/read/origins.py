@@ -1,7 +1,4 @@
-"""From a sample of any chess artifact to the bytes of its game in the PGN and in the drop.
-
-See also `trace.py`: one row by its sidecar. Source: docs/formats/chess.md#game-records.
-"""
+"""From a sample of any chess artifact to the bytes of its game in the PGN and in the drop."""
 
 from __future__ import annotations
 
@@ -51,11 +48,7 @@ def game_origins(request: Request) -> Iterator[contract.Trace]:
 
 
 def cache_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a sample of a splice cache: its splice index, then its game in the dataset.
-
-    Raises BadInput where there is no such sample, and NotTraced where the dataset is gone or was
-    built again.
-    """
+    """Trace a sample of a splice cache: its splice index, then its game in the dataset."""
     path, sample = request.path, request.number
     split = request.options.get("split") or "train"
     dataset = source(path).made_from(DATASET).folder
@@ -69,9 +62,6 @@ def sample_origins(
     """Trace a sample of a game dataset to its game.
 
     sample: its number, from 0, in the month and split. offset: byte of its row in the split.
-    index: of its splice.
-
-    Raises BadInput where no row begins there.
     """
     yield _sample(sample, split, index)
     found = trace(dataset, row_at(dataset, split, offset), split)
@@ -101,11 +91,7 @@ def splice_origins(request: Request) -> Iterator[contract.Trace]:
 
 
 def subset_origins(request: Request) -> Iterator[contract.Trace]:
-    """Trace a row of a subset: its number in the dataset, then its game.
-
-    Raises BadInput where there is no such row, and NotTraced where the dataset is gone or was
-    built again.
-    """
+    """Trace a row of a subset: its number in the dataset, then its game."""
     split = request.options.get("split") or "train"
     numbers = np.load(request.path / subset_rows(split))
     if request.number >= len(numbers):

@@ -1,8 +1,4 @@
-"""Batches of samples from packed moves: arrays without a row of JSON.
-
-See also `collate.py`, which makes the same columns of samples.
-Source: docs/formats/chess.md#packed-moves
-"""
+"""Batches of samples from packed moves: arrays without a row of JSON."""
 
 from __future__ import annotations
 
@@ -72,9 +68,6 @@ def packed_columns(
     """The columns of `collate.columns_of`.
 
     months: of the reader. ends: samples up to the end of each. numbers: of samples, [N].
-    ids: as `ids_of`. horizon: length of the targets.
-
-    Raises BadInput where a file names moves that are not there.
     """
     if not len(numbers):
         return _columns(np.zeros((0, 5), np.int64), [], ids, horizon)

@@ -1,10 +1,4 @@
-"""Phase codes of games from their moves, for rows without a sidecar and for the laws.
-
-The replay is compiled. python-chess decides only where a king moves onto its own
-rook (docs/formats/chess.md#phases).
-
-Source: `docs/formats/chess.md#phase-codes`.
-"""
+"""Phase codes of games from their moves, for rows without a sidecar and for the laws."""
 
 from __future__ import annotations
 
@@ -50,10 +44,6 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
 
     moves: packed moves, game after game; uint16 [plies].
     lengths: plies of each game, int64 [games].
-
-    Returns uint8 [plies]: from the first move on that is not legal, the codes of a
-    game are 0.
-    Raises MissingPythonChess where python-chess is needed and absent.
     """
     from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.replay import replay
@@ -73,8 +63,6 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
 
 def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
     """The phase codes of each game, one byte a ply.
-
-    games: the UCI moves of each game.
 
     Raises MissingPythonChess where python-chess is needed and absent.
     """

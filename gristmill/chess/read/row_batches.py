@@ -1,12 +1,4 @@
-"""Rows of valid games or of a dataset, read in batches of whole lines.
-
-A batch knows the bytes, moves, move keys and phase codes of its rows. The codes
-come from the sidecar, which must then agree with every row; without a sidecar
-the games are replayed.
-
-Source: `docs/formats/chess.md#split-by-opening`, `docs/formats/chess.md#accepted-rows`,
-`docs/formats/chess.md#sidecar-checks`.
-"""
+"""Rows of valid games or of a dataset, read in batches of whole lines."""
 
 from __future__ import annotations
 
@@ -39,9 +31,6 @@ _PADDING = 64  # zero bytes that the compiled reader needs after the text
 class RowRange:
     """A byte range of whole lines in a JSONL file.
 
-    path: the JSONL file.
-    start: byte offset of the first line.
-    stop: byte offset after the last line.
     sidecar: the sidecar of the file's rows, None (the default) for none.
     first: number of rows before `start`, -1 (the default) without a sidecar.
     ply: number of plies before `start`, -1 (the default) without a sidecar.
@@ -59,11 +48,9 @@ class RowRange:
 class RowBatch:
     """The rows of a byte range.
 
-    byte_range: where the rows are.
     buf: their bytes, then zeros; uint8.
     columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
     moves: packed moves, row after row; uint16 [plies].
-    uci: the moves of each row as text, joined by spaces, row after row.
     codes: phase codes, row after row; uint8 [plies].
     noted: game record of each row in the sidecar, `sidecar.GAME` [rows]; None without one.
     """
@@ -101,10 +88,7 @@ class RowBatch:
         return records
 
     def opening_keys(self, plies: int) -> NDArray[np.uint64]:
-        """The move key of the first moves of each row, uint64 [rows].
-
-        plies: how many moves; of a shorter game all count.
-        """
+        """The move key of the first moves of each row, uint64 [rows]."""
         texts = [
             b" ".join(text.split(b" ", plies)[:plies]) for text in _texts(self.uci, self.columns)
         ]
@@ -161,7 +145,6 @@ def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
 def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
     """Cut a JSONL file into byte ranges of whole lines, in file order.
 
-    path: the JSONL file.
     range_bytes: bytes of a range, about.
     sidecar: the sidecar of the file's rows; with it the rows and plies before each
         range are counted.
@@ -244,7 +227,6 @@ def rows_in(
 def read_batch(byte_range: RowRange, *, by_keys: bool = False) -> RowBatch:
     """Read the rows of a byte range, with phase codes, and with game records of the sidecar.
 
-    byte_range: whole lines of a JSONL file.
     by_keys: compare move keys with the sidecar, which hashes all moves, where packed moves
         could be compared (default False).
 
@@ -289,10 +271,7 @@ def _from_sidecar(batch: RowBatch, sidecar: Sidecar, by_keys: bool) -> NDArray[n
 
 
 def canonical_row(line: bytes) -> bytes:
-    """A row as one line of JSON in the compiled reader's form, with a line feed.
-
-    Raises ValueError where the line is not a JSON object.
-    """
+    """A row as one line of JSON in the compiled reader's form, with a line feed."""
     try:
         row = json.loads(line)
     except RecursionError as error:

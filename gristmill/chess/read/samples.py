@@ -1,10 +1,4 @@
-"""The samples of a game dataset as four parallel arrays, made in parts.
-
-The cache builder, the reader without a cache, and the laws use it. With the
-sidecar of the dataset the samples come from phase codes and row offsets alone;
-without it the games are replayed.
-Rules: docs/formats/chess.md#cache-arrays, docs/formats/chess.md#splice-points.
-"""
+"""The samples of a game dataset as four parallel arrays, made in parts."""
 
 from __future__ import annotations
 
@@ -112,8 +106,6 @@ def sample_tasks(
     """The parts of a split's samples in order, each with its name.
 
     replay: replay the games even where there is a sidecar; False by default.
-
-    Raises BadInput where the sidecar's files do not fit together.
     """
     path = split_file(dataset, split)
     recorded = None if replay else sidecar.Sidecar.open(dataset, split)
@@ -132,8 +124,6 @@ def sample_parts(
     """Make a split's samples in order, part by part: the arrays of LAYOUT as bytes, and counts.
 
     replay: replay the games even where there is a sidecar; False by default.
-
-    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """
     for _, task in sample_tasks(dataset, split, config, replay):
         yield make_samples(task)
@@ -152,10 +142,7 @@ class SampleArrays(NamedTuple):
 
 
 def sample_arrays(dataset: Path, split: str, config: CacheConfig) -> SampleArrays:
-    """All samples of a split in memory.
-
-    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
-    """
+    """All samples of a split in memory."""
     parts: dict[str, list[bytes]] = {}
     for arrays, _ in sample_parts(dataset, split, config):
         for name, data in arrays.items():

@@ -1,7 +1,4 @@
-"""The samples of game datasets as a source of the loader.
-
-Source: `docs/formats/loading.md#sources`.
-"""
+"""The samples of game datasets as a source of the loader."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Splice indices of games, without a cap and with the two caps.
-
-A splice index i is the index of the last move of the context; the label is
-move i + 1 (docs/formats/chess.md#splice-points).
-"""
+"""Splice indices of games, without a cap and with the two caps."""
 
 from __future__ import annotations
 
@@ -17,20 +13,14 @@ Seed = Callable[[int, str], int]
 
 
 def runtime_seed(seed: int, game_id: str) -> int:
-    """The seed of a game's shuffle in the cache (docs/formats/chess.md#runtime-cap).
-
-    game_id: id of the game; an empty id counts as `unknown`.
-    """
+    """The seed of a game's shuffle in the cache (docs/formats/chess.md#runtime-cap)."""
     # What `random.Random` makes of a text.
     text = f"{seed}:{game_id or 'unknown'}".encode()
     return int.from_bytes(text + hashlib.sha512(text).digest(), "big")
 
 
 def legacy_seed(seed: int, game_id: str) -> int:
-    """The seed of a game's shuffle in the legacy rows (docs/formats/chess.md#legacy-cap).
-
-    game_id: id of the game; an empty id stays empty.
-    """
+    """The seed of a game's shuffle in the legacy rows (docs/formats/chess.md#legacy-cap)."""
     text = f"{seed}:{game_id}".encode()
     return int.from_bytes(hashlib.sha1(text, usedforsecurity=False).digest()[:4], "big")
 
@@ -70,15 +60,6 @@ def capped(
     """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
 
     samples: samples of each game without a cap, int64 [games].
-    min_context: plies of the context at least, from 1.
-    cap: samples of a game at most, 0 for no cap.
-    ids: id of each game.
-    seed: seed of the config.
-    seed_of: `runtime_seed` or `legacy_seed`.
-
-    Returns (samples that stay of each game, their splice indices, game after game).
-    The indices of a game are shuffled where the cap removes any, as `random.Random(seed).shuffle`
-    does it.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)

@@ -1,7 +1,4 @@
-"""The stratum of a row of a subset: what it shares with other rows by phase, result, Elo and ply.
-
-Source: docs/formats/chess.md#strata
-"""
+"""The stratum of a row of a subset: what it shares with others by phase, result, Elo and ply."""
 
 from __future__ import annotations
 

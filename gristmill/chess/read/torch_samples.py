@@ -1,7 +1,4 @@
-"""A GameSpliceDataset as a torch Dataset.
-
-Importing this module loads torch, so only `GameSpliceDataset.as_torch` imports it.
-"""
+"""A GameSpliceDataset as a torch Dataset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From a row back to its game in the PGN: file, byte offset, length.
-
-Source: `docs/formats/chess.md#game-records`.
-"""
+"""From a row back to its game in the PGN: file, byte offset, length."""
 
 from __future__ import annotations
 
@@ -114,7 +111,6 @@ def find(path: Path, game_id: str) -> list[tuple[str | None, int]]:
     """The rows with a game id, each as (split, number of the row from 0).
 
     path: a validated folder, where the split is None, or a dataset.
-    game_id: the id.
     """
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
     splits = (None,) if (path / VALID).exists() else SPLITS

@@ -1,7 +1,4 @@
-"""A position as an SVG board with the last move and the phase.
-
-The shapes of the pieces are our own. See also `preview.py`: it selects the positions.
-"""
+"""A position as an SVG board with the last move and the phase."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ def squares_after(moves: Sequence[str]) -> list[str]:
 
     moves: legal UCI moves from the start position. A text that is no move of a piece, such
         as `0000`, is passed over.
-
     Returns one letter a square from a1, b1 to h8: upper case for White, empty for no piece.
     """
     back = "rnbqkbnr"
@@ -105,12 +101,7 @@ def board_svg(
 ) -> str:
     """Draw the position after some moves, with the squares of the last move marked.
 
-    moves: legal UCI moves from the start position.
     title: line above the board; empty by default.
-    phase: name of the phase for the line below the board; empty for none.
-    notes: further lines below the board.
-
-    Returns the SVG, about 5 kB.
     """
     board = squares_after(moves)
     last = moves[-1] if moves and len(moves[-1]) >= 4 else ""

@@ -1,8 +1,4 @@
-"""The keys of chess rows and the arrays of a splice cache, for people who look for a field.
-
-Source: docs/formats/chess.md#valid-rows, docs/formats/chess.md#game-rows,
-docs/formats/chess.md#legacy-rows, docs/formats/chess.md#cache-arrays
-"""
+"""The keys of chess rows and the arrays of a splice cache, for people who look for a field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the UI shows of a month: distributions, openings, positions, drift, numbers.
-
-The documents of one folder take less than 100 kB together. See also `board.py`: draws a position.
-"""
+"""What the UI shows of a month: distributions, openings, positions, drift, numbers."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Games by length, in bars of 20 plies; the last bar also counts all longer games.
-
-    Returns label and count of each bar.
-    """
+    """Games by length, in bars of 20 plies; the last bar also counts all longer games."""
     bars = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
     for low, count in bins.items():
         bars[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
@@ -206,10 +200,7 @@ def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
 
 
 def read_profile(path: Path) -> dict[str, Any]:
-    """The object of a month's profile.json.
-
-    Raises OSError or ValueError where it cannot be read.
-    """
+    """The object of a month's profile.json."""
     profile: dict[str, Any] = json.loads((path / PROFILE).read_bytes())
     return profile
 
@@ -218,8 +209,6 @@ def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> di
     """Markdown documents of a validated month: distributions, openings, reasons, positions.
 
     before: profile of the month before; with it there is also a document `drift`.
-
-    Returns documents by name.
     """
     profile = read_profile(path)
     documents = {
@@ -239,8 +228,6 @@ def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str
     """Markdown documents of a game dataset: its splits, and positions of the train games.
 
     splits: the splits to show; all by default.
-
-    Returns documents by name.
     """
     stats = json.loads((path / "stats.json").read_bytes())
     rows = []

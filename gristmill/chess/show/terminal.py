@@ -1,7 +1,4 @@
-"""A game, a position or a sample of a chess folder as text and a board, for a terminal.
-
-See also `preview.py`: the pictures for a browser.
-"""
+"""A game, a position or a sample of a chess folder as text and a board, for a terminal."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Builder of `macroxue/pack`: a raw drop to shards of rows, tables and side files.
-
-See also `pack_parts.py`: some runs to a part; `pack_sidefiles.py`: tables and side files;
-`raw/read_run.py`: one run to rows; `laws/pack.py`: the laws of a pack.
-
-Source: `docs/formats/macroxue.md#raw-drop`.
-"""
+"""Builder of `macroxue/pack`: a raw drop to shards of rows, tables and side files."""
 
 from __future__ import annotations
 
@@ -156,11 +150,7 @@ def _copy_rows(
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
-    """Copy the rows of a part to the shards.
-
-    ids: final run ids by place in the part; None if those in the rows are final.
-    kinds: final valuation_type by that in the rows; None if those in the rows are final.
-    """
+    """Copy the rows of a part to the shards."""
     for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]

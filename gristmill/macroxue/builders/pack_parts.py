@@ -1,8 +1,4 @@
-"""Parts of `macroxue/pack`: some consecutive runs, and one file with all their rows.
-
-The rows of a part have preliminary run ids and valuation types, because these depend on the
-parts before it. See also `pack.py`, which makes them final.
-"""
+"""Parts of `macroxue/pack`: some consecutive runs, and one file with all their rows."""
 
 from __future__ import annotations
 
@@ -45,12 +41,8 @@ _LIKELY = {
 class Part:
     """The task of a worker: the runs to read.
 
-    name: of the part, with a digest of the names and sizes of its runs.
-    runs: their files.
     first_id: place of the first run among all runs of the drop; run_id in the rows of the part
         counts from it.
-    layout: of the rows.
-    on_error: as in PackConfig.
     scanner: whether the drop is large enough to load the compiled scanner.
     """
 
@@ -120,15 +112,7 @@ def _cured(rule: str) -> str:
 
 
 def make_part(part: Part, path: Path) -> dict[str, Any]:
-    """Read the runs of a part and write their rows.
-
-    part: the runs.
-    path: file to write.
-
-    Returns the summary as JSON: `names` has the valuation names by the ids in the rows, `runs`
-    has for each run its facts, or `file`, `row` and `rule` if it was set aside. Raises BadInput
-    for a run that breaks a rule, unless `on_error` is "quarantine".
-    """
+    """Read the runs of a part and write their rows."""
     scanner: Scanner | None = None
     # A scanner that is already loaded costs nothing.
     if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
@@ -163,9 +147,6 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path, layout: Layout) -> Iterator[Rows]:
     """Yield the rows of a finished part in batches.
-
-    path: file of the part.
-    layout: of its rows.
 
     All batches are views of one array: the caller may change a batch, and must be done with it
     before the next.

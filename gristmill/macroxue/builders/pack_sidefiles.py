@@ -1,7 +1,4 @@
-"""The tables and side files of `macroxue/pack`: runs, session, trace, warnings, quarantine.
-
-See also `pack_parts.py`: the summaries of parts from which they are made.
-"""
+"""The tables and side files of `macroxue/pack`: runs, session, trace, warnings, quarantine."""
 
 from __future__ import annotations
 
@@ -36,16 +33,6 @@ class Ledger:
     """The facts of all runs, collected part by part; its memory grows with runs, not with rows.
 
     It also gives run ids, first rows and valuation types their final values.
-
-    drop: the runs of the drop and the warnings of its discovery.
-
-    names: valuation names of all runs that were kept.
-    run_table: rows of the table `runs`.
-    rows: number of rows.
-    trace, warnings, quarantine: lines of these files.
-    kinds: rows by valuation name.
-    ranks: rows by max_rank.
-    noted: warnings by kind.
     """
 
     def __init__(self, drop: Drop, where: str, quarantine_share: float) -> None:
@@ -79,12 +66,7 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add the counts and lines of a part; parts come in order.
-
-        Returns two arrays: final run ids uint32 by place in the part, and final valuation types
-        uint8 by those in the rows. None where those in the rows are final. Raises BadInput where
-        more runs are set aside than `quarantine_share` allows.
-        """
+        """Add the counts and lines of a part; parts come in order."""
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
         ids = np.zeros(len(part.runs), np.uint32)
@@ -180,10 +162,7 @@ class Ledger:
         return keys | dict(extras)
 
     def write_notes(self, out: Path) -> dict[str, FileNote]:
-        """Write trace.jsonl, and warnings.jsonl and quarantine.jsonl if they have lines.
-
-        Returns the number of lines by name of the file.
-        """
+        """Write trace.jsonl, and warnings.jsonl and quarantine.jsonl if they have lines."""
         notes = {}
         for name, lines in (
             ("trace.jsonl", self.trace),

@@ -1,10 +1,4 @@
-"""Builder of `macroxue/pool`: packs to one pool, with renumbered rows and joined tables.
-
-See also `pool_members.py`: the packs, tables and side files;
-`laws/pool.py`: the laws of a pool. The publisher deletes members, after the commit.
-
-Source: `docs/formats/macroxue.md#merge`.
-"""
+"""Builder of `macroxue/pool`: packs to one pool, with renumbered rows and joined tables."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The members of `macroxue/pool`: packs, joined runs and names, session keys, trace, warnings.
-
-See also `pool.py`: their rows.
-Source: docs/formats/macroxue.md#nested-folders, docs/formats/macroxue.md#joined-names,
-docs/formats/macroxue.md#session-keys-of-a-pool, docs/formats/macroxue.md#trace-of-a-pool,
-docs/formats/macroxue.md#warnings.
-"""
+"""The members of `macroxue/pool`: packs, joined runs and names, session keys, trace, warnings."""
 
 from __future__ import annotations
 
@@ -26,15 +20,7 @@ from gristmill.macroxue.read.step_stream import StepStream
 class Member:
     """A pack that is merged.
 
-    name: in the pool.
-    stream: its rows and runs.
-    names: its valuation names, by id.
-    session: its table `session`.
     trace: lines of its trace.jsonl, one a run; None without the file.
-    warnings: lines of its warnings.jsonl.
-    first_id: id of its first run in the pool.
-    first_row: number of its first row in the pool.
-    joined: its runs with their ids in the pool.
     """
 
     name: str
@@ -50,9 +36,6 @@ class Member:
     @staticmethod
     def open(folder: Path, name: str) -> Member:
         """Open a pack.
-
-        folder: of the pack.
-        name: in the pool.
 
         Raises BadInput with the file that cannot be used.
         """
@@ -100,8 +83,6 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
     """Open the members of a pool.
 
     names: their names in the pool; if there are none, the names of the folders.
-
-    Raises BadInput for two members of one name; ValueError for another number of names.
     """
     names = names or tuple(published_path(pack).name for pack in packs)
     if len(names) != len(packs):
@@ -129,12 +110,7 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Set the place of each member in the pool, and the ids of its runs.
-
-    members: in order; first_id, first_row and joined are set.
-
-    Returns the number of runs that equal an earlier run in everything but the id.
-    """
+    """Set the place of each member in the pool, and the ids of its runs."""
     known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:
@@ -154,10 +130,7 @@ PACKS_KEY = "packs"
 
 
 def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
-    """The table `session` of a pool.
-
-    Raises ValueError for a further key that the pool has itself.
-    """
+    """The table `session` of a pool."""
     session: dict[str, str] = {}
     entries = []
     for member in members:
@@ -180,8 +153,6 @@ def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict
 
 def pool_members(pool: Path) -> list[dict[str, Any]]:
     """The entries of the session key `packs`, in order.
-
-    pool: its folder.
 
     Raises BadInput where the folder is no pool.
     """
@@ -225,10 +196,7 @@ def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
 
 
 def write_warnings(path: Path, members: Sequence[Member]) -> int:
-    """Write warnings.jsonl of a pool, unless no member has a warning.
-
-    Returns the number of lines.
-    """
+    """Write warnings.jsonl of a pool, unless no member has a warning."""
     lines = []
     for member in members:
         ids = {own.id: run.id for run, own in zip(member.joined, member.stream.runs, strict=True)}

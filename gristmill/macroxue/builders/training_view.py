@@ -1,11 +1,4 @@
-"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens.
-
-Files that are as they are in the source become hard links without permission to write; rows are
-copied where games are split or turned. See also `view_sources.py`: gaps and values;
-`laws/training_view.py`: the laws of a view.
-
-Source: `docs/formats/macroxue.md#training-view`.
-"""
+"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens."""
 
 from __future__ import annotations
 
@@ -106,11 +99,7 @@ class ViewSummary(Summary):
 
 @dataclass
 class _Side:
-    """One folder of a view while it is written.
-
-    folder: of it. images: runs that each of its games has. runs: those of the source, by id.
-    table: the runs of the side. notes: of its files.
-    """
+    """One folder of a view while it is written."""
 
     name: str
     folder: Path
@@ -235,11 +224,7 @@ def _asked(stream: StepStream, runs: Mapping[int, Run], name: str, sql: str) -> 
 
 
 class _View:
-    """A view while it is written; `add` takes all batches of the source in order.
-
-    is_whole: whether the steps are those of the source, file by file.
-    reads: whether any row must be read.
-    """
+    """A view while it is written; `add` takes all batches of the source in order."""
 
     def __init__(
         self,

@@ -1,10 +1,4 @@
-"""Builder of `macroxue/values`: the reward and return of each row of a pack.
-
-See also `rules/`: moves, true ranks and discounts; `laws/values.py`: the laws of a sidecar.
-
-Source: `docs/formats/macroxue.md#value-sidecar`, `docs/formats/macroxue.md#returns`,
-`docs/formats/macroxue.md#rewards`.
-"""
+"""Builder of `macroxue/values`: the reward and return of each row of a pack."""
 
 from __future__ import annotations
 

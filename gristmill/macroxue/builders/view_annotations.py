@@ -1,9 +1,4 @@
-"""The annotations of a training view: one row for each row of its steps, in their order.
-
-See also `../raw/annotations.py`: the folder that they come from.
-
-Source: `docs/formats/macroxue.md#annotations`.
-"""
+"""The annotations of a training view: one row for each row of its steps, in their order."""
 
 from __future__ import annotations
 
@@ -26,10 +21,6 @@ from gristmill.untrusted.npy_header import npy_header
 
 class AnnotationWriter:
     """Writes the annotations of one side of a view.
-
-    folder: of the side.
-    annotations: what the student said.
-    shards: rows of each file, as the steps files have them.
 
     annotated: rows that have an annotation. notes: of the files, complete after `finish`.
     """

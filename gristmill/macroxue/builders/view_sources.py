@@ -1,9 +1,4 @@
-"""What a training view takes from its sources: which runs have gaps, the values of each row.
-
-See also `training_view.py`, which writes the view.
-
-Source: `docs/formats/macroxue.md#gaps`, `docs/formats/macroxue.md#training-view`.
-"""
+"""What a training view takes from its sources: which runs have gaps, the values of each row."""
 
 from __future__ import annotations
 
@@ -34,7 +29,6 @@ BATCH_ROWS: Final = 1 << 15
 class Judged:
     """What the games of a pack or pool are fit for.
 
-    gaps: the runs with missing steps, by run id.
     imageless: ids of the runs with a tile whose rank cannot be found, or is so high that an image's
         board_eval may not fit int32.
     """
@@ -44,10 +38,7 @@ class Judged:
 
 
 def judged(stream: StepStream, progress: Progress) -> Judged:
-    """Play all games of a pack or pool.
-
-    progress: gets the stage "gaps" in rows.
-    """
+    """Play all games of a pack or pool."""
     gaps: dict[int, Gap] = {}
     imageless: set[int] = set()
     with progress.stage("gaps", unit="rows", total=stream.rows) as stage:
@@ -65,11 +56,7 @@ class JoinedValues:
     """The values of the rows of a pack, or of a pool by those of its members.
 
     folders: value sidecars, one after another as their rows are in the stream.
-
     settings: gamma, reward_scale, epsilon and compat, which are equal in all of them.
-
-    Raises BadInput for a damaged file, and for other rows than the stream has; GristmillError for
-    sidecars of different settings.
     """
 
     def __init__(self, folders: Sequence[Path], stream: StepStream) -> None:

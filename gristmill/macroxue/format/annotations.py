@@ -1,10 +1,4 @@
-"""The npy files of annotations: what a student model said of the rows of a dataset.
-
-Floats of a row without annotation are NaN. See also `../raw/annotations.py`, which reads a folder
-of them, and `../rules/symmetries.py`, which turns them.
-
-Source: `docs/formats/macroxue.md#annotations`.
-"""
+"""The npy files of annotations: what a student model said of the rows of a dataset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The .jsonl files of a pack: one JSON object a line, written and read.
-
-See docs/formats/macroxue.md#files for the files, and the modules that write them for the keys.
-"""
+"""The .jsonl files of a pack: one JSON object a line, written and read."""
 
 from __future__ import annotations
 
@@ -22,21 +19,13 @@ def json_text(value: Any) -> str:
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a new .jsonl file.
-
-    path: the file; FileExistsError if it exists.
-    lines: the objects, one a line.
-    """
+    """Write a new .jsonl file."""
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.writelines(json_text(line) + "\n" for line in lines)
 
 
 def iter_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a .jsonl file with their line numbers from 1, in bounded memory.
-
-    Raises BadInput where the file cannot be read, and, with the number of the line, where a line is
-    no JSON object.
-    """
+    """The objects of a .jsonl file with their line numbers from 1, in bounded memory."""
     try:
         with path.open("rb") as file:
             for number, text in enumerate(file, 1):

@@ -1,9 +1,4 @@
-"""The kind of a folder of this family, without reading its rows.
-
-See also `shards.py`: the forms of steps files that other programs wrote.
-
-Source: `docs/formats/macroxue.md#files`, `docs/formats/macroxue.md#foreign-packs`.
-"""
+"""The kind of a folder of this family, without reading its rows."""
 
 from __future__ import annotations
 
@@ -20,8 +15,6 @@ Kind = Literal["pack", "pool", "values", "training_view"] | ForeignForm
 
 def kind_of(folder: Path) -> Kind | None:
     """The kind of a folder; None where it is no folder of this family.
-
-    folder: any path; it need not exist.
 
     "pack": metadata.db next to valuation_types.json or to a steps file.
     "pool": a pack whose session has the key `packs`.

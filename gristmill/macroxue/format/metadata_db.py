@@ -1,10 +1,4 @@
-"""metadata.db of a pack: its runs and its session keys, written and read; of a view also its gaps.
-
-See also `valuation_types.py`: the names of the ids in the rows.
-
-Source: `docs/formats/macroxue.md#journal-mode`, `docs/formats/macroxue.md#content-digest`,
-`docs/formats/macroxue.md#gaps`.
-"""
+"""metadata.db of a pack: its runs and session keys, written and read; of a view also its gaps."""
 
 from __future__ import annotations
 
@@ -35,13 +29,7 @@ def signed64(value: int) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """One row of `runs` (docs/formats/macroxue.md#runs-table).
-
-    id: run_id of its rows.
-    seed, max_score: signed 64-bit numbers.
-    steps: number of its rows.
-    highest_tile: a tile, not a rank.
-    """
+    """One row of `runs` (docs/formats/macroxue.md#runs-table)."""
 
     id: int
     seed: int
@@ -51,12 +39,7 @@ class Run:
 
 
 def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) -> None:
-    """Write a new metadata.db, in journal mode DELETE and without side files.
-
-    path: the file; FileExistsError if it exists.
-    runs: rows of the table `runs`.
-    session: key to value; written in sorted order.
-    """
+    """Write a new metadata.db, in journal mode DELETE and without side files."""
     if path.exists():
         raise FileExistsError(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -101,8 +84,6 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 def read_runs(path: Path) -> list[Run]:
     """All rows of `runs`, by ascending id.
 
-    path: metadata.db, of any program.
-
     Raises BadInput where SQLite cannot read it, or a row holds something other than integers.
     """
     with _reading(path) as db:
@@ -118,8 +99,6 @@ def read_runs(path: Path) -> list[Run]:
 def read_session(path: Path) -> dict[str, str]:
     """All keys of `session` with their values; empty where the table is missing.
 
-    path: metadata.db, of any program.
-
     Raises BadInput where SQLite cannot read it, or a key or value is not text.
     """
     with _reading(path) as db:
@@ -134,8 +113,6 @@ def read_session(path: Path) -> dict[str, str]:
 
 def content_sha256(path: Path) -> str:
     """The sha256 of the contents of both tables, in hex; any SQLite version gives the same.
-
-    path: metadata.db.
 
     Raises BadInput as `read_runs` and `read_session`.
     """
@@ -155,7 +132,6 @@ class Gap:
 
     step_index: of the first row that does not follow from the row before; of the last row where the
         score alone tells that steps are missing.
-    reason: "board" or "score".
     """
 
     run_id: int
@@ -164,11 +140,7 @@ class Gap:
 
 
 def add_gaps(path: Path, gaps: Iterable[Gap]) -> None:
-    """Add the table `gaps` to a metadata.db.
-
-    path: the file, which has no such table.
-    gaps: its rows, each of another run.
-    """
+    """Add the table `gaps` to a metadata.db."""
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(
             "CREATE TABLE gaps (run_id INTEGER PRIMARY KEY, step_index INT NOT NULL,"
@@ -180,8 +152,6 @@ def add_gaps(path: Path, gaps: Iterable[Gap]) -> None:
 
 def read_gaps(path: Path) -> list[Gap]:
     """All rows of `gaps`, by ascending run; none where the table is missing, as in packs.
-
-    path: metadata.db, of any program.
 
     Raises BadInput where SQLite cannot read it, or a row names no gap.
     """

@@ -1,9 +1,4 @@
-"""Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing.
-
-See also `shards.py`: which files a pack has, and how rows are written to them.
-
-Source: `docs/formats/macroxue.md#board-packing`.
-"""
+"""Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing."""
 
 from __future__ import annotations
 

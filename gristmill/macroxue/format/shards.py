@@ -1,10 +1,4 @@
-"""The npy files of a pack: finding them, opening them safely, writing them shard by shard.
-
-Steps files of other programs, which look like them, are refused with who reads them. See also
-`rows.py`: the bytes of a row and of a header.
-Source: docs/formats/macroxue.md#shards, docs/formats/macroxue.md#foreign-packs,
-docs/formats/macroxue.md#self-play-v1, docs/formats/macroxue.md#legacy-packs.
-"""
+"""The npy files of a pack: finding them, opening them safely, writing them shard by shard."""
 
 from __future__ import annotations
 
@@ -33,11 +27,7 @@ _MAX_SHARDS = 100_000
 
 
 def npy_files(folder: Path, stem: str) -> list[Path]:
-    """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names.
-
-    Raises BadInput where the folder has both forms or neither, or where one of the names is no
-    file.
-    """
+    """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names."""
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
     if single.exists() and numbered:
@@ -71,11 +61,7 @@ def rows_header(
 ) -> tuple[np.dtype[Any], int, int]:
     """Dtype, first byte and number of the rows of an npy file.
 
-    path: names it in errors. file: open at its first byte.
     known: dtypes that the rows may have; default: any without Python objects.
-
-    Raises BadInput for a header that is not one column of such rows, or not of the size of the
-    file.
     """
     try:
         shape, fortran, dtype = read_header(file)
@@ -105,14 +91,7 @@ def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
 
 
 def open_steps(path: Path) -> Rows:
-    """Map one steps file read-only.
-
-    path: a steps file of either layout.
-
-    Returns rows [N] of STEP_ROW_DTYPE or PACKED46. The header is parsed as a literal, and
-    checked against both layouts and the size of the file, before anything is mapped. Raises
-    BadInput, naming the file, where a check fails.
-    """
+    """Map one steps file read-only."""
     return _open_rows(path, (STEP_ROW_DTYPE, PACKED46))
 
 
@@ -124,13 +103,10 @@ def open_values(path: Path) -> Rows:
 class ShardWriter:
     """Writes rows to `<stem>.npy` or to `<stem>-00000.npy`, ...; a context manager.
 
-    out: folder that exists and has none of these files.
-    format: dtype and header of the rows.
     shard_rows: 0 for one file without number. N for numbered files of exactly N rows, of which
         only the last may have fewer. A sequence for numbered files of exactly these numbers of
         rows, as a value sidecar follows its steps.
     stem: of the file names; default "steps".
-
     written: (file name, rows) of each finished file; complete after the context is left.
 
     Raises FileExistsError for a file that exists, and ValueError where there are more than
@@ -237,11 +213,7 @@ _REASONS: dict[ForeignForm, str] = {
 
 
 def foreign_form(path: Path) -> ForeignForm | None:
-    """Which foreign form the rows of a steps file have, by the field names in its header.
-
-    Returns None for rows of a pack, for unknown rows, and for a file that is no npy file
-    (`open_steps` refuses the last two). Raises OSError where the file cannot be opened.
-    """
+    """Which foreign form the rows of a steps file have, by the field names in its header."""
     try:
         with path.open("rb") as file:
             names = set(read_header(file)[2].names or ())
@@ -255,10 +227,7 @@ def foreign_form(path: Path) -> ForeignForm | None:
 
 
 def refuse_foreign_rows(path: Path) -> None:
-    """Raise BadInput, naming the right reader, where a steps file has a foreign form.
-
-    path: a steps file; others than those of `foreign_form` pass.
-    """
+    """Raise BadInput, naming the right reader, where a steps file has a foreign form."""
     form = foreign_form(path)
     if form is not None:
         raise BadInput(path, _REASONS[form])

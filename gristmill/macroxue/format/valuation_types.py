@@ -1,7 +1,4 @@
-"""valuation_types.json: the name of each `valuation_type` id of a pack.
-
-Source: `docs/formats/macroxue.md#valuation-types`.
-"""
+"""valuation_types.json: the name of each `valuation_type` id of a pack."""
 
 from __future__ import annotations
 
@@ -23,8 +20,6 @@ MAX_NAMES = 255
 def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "list") -> None:
     """Write the names of the ids.
 
-    path: the file; it is replaced if it exists.
-    names: by id.
     form: "list" (default): the names as a list, which the Python readers of the original take.
         "object": name to id in the order of ids, which the merge of the Rust packer needs; the
         training collate misreads it.
@@ -42,8 +37,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_valuation_types(path: Path) -> tuple[str, ...]:
     """The names by id, from any of the three forms: list, name to id, id to name.
-
-    path: valuation_types.json, of any program.
 
     Raises BadInput, naming the file, where it has none of these forms, where ids have gaps or
     repeat, where names repeat, or where there are more than 255 of them.

@@ -1,9 +1,4 @@
-"""The files that a training view has beside those of packs: view.json and tokenizer.json.
-
-See also `metadata_db.py`: the table of gaps; `annotations.py`: what a student said of the rows.
-
-Source: `docs/formats/macroxue.md#training-view`.
-"""
+"""The files that a training view has beside those of packs: view.json and tokenizer.json."""
 
 from __future__ import annotations
 
@@ -28,8 +23,6 @@ class Description:
     sides: folders below the view with rows; "" alone for a view without a split.
     images: how many runs each training game has: 1, or 8 with all symmetries. With 8 a run
         is 8 times the run of the source, plus the number of the symmetry.
-    linked: paths of the files that were made as hard links.
-    annotations: name of the drop of annotations; "" without one.
     """
 
     sides: tuple[str, ...]

@@ -1,11 +1,4 @@
-"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by the rules of 2048?
-
-Tiles above 65536 are judged by their true ranks (`rules/true_ranks.py`); rows of unknown ranks only
-as far as their mask allows. In the same pass notes say what is unusual and breaks no law. See also
-`pack.py` and `pool.py`: laws of single rows, files and tables.
-
-Source: docs/formats/macroxue.md#game-laws, docs/formats/macroxue.md#game-notes.
-"""
+"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by 2048's rules?"""
 
 from __future__ import annotations
 
@@ -67,9 +60,6 @@ def _game_notes(path: Path) -> Iterator[Violation]:
 
 class Notes:
     """The notes on the batches of one pack, for a caller that reads them.
-
-    stream: the rows of the pack.
-    path: its folder.
 
     Raises BadInput if valuation_types.json cannot be read.
     """
@@ -212,10 +202,7 @@ def _wrong_evals(
 
 
 def _unmoved(rows: Rows, facts: Played) -> npt.NDArray[np.bool_]:
-    """Rows whose move changes nothing, whatever their unknown ranks are, as bool [N].
-
-    facts: what their moves do. The placeholders of unknown ranks never merge there.
-    """
+    """Rows whose move changes nothing, whatever their unknown ranks are, as bool [N]."""
     unmoved: npt.NDArray[np.bool_] = ~facts.changed
     if len(unknown := np.flatnonzero(unmoved & facts.known.unknown)):
         # Two of the tiles may be equal, and merge.

@@ -1,10 +1,4 @@
-"""Laws of `macroxue/pack`: its files, tables and single rows; how laws and notes name their places.
-
-Of the laws of single rows the first places are yielded and the others counted; of each other law
-the first place. The laws after it run all the same. See also `games.py`: laws of the games in it.
-
-Source: docs/formats/macroxue.md#pack-laws.
-"""
+"""Laws of `macroxue/pack`: files, tables, single rows; how laws and notes name their places."""
 
 from __future__ import annotations
 
@@ -42,10 +36,7 @@ class Finder(Few):
     """The first violations of each law, of rows and runs."""
 
     def __init__(self, pack: Path | None = None) -> None:
-        """Begin.
-
-        pack: whose trace names the raw file of a run; default: none is named.
-        """
+        """Begin."""
         super().__init__("further places", "{more} more")
         self._pack = pack
 
@@ -72,7 +63,6 @@ class Finder(Few):
     ) -> Iterator[Violation]:
         """A violation for each wrong row, with the whole row as what was found.
 
-        law: its name.
         rows: [N]. start: number of the first of them in the pack.
         wrong: bool [N], which of them break the law.
         """
@@ -84,12 +74,7 @@ class Finder(Few):
         return list(map(int, numbers[: self.take(law, len(numbers))]))
 
     def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
-        """A violation of a run.
-
-        law: its name.
-        run_id: of the run.
-        found: what is there instead.
-        """
+        """A violation of a run."""
         if self.take(law):
             yield Violation(law, f"run {run_id}{self._raw(run_id)}", found)
 
@@ -135,11 +120,7 @@ def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
 
 
 def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
-    """Check one_layout, shards_numbered and shards_full.
-
-    files: steps files in order of their names.
-    shards: the rows of each file.
-    """
+    """Check one_layout, shards_numbered and shards_full."""
     for i, (file, rows) in enumerate(zip(files, shards, strict=True)):
         if rows.dtype != shards[0].dtype:
             yield Violation("one_layout", file.name, f"{rows.dtype.itemsize} bytes a row")

@@ -1,9 +1,4 @@
-"""Laws of `macroxue/pool`: those of a pack, and the origin of each run.
-
-See also `games.py`: laws of the games in it.
-
-Source: `docs/formats/macroxue.md#pool-laws`.
-"""
+"""Laws of `macroxue/pool`: those of a pack, and the origin of each run."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Laws of `macroxue/training_view`: what must hold of its files, without their source.
-
-See also `view_source.py`: that its rows are those of its source.
-
-Source: `docs/formats/macroxue.md#view-laws`.
-"""
+"""Laws of `macroxue/training_view`: what must hold of its files, without their source."""
 
 from __future__ import annotations
 

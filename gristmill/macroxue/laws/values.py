@@ -1,7 +1,4 @@
-"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to.
-
-Source: `docs/formats/macroxue.md#value-laws`.
-"""
+"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
 
 from __future__ import annotations
 

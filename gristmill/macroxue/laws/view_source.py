@@ -1,9 +1,4 @@
-"""Laws of `macroxue/training_view` and its source: each row is of the source, or an image of one.
-
-Images are turned here as squares of numbers, not by the tables of the builder.
-
-Source: `docs/formats/macroxue.md#view-laws`.
-"""
+"""Laws of `macroxue/training_view` and its source: each row is one of it, or an image of one."""
 
 from __future__ import annotations
 
@@ -40,8 +35,6 @@ def law(subject: Subject) -> Iterator[Violation]:
 
     read_only: a file that is a link to one of the source can be written to by nobody.
     side: a run is in the folder that hash and seed of the settings give it.
-    rows: each run has the rows of its source, turned by its symmetry.
-    board_eval: that of an image is computed from its board.
     gaps: the table names the runs whose boards or score show that steps are missing.
     """
     return or_unreadable(_laws(subject), law="files_open")

@@ -1,10 +1,4 @@
-"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game.
-
-The rows belong to the games of the copied metadata.db, whatever their run ids are in a pool or a
-view. See also `../format/annotations.py`: the bytes of a row.
-
-Source: `docs/formats/macroxue.md#annotations`.
-"""
+"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game."""
 
 from __future__ import annotations
 
@@ -61,10 +55,6 @@ class Annotations:
 
     folder: with `annotations-*.npy`, further stems with as many files, annotation_manifest.json,
         and metadata.db of the dataset that was annotated.
-
-    maps: by stem, the mapped rows of each file.
-    manifest: the object in annotation_manifest.json.
-    rows: number of rows.
 
     Raises BadInput where a file is missing or is not what its name says, and where the rows of a
     run do not stand together. Memory grows with runs, not with rows.
@@ -163,7 +153,6 @@ class Annotations:
     def places(self, run: Run, steps: Rows) -> npt.NDArray[np.int64]:
         """The number of the annotation of each step of a game, -1 where it has none: int64 [N].
 
-        run: of any dataset; its game decides.
         steps: its step rows [N].
 
         Raises BadInput for an annotation of a step that the game does not have, and for one whose

@@ -1,9 +1,4 @@
-"""Raw drops: finding runs in a folder, their order, and the account of every other file.
-
-See also `read_run.py`: the texts of their files.
-
-Source: `docs/formats/macroxue.md#discovery`, `docs/formats/macroxue.md#both-meta-spellings`.
-"""
+"""Raw drops: finding runs in a folder, their order, and the account of every other file."""
 
 from __future__ import annotations
 
@@ -37,9 +32,6 @@ UNPAIRED: Final = {
 class RunFiles:
     """The two raw files of one run (docs/formats/macroxue.md#run-files).
 
-    drop: name of the drop folder.
-    meta, steps: paths of the meta file and the steps file.
-    meta_name, steps_name: their POSIX paths relative to the drop.
     steps_size: bytes of the zipped steps file.
     folder: the drop folder; the files are opened from it. Default their own folders.
     links: what happens to links in it; default: they are refused.
@@ -72,13 +64,7 @@ AnyRun = RunFiles | StepRun
 
 @dataclass(frozen=True)
 class Drop:
-    """The runs of one drop or several.
-
-    names: of the drop folders, in the given order.
-    runs: in run order (docs/formats/macroxue.md#run-order).
-    notes: what was left out and why, by path; lines of warnings.jsonl.
-    others: paths of all other files, which nothing reads.
-    """
+    """The runs of one drop or several."""
 
     names: tuple[str, ...]
     runs: tuple[AnyRun, ...]
@@ -101,10 +87,7 @@ def _shown(parts: _Parts) -> str:
 def _files(
     root: Path, links: LinkRule, notes: list[dict[str, str]], strange: list[_Parts]
 ) -> dict[_Parts, Entry]:
-    """The regular files with UTF-8 names by the components of their paths.
-
-    Raises BadInput for any other entry, OSError where a folder cannot be read.
-    """
+    """The regular files with UTF-8 names by the components of their paths."""
 
     def enter(folder: str) -> bool:
         name = os.fsencode(folder)
@@ -186,10 +169,6 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
     next to it. Metas and logs without partner, and names that are not UTF-8, are left out and
     noted.
-
-    Raises BadInput where a folder is missing, equals or contains another one, has a game with
-    both spellings of a meta file, or holds a link, pipe, socket or device. Raises OSError where a
-    folder cannot be read.
     """
     roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
     resolved = [root.resolve() for root in roots]

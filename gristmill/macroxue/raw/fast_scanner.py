@@ -1,15 +1,4 @@
-"""The fast scanner: a buffer of step lines to rows in one compiled pass.
-
-It takes a line only if it is sure that `strict_parser.parse_step` accepts the line with the same
-row: compact JSON, known strings without escapes, decimals that one float64 division gives
-exactly. It stops at any other line and returns its position; the caller then uses the strict
-parser. Importing this module loads numba, so import it inside the function that needs it.
-
-All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
-loaded at most PAD bytes behind the text, which the caller provides.
-
-Source: `docs/formats/macroxue.md#row-rules`, `docs/formats/macroxue.md#number-rules`.
-"""
+"""The fast scanner: a buffer of step lines to rows in one compiled pass."""
 
 # numba infers the types here, and mypy cannot follow it.
 # mypy: disable-error-code="assignment, no-any-return, return-value, untyped-decorator"
@@ -172,11 +161,7 @@ def _named(at: int, names: Any) -> tuple[int, int]:
 
 @_compiled
 def _decimal(at: int) -> tuple[float, int]:
-    """(value, address behind) of a number without exponent, 8 digits on either side of the dot.
-
-    The value is exact: float64 holds the mantissa and the power of ten without rounding, so the
-    quotient is the nearest float64. Address 0 if unsure.
-    """
+    """(value, address behind) of a number without exponent, 8 digits on either side of the dot."""
     negative = _byte(at) == 45
     at += 1 if negative else 0
     whole, count = _digits(at)
@@ -299,11 +284,7 @@ def _key(at: int) -> int:
 
 @_compiled
 def _unknown_key(at: int) -> int:
-    """Address behind the colon of an unknown key at top level; 0 if unsure.
-
-    The caller has compared the key with all known keys. It must have no escape, which could
-    spell a known key.
-    """
+    """Address behind the colon of an unknown key at top level; 0 if unsure."""
     while True:
         mark = _byte(at)
         if mark == 34:
@@ -534,18 +515,11 @@ def scan(
     """Scan the lines of text[at:end] to rows.
 
     text: uint8 [T], contiguous; text[end - 1] is a newline, and PAD bytes are behind `end`.
-    at: first byte of the first line.
-    end: byte behind the last line.
     rows: STEP_ROW_DTYPE [N], contiguous.
-    row: index of the first row to fill.
     state: int64 [4]: run_id, the step_index of a line without one, the low 32 bits of the seed
         in the meta, its max_rank (0 if none). The second number is updated.
     names: uint8 [M, 34], further names of valuation types without escapes: length, id, and bytes
         with zeros behind them; default none.
-
-    Returns (position of the first line that was not taken, number of rows that are filled, END
-    or UNSURE or FULL). Releases the GIL while it runs. Raises ValueError for arrays and
-    positions that are not as described.
     """
     if not 0 <= at <= end <= len(text) - PAD or (end and text[end - 1] != 10):
         raise ValueError("text must end with a newline and have PAD bytes behind it")

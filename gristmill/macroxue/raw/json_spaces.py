@@ -1,8 +1,4 @@
-"""Lines of JSON without the spaces between their tokens, for the fast scanner.
-
-Importing this module loads numba, so import it inside the function that needs it.
-Source: docs/formats/macroxue.md#json-rules.
-"""
+"""Lines of JSON without the spaces between their tokens, for the fast scanner."""
 
 from __future__ import annotations
 
@@ -57,13 +53,7 @@ def squeezed(
 ) -> tuple[bytearray, int, npt.NDArray[np.int64]]:
     """Take the spaces, tabs and CR between tokens out of lines.
 
-    buffer: text up to `end`, whose last byte is a newline.
-    at: first byte of the first line.
-    end: byte behind the last line.
     padding: bytes to have behind the text that is returned.
-
-    Returns a buffer, the end of the text in it, and where each line begins in the old buffer:
-    int64 [lines + 1]. The lines are as many; one is JSON where the old one is, of the same value.
     """
     lines = buffer.count(b"\n", at, end)
     starts = np.empty(lines + 1, np.int64)

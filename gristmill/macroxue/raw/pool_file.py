@@ -1,13 +1,4 @@
-"""The pool file, which says which packs a pool is merged from: `drops/pools/<pool>.toml`.
-
-members = ["d6_v1", "d7_v1"]
-delete_members = false
-
-[macroxue.pool]
-shard_rows = 10_000_000
-
-Source: docs/formats/macroxue.md#pool-file.
-"""
+"""The pool file, which says which packs a pool is merged from: `drops/pools/<pool>.toml`."""
 
 from __future__ import annotations
 
@@ -38,9 +29,7 @@ _KNOWN = ("members", "delete_members", "macroxue")
 class PoolFile:
     """The contents of a pool file.
 
-    members: names of published packs, in the order of the pool.
     delete_members: whether the packs are deleted after the pool was published and verified.
-    settings: fields of MergeConfig without `names`.
     """
 
     members: tuple[str, ...]
@@ -51,7 +40,6 @@ class PoolFile:
 def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
     """Read and check a pool file.
 
-    path: the file, in its inbox.
     links: what happens if it is a link; default: it is refused.
 
     Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
@@ -76,7 +64,6 @@ def opened(path: Path, known: Sequence[str], noun: str, links: LinkRule) -> dict
     """The keys of a file that says what a partition is made of.
 
     path: the file, in its inbox. known: its keys. noun: what it describes, as `pool`.
-    links: what happens if it is a link.
 
     Raises BadInput where it is gone, is not TOML or has another key, OSError where it cannot be
     read.

@@ -23,10 +23,6 @@ _MOST_NAMED = 5
 def member(lake: DataRoot, pool_artifact: str, name: str) -> Input:
     """Returns a member of a pool as an input; if the pool deleted it, as the pool's record has it.
 
-    lake: the data root.
-    pool_artifact: path of the pool relative to the data root.
-    name: key of the pack.
-
     Raises NotBuilt if the pack is not published and the pool did not delete it.
     """
     artifact = lake.artifact("macroxue", "packs", name)
@@ -51,8 +47,6 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 def change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:
     """What the next build of a pool takes in place of what its record has, empty where nothing.
 
-    file: of the pool. root: the data root. config: of the record.
-
     Raises BadInput for a file of settings that is refused.
     """
     lake = DataRoot(root)
@@ -65,10 +59,7 @@ def change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str
 
 
 def needs(file: Path, root: Path, _is_there: IsThere) -> None:
-    """Raise Waits for a pool with members that are not published.
-
-    file: of the pool. root: the data root.
-    """
+    """Raise Waits for a pool with members that are not published."""
     lake = DataRoot(root)
     missing = []
     for name in read_pool_file(file, lake.rules("pools")[0]).members:

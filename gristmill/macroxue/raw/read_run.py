@@ -1,11 +1,4 @@
-"""One run from its two raw files, most of them zipped, to rows: by fast scanner or strict parser.
-
-See also `../builders/pack_parts.py`: the parts of a drop; `json_spaces.py`: which spaces the fast
-scanner does not read; `strict_parser.py`: which texts are accepted.
-
-Source: docs/formats/macroxue.md#gzip, docs/formats/macroxue.md#row-rules,
-docs/formats/macroxue.md#raw-drop, docs/formats/macroxue.md#warnings.
-"""
+"""One run from its two raw files, mostly zipped, to rows: by fast scanner or strict parser."""
 
 from __future__ import annotations
 
@@ -119,9 +112,7 @@ def read_meta(
 ) -> bytes:
     """The text of a meta file, unzipped if its name ends in .gz.
 
-    path: the file.
     digest: counts the bytes that are read.
-    folder, links: as for `gunzip`.
 
     Raises BadInput for a text of more than 1 MiB, and as `gunzip`.
     """
@@ -292,7 +283,6 @@ def read_run(
 ) -> RunFacts:
     """Read a run from its raw files.
 
-    names: valuation names so far; new ones are added.
     sink: gets the rows as STEP_ROW_DTYPE [N], which are overwritten after it returns.
     scanner: `fast_scanner.scan`, or None to parse each line strictly; the rows are the same.
 

@@ -1,9 +1,4 @@
-"""One run of steps that another program wrote as .npy, to rows of a pack.
-
-See also `step_files.py`: the runs of a drop; `read_run.py`: a run of logs.
-
-Source: `docs/formats/macroxue.md#rows-of-other-programs`.
-"""
+"""One run of steps that another program wrote as .npy, to rows of a pack."""
 
 from __future__ import annotations
 
@@ -38,15 +33,7 @@ _Bools = npt.NDArray[np.bool_]
 
 
 def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], None]) -> RunFacts:
-    """Read a run.
-
-    run: where its rows are.
-    run_id: number that its rows get.
-    names: valuation names so far; new ones are added.
-    sink: gets the rows as STEP_ROW_DTYPE.
-
-    Returns the facts. Raises BadInput, with file, row, run and step, where a rule is broken.
-    """
+    """Read a run."""
     if run.listed is None and run.meta_name == "metadata.db":
         rule = f"has no row for run {run.raw_run} of {run.steps_name}: add it, or remove the file"
         raise BadInput(run.steps.folder / run.meta_name, rule)
@@ -196,12 +183,7 @@ def _boards(raw: RawRun) -> Ranks:
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
-    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit.
-
-    ranks: of the boards. Those at the cap that follow from the game are raised to the truth.
-
-    Raises BadInput for a move that is no direction, and a board that no move leads to.
-    """
+    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit."""
     given = _given(raw) if raw.has("move_dir") else None
     fits = np.zeros((4, len(ranks)), np.bool_)
     for direction in range(4):
@@ -235,10 +217,7 @@ def _given(raw: RawRun) -> Ranks:
 
 
 def _follow(raw: RawRun, ranks: Ranks, fits: _Bools, given: Ranks | None, first: int) -> None:
-    """Raise ranks at the cap to what the game makes of them, from a row on, as far as it follows.
-
-    fits: bool [4, N], the moves that lead to the next board; judged again with the true ranks.
-    """
+    """Raise ranks at the cap to what the game makes of them, from a row on, while it follows."""
     for at in range(first, len(ranks) - 1):
         made = None
         fits[:, at] = False

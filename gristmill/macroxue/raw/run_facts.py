@@ -1,8 +1,4 @@
-"""What reading a raw run found: the sizes and digests of its files, names of valuation types.
-
-See also `read_run.py` and `read_steps.py`: what reads a run. Finding a drop needs these types and
-no decompressor. Source: docs/formats/macroxue.md#valuation-types.
-"""
+"""What reading a raw run found: the sizes and digests of its files, names of valuation types."""
 
 from __future__ import annotations
 
@@ -54,11 +50,7 @@ class RawDigest:
 class RunFacts:
     """Facts of a run that was read.
 
-    meta_file, steps_file: sizes and hashes of the two files.
-    rows, legal_rows: number of rows, and of rows with a legal bit.
-    kinds, ranks: rows by value of valuation_type and of max_rank.
     unknown_branches: rows by branch name that is no direction; at most 20 names.
-    rows_with: rows by kind of a warning that counts rows.
     """
 
     meta: Meta

@@ -1,9 +1,4 @@
-"""Drops of steps that other programs wrote as .npy: their files, columns and runs.
-
-See also `read_steps.py`: one run to rows; `drops.py`: drops of logs.
-
-Source: `docs/formats/macroxue.md#steps-of-other-programs`.
-"""
+"""Drops of steps that other programs wrote as .npy: their files, columns and runs."""
 
 from __future__ import annotations
 
@@ -70,13 +65,7 @@ class StepFile:
 class StepDrop:
     """A drop of steps; its runs are not known yet.
 
-    folder: the drop. links: what happens to links in it.
-    fields: the column of each field of a pack.
-    dtype: of a row, with all these columns.
-    files: steps files, by name.
     kinds: names of valuation types by id; None without a file of them.
-    small: names of the other files that are read.
-    others: names of the files that are not read.
     """
 
     folder: Path
@@ -117,12 +106,8 @@ class StepDrop:
 class StepRun:
     """A run in the steps files of a drop.
 
-    drop: name of the drop.
-    steps: what the drop holds.
-    raw_run: the run id in its files.
     pieces: int64 [K, 3], where its rows are: number of the file, first row, rows.
     listed: what metadata.db says of it; None where it says nothing.
-    digests: of the file `meta_name` and of the file of the first row.
     """
 
     drop: str
@@ -224,8 +209,6 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
     """The text of a steps.toml for the steps files in a folder; empty where there are none.
-
-    folder, links: as for `find_steps`.
 
     Raises BadInput for a header that breaks a rule, and columns that tell no runs or no boards.
     """

@@ -1,11 +1,4 @@
-"""The rules for a meta object and a step line, in pure Python.
-
-Tests compare the fast scanner with this module, and the scanner leaves each line that it is not
-sure of to `parse_step`. and the headings behind it.
-
-Source: `docs/formats/macroxue.md#json-rules`, `docs/formats/macroxue.md#step-object`,
-`docs/formats/macroxue.md#meta-object`.
-"""
+"""The rules for a meta object and a step line, in pure Python."""
 
 from __future__ import annotations
 
@@ -117,13 +110,9 @@ def _optional(values: dict[str, Any], key: str, most: int) -> int | None:
 class Step:
     """One step line (docs/formats/macroxue.md#step-object).
 
-    board: 16 ranks, each 0..31, row by row.
     board_eval: its score; fits int32.
-    move: 0 up, 1 down, 2 left, 3 right.
     seed, step_index, max_rank: None if the key is absent or null.
-    valuation_type: name; "search" if the key is absent or null.
     evs: four expected values in the order of the moves; None if it is no number.
-    unknown_branches: branch names that are no direction.
     """
 
     board: tuple[int, ...]
@@ -141,7 +130,6 @@ class Step:
 class Meta:
     """One meta object (docs/formats/macroxue.md#meta-object).
 
-    seed, num_moves, score, max_tile: integers, as in the text.
     max_rank: None if the key is absent or null.
     depth: None unless an integer of at most 9 digits.
     seconds: None unless a finite number.

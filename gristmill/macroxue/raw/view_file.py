@@ -1,14 +1,4 @@
-"""The file of a training view, which says what it is made from: `drops/views/<view>.toml`.
-
-pool = "both"
-annotations = "student_v1"
-
-[macroxue.training_view]
-validation_share = 0.1
-
-Also what its build needs: the pack or pool, the values, the annotations.
-Source: docs/formats/macroxue.md#view-file.
-"""
+"""The file of a training view, which says what it is made from: `drops/views/<view>.toml`."""
 
 from __future__ import annotations
 
@@ -34,12 +24,7 @@ _KNOWN: Final = ("pack", "pool", "annotations", "macroxue")
 
 @dataclass(frozen=True)
 class ViewFile:
-    """The contents of a view file.
-
-    asset: "macroxue/pack" or "macroxue/pool". source: its partition.
-    annotations: name of a drop of annotations; "" for none.
-    settings: fields of ViewConfig.
-    """
+    """The contents of a view file."""
 
     asset: str
     source: str
@@ -55,11 +40,7 @@ class ViewFile:
 def read_view_file(path: Path, links: LinkRule = REFUSE_LINKS) -> ViewFile:
     """Read and check a view file.
 
-    path: the file, in its inbox.
     links: what happens if it is a link; default: it is refused.
-
-    Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
-    and OSError where it cannot be read.
     """
     raw = opened(path, _KNOWN, "view", links)
     if ("pack" in raw) == ("pool" in raw):

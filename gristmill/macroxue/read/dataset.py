@@ -1,12 +1,4 @@
-"""StepDataset: a pack or pool and its value sidecar for training, with random access to rows.
-
-See also `splits.py` for splits by run, `torch_dataset.py` for torch, and `step_stream.py`, which
-reads a whole pack from the first row to the last.
-
-Source: `docs/formats/macroxue.md#foreign-packs`, `docs/publishing.md#reading`,
-`docs/formats/macroxue.md#board-packing`, `docs/formats/macroxue.md#true-ranks`,
-`docs/formats/macroxue.md#columns`, `docs/formats/macroxue.md#splits`.
-"""
+"""StepDataset: a pack or pool and its value sidecar for training, with random access to rows."""
 
 from __future__ import annotations
 
@@ -324,11 +316,7 @@ class StepDataset(Reader[Columns]):
 
 
 def open_pack_rows(pack: OpenFolder) -> Gather:
-    """The rows of all steps files of a pack or pool.
-
-    Raises BadInput for a missing or damaged file, for foreign rows, and for files of different
-    layouts.
-    """
+    """The rows of all steps files of a pack or pool."""
     names = [file.name for file in step_files(pack.inside)]
     maps = []
     for name in names:
@@ -344,10 +332,7 @@ def open_pack_rows(pack: OpenFolder) -> Gather:
 
 
 def open_sidecar_rows(sidecar: OpenFolder, steps: Gather) -> Gather:
-    """The rows of all files of a value sidecar.
-
-    Raises BadInput for a missing or damaged file, and for other shards than those of the pack.
-    """
+    """The rows of all files of a value sidecar."""
     names = [file.name for file in value_files(sidecar.inside)]
     values = Gather([open_values(sidecar.file(name)) for name in names])
     if values.counts != steps.counts:
@@ -379,7 +364,6 @@ def opened(
     """A pack or pool as a source.
 
     folders: one. held_out, by, seed: as `StepDataset.split`; default: all rows.
-    side: the rows of the split.
 
     Raises GristmillError for several folders, and as `StepDataset`.
     """

@@ -1,8 +1,4 @@
-"""Random access to rows of several mapped npy files, and whether they are of one build.
-
-These checks read two rows of each run. See also `dataset.py`: what the rows mean; `step_stream.py`,
-which checks all rows.
-"""
+"""Random access to rows of several mapped npy files, and whether they are of one build."""
 
 from __future__ import annotations
 
@@ -23,13 +19,7 @@ Indices = npt.NDArray[np.integer[Any]]
 
 
 class Gather:
-    """Copies rows by their number over all files.
-
-    maps: rows of each file in order, all of one dtype; at least one file.
-
-    dtype: of the rows.
-    counts: rows of each file.
-    """
+    """Copies rows by their number over all files."""
 
     def __init__(self, maps: Sequence[Rows]) -> None:
         self.dtype = maps[0].dtype
@@ -118,10 +108,7 @@ def check_database_size(database: HeldFile) -> None:
 
 
 def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
-    """Raise BadInput where the first or last row of a run is not where metadata.db says.
-
-    Returns the numbers of the rows that were compared as int64.
-    """
+    """Raise BadInput where the first or last row of a run is not where metadata.db says."""
     counts = np.array([run.steps for run in runs], np.int64)
     ids = np.array([run.id for run in runs], np.int64)[counts > 0]
     ends = np.cumsum(counts)[counts > 0]
@@ -159,8 +146,6 @@ def check_tables(
 
     sidecar: folder of the sidecar, named in errors; None without one.
     values: rows of the sidecar; None without one.
-
-    Raises BadInput as the other functions.
     """
     check_run_ids(pack, runs)
     check_row_count(pack, runs, len(steps))

@@ -1,9 +1,4 @@
-"""Single steps of a pack, by row or by run and step, for views and the command line.
-
-See also `dataset.py`: many rows at a time, for training.
-
-Source: `docs/formats/macroxue.md#columns`.
-"""
+"""Single steps of a pack, by row or by run and step, for views and the command line."""
 
 from __future__ import annotations
 
@@ -29,10 +24,7 @@ from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 class PackedStep:
     """One row of a pack in Python numbers.
 
-    run: of the row, as metadata.db has it.
     ranks: 16 ranks, row by row; true ranks where they are known, else at most 16.
-    move: 0 up, 1 down, 2 left, 3 right.
-    evs: the four branch_evs in that order.
     legal: the bits of ev_legal whose moves change the board; tuple rows store all four bits.
     """
 
@@ -49,12 +41,7 @@ class PackedStep:
 
 
 class PackRows:
-    """The rows of a pack or pool, read one by one, without a look at its table of runs.
-
-    path: folder with steps files.
-
-    Raises BadInput where one is missing or damaged, and for foreign rows, naming their reader.
-    """
+    """The rows of a pack or pool, read one by one, without a look at its table of runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,12 +67,7 @@ class PackRows:
         return int(rows["run_id"][0]), int(rows["step_index"][0])
 
     def find_row(self, run: int, first: int, count: int, step_index: int) -> int:
-        """The first row of a run that has this step_index.
-
-        first, count: of the rows of the run.
-
-        Raises GristmillError if there is none.
-        """
+        """The first row of a run that has this step_index."""
         places = np.flatnonzero(self._between(first, first + count)["step_index"] == step_index)
         if not len(places):
             raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
@@ -103,10 +85,6 @@ class PackRows:
 
 class Pack(PackRows):
     """A pack or pool whose steps are read one by one.
-
-    path: folder with steps files, metadata.db and valuation_types.json.
-
-    runs: rows of the table `runs`, by ascending id.
 
     Raises BadInput where one of these files is missing or damaged, where their counts differ,
     and for foreign rows, naming their reader.
@@ -187,11 +165,7 @@ class Pack(PackRows):
         return capped if known.unknown[within] else known.ranks[within : within + 1]
 
     def run_steps(self, run: int, count: int) -> list[PackedStep]:
-        """Steps of a run at even distances, from its first to its last.
-
-        run: its id; GristmillError if there is no such run.
-        count: the largest number of steps, 1 or more; 1 gives the first step.
-        """
+        """Steps of a run at even distances, from its first to its last."""
         first = self.first_row(run)
         last = self._by_id[run].steps - 1
         places = {round(last * k / max(1, count - 1)) for k in range(count if last >= 0 else 0)}

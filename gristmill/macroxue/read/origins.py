@@ -1,9 +1,4 @@
-"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files.
-
-See also `trace.py`: the line of trace.jsonl.
-
-Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#step-object`.
-"""
+"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files."""
 
 from __future__ import annotations
 
@@ -31,7 +26,6 @@ _DROPS: Final = "drops/macroxue"
 def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
     """Trace a run of a pack or pool, or one of its steps.
 
-    run: run id, from 0.
     step: a `step_index` of the run; None (the default) for the whole run.
 
     Yields the line of trace.jsonl, then the raw files. Raises as `trace`, and GristmillError where
@@ -63,13 +57,7 @@ def row_origins(
 
 
 def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
-    """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files.
-
-    row: number of the row, from 0.
-
-    Raises NotTraced where the pack is gone or was built again, and GristmillError where it has no
-    such row.
-    """
+    """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files."""
     made = source(folder).made_from("macroxue/pack", "macroxue/pool")
     yield from row_origins(made.folder, row, {"pack": made.record.artifact})
 
@@ -77,14 +65,7 @@ def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
 def view_origins(
     folder: Path, run: int, step: int | None = None, side: str = TRAIN
 ) -> Iterator[contract.Trace]:
-    """Trace a run of a training view, or one of its steps: to its source, then as `run_origins`.
-
-    run: run id in the view. step: as for `run_origins`.
-    side: the folder of a view with a split.
-
-    Raises NotTraced where the source is gone or was built again, GristmillError where the view has
-    no such run.
-    """
+    """Trace a run of a training view, or one of its steps: to its source, then as `run_origins`."""
     view = read_description(folder)
     side = side if view.sides == SIDES else ""
     if run not in (known := {each.id for each in read_runs(folder / side / "metadata.db")}):
@@ -96,10 +77,7 @@ def view_origins(
 
 
 def _raw(folder: Path, found: RunTrace, place: tuple[int, int] | None) -> Iterator[contract.Trace]:
-    """The raw files of a run.
-
-    place: number of a row in the run and its step_index, to find it there.
-    """
+    """The raw files of a run."""
     if found.drop is None:
         raise NotTraced(f"the pack that run {found.run_id} came from had no trace")
     root = source(folder).root
@@ -142,9 +120,6 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
     """The line of a step in a steps file: number from 1, and its first and last byte + 1.
 
     path: a `.jsonl.gz`; bytes count in the unpacked text.
-    row: number of the row in its run, from 0. Blank lines have no row.
-
-    Raises GristmillError where the file has fewer rows, BadInput where it is damaged.
     """
     begin = 0
     try:
@@ -161,12 +136,7 @@ def step_line(path: Path, row: int) -> tuple[int, int, int]:
 
 
 def step_row(drop: Path, raw_run: int, step_index: int) -> tuple[str, int, int, int]:
-    """The row of a step in a drop of steps: file, row from 1, first byte and last byte + 1.
-
-    raw_run: the run id in the files of the drop.
-
-    Raises GristmillError where they have no such run, BadInput where a file is damaged.
-    """
+    """The row of a step in a drop of steps: file, row from 1, first byte and last byte + 1."""
     steps = find_steps(drop, LinkRule(follow=True, roots=("/",)))
     run = next((run for run in runs_of(steps) if run.raw_run == raw_run), None) if steps else None
     if run is None:

@@ -1,7 +1,4 @@
-"""Games of whole runs, played: what their moves do, and which of them have gaps.
-
-Source: `docs/formats/macroxue.md#gaps`.
-"""
+"""Games of whole runs, played: what their moves do, and which of them have gaps."""
 
 from __future__ import annotations
 
@@ -31,7 +28,6 @@ def playable(rows: Rows) -> npt.NDArray[np.uint8]:
 class Played(NamedTuple):
     """The rows of a batch, and what their moves do.
 
-    known: ranks of the boards.
     moves: uint8 [N], the recorded moves as `playable` returns them.
     after: uint8 [N, 16], ranks after the moves.
     reward: int64 [N], points of the moves.
@@ -46,10 +42,7 @@ class Played(NamedTuple):
 
 
 def played(batch: Batch) -> Played:
-    """Play the recorded moves of whole runs.
-
-    batch: whole runs.
-    """
+    """Play the recorded moves of whole runs."""
     known, moves = true_ranks(batch.rows, batch.run_starts()), playable(batch.rows)
     return Played(known, moves, *move(known.ranks, moves))
 
@@ -66,7 +59,6 @@ def run_facts(
 ) -> Iterator[tuple[int, slice, int, bool]]:
     """Facts of each run that has rows.
 
-    batch: whole runs.
     reward: int64 [N], points of each row.
 
     Yields the index of the run in `StepStream.runs`, its rows in the batch, the sum of its
@@ -83,10 +75,7 @@ def run_facts(
 
 
 def gaps_of(batch: Batch, runs: Sequence[Run], games: Played) -> Iterator[Gap]:
-    """The gaps of whole runs.
-
-    runs: those of the stream. games: of the batch.
-    """
+    """The gaps of whole runs."""
     rows, known = batch.rows, games.known
     wrong = broken(known, games.after, rows["run_id"][1:] == rows["run_id"][:-1])
     for at, own, points, _ in run_facts(batch, games.reward):

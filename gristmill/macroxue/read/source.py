@@ -1,7 +1,4 @@
-"""The rows of a pack or pool as a source of the loader.
-
-Source: `docs/formats/loading.md#sources`.
-"""
+"""The rows of a pack or pool as a source of the loader."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Splits of runs into training and held out runs, which never share a game, and queries of runs.
-
-See also `dataset.py`, which reads the rows of a split.
-Source: docs/formats/macroxue.md#splits, docs/formats/macroxue.md#runs-table.
-"""
+"""Splits of runs into training and held out runs, which never share a game, and queries of runs."""
 
 from __future__ import annotations
 
@@ -29,8 +25,6 @@ class RowSet:
     """The rows of some runs, numbered from 0; its memory grows with runs, not with rows.
 
     run_ids: uint32 [R], ascending.
-    firsts: first row of each run in the pack.
-    counts: number of rows of each run.
     """
 
     def __init__(self, run_ids: RunIds, firsts: Sequence[int], counts: Sequence[int]) -> None:
@@ -78,8 +72,6 @@ def _fraction(run: Run, seed: int) -> float:
 
 def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
     """Ids of held out runs as uint32 [R]: each run by a hash of its own facts.
-
-    held_out: fraction of the runs, 0 to 1; the result has about so many.
 
     A game that is held out in one pack is held out in each pool of that pack.
     """
@@ -132,8 +124,6 @@ def queried(
 
     octets: of metadata.db. It is queried as a copy in memory, because SQLite opens files by their
         path, which may lead to a rebuilt pack. path: of the file, for errors.
-    known: the ids of the runs.
-    sql, params: one SELECT, and the values of its placeholders.
 
     Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
     OverflowError for a number of more than 64 bits with its sign; ValueError for a value that is

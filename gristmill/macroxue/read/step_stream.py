@@ -1,9 +1,4 @@
-"""The rows of a pack from the first to the last, in bounded memory, compared with metadata.db.
-
-Builders and laws that read a whole pack use this module. See also `dataset.py`: random access.
-
-Source: `docs/formats/macroxue.md#value-inputs`.
-"""
+"""The rows of a pack from the first to the last, in bounded memory, compared with metadata.db."""
 
 from __future__ import annotations
 
@@ -27,10 +22,7 @@ BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True)
 class StepFile:
-    """One steps file, with the rows [first, first + rows) of the pack.
-
-    first: number of its first row in the pack.
-    """
+    """One steps file, with the rows [first, first + rows) of the pack."""
 
     path: Path
     first: int
@@ -61,12 +53,6 @@ class Batch:
 
 class StepStream:
     """A pack or pool that is read from the first row to the last.
-
-    folder: with steps files and metadata.db; other files are not read.
-
-    files: the steps files in order.
-    runs: rows of the table `runs`, by ascending id.
-    rows: number of rows in all files.
 
     Raises BadInput where a file is no steps file or is empty, and where the database has no
     runs. Reading checks that the rows stand run by run in the order of `runs`, as many as it
@@ -99,8 +85,6 @@ class StepStream:
 
     def read(self, start: int, stop: int) -> Rows:
         """Rows [start, stop) as a new array that may be changed.
-
-        start, stop: row numbers in the pack.
 
         The rows have the layout of their files; rows from files of both layouts have
         STEP_ROW_DTYPE. Files are read, not mapped, so the memory is that of the array.

@@ -1,7 +1,4 @@
-"""A StepDataset, or the rows of a split, as a torch Dataset.
-
-Importing this module loads torch, so only `StepDataset.as_torch` imports it.
-"""
+"""A StepDataset, or the rows of a split, as a torch Dataset."""
 
 from __future__ import annotations
 

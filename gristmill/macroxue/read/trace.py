@@ -1,9 +1,4 @@
-"""From a run of a pack or pool to its raw files, by trace.jsonl.
-
-See also `../format/jsonl.py`, and `../builders/pack_sidefiles.py`, which writes the file.
-
-Source: `docs/formats/macroxue.md#trace`, `docs/formats/macroxue.md#trace-of-a-pool`.
-"""
+"""From a run of a pack or pool to its raw files, by trace.jsonl."""
 
 from __future__ import annotations
 
@@ -33,9 +28,6 @@ class MemberRun:
 class RunTrace(contract.Trace):
     """Where a run comes from: its line of trace.jsonl.
 
-    run_id: of the run in this pack or pool.
-    first_row: number of its first row in this pack or pool.
-    meta, steps: POSIX paths of both raw files, relative to the drop.
     meta_bytes, meta_sha256, steps_bytes, steps_sha256: sizes and hashes of both raw files.
     raw_run: the run id in the raw files, where they are steps of other programs.
     members: for a pool, the packs that the run went through, the last one first; else empty.

@@ -1,12 +1,4 @@
-"""board_eval: the engine's heuristic score of a board, for one board and for many.
-
-A tile of rank r weighs T(r) = r * 2**r. The score of a line starts with T of its first cell;
-each adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and a once more if
-a == b. The score of a board is the sum over its 4 rows, read left to right, and its 4 columns,
-read top to bottom. Source: docs/formats/macroxue.md#board-evaluation.
-
-See also `../raw/fast_scanner.py` and `rank_search.py`, which hold compiled forms.
-"""
+"""board_eval: the engine's heuristic score of a board, for one board and for many."""
 
 from __future__ import annotations
 
@@ -40,10 +32,7 @@ def line_score(line: tuple[int, int, int, int]) -> int:
 
 
 def board_score(ranks: Sequence[int]) -> int:
-    """Score of one board; from rank 20 on it may not fit int32.
-
-    ranks: 16 ranks, each 0..31, row by row.
-    """
+    """Score of one board; from rank 20 on it may not fit int32."""
     a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q = ranks
     return (
         line_score((a, b, c, d))

@@ -1,7 +1,4 @@
-"""Whether all steps of a game are there: by its boards and its rewards, not by `step_index`.
-
-Source: `docs/formats/macroxue.md#gaps`.
-"""
+"""Whether all steps of a game are there: by its boards and its rewards, not by `step_index`."""
 
 from __future__ import annotations
 
@@ -39,8 +36,6 @@ def lacks_points(first: npt.NDArray[np.uint8], points: int, score: int) -> bool:
     """Whether the rewards of a game do not sum to its score, nor to its score from a late start.
 
     first: uint8 [16], true ranks of the first board.
-    points: sum of the rewards.
-    score: of the whole game.
 
     A board that is no new game's was reached with the points of its tiles: (r - 1) * 2^r for a tile
     of rank r if all new tiles had rank 1, (r - 2) * 2^r if all had rank 2.

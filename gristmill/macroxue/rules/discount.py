@@ -1,9 +1,4 @@
-"""Discounted returns of whole runs, compiled.
-
-Importing this module loads numba, so import it inside the function that needs it.
-
-Source: `docs/formats/macroxue.md#returns`.
-"""
+"""Discounted returns of whole runs, compiled."""
 
 from __future__ import annotations
 

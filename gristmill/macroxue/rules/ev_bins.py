@@ -1,10 +1,4 @@
-"""Bins of branch values, fitted as the trainer's second tokenizer fits them.
-
-A branch that was not chosen is a failure, is worth as much as the chosen one, or has a negative
-difference to it. The bins are quantiles of these differences.
-
-Source: `docs/formats/macroxue.md#tokenizer`.
-"""
+"""Bins of branch values, fitted as the trainer's second tokenizer fits them."""
 
 from __future__ import annotations
 
@@ -31,7 +25,6 @@ class BinRules:
     """How branches are judged.
 
     failure_cutoff: search branches worth less than board_eval plus this are failures.
-    zero_tolerance: tuple branches of at most this value are failures.
     """
 
     failure_cutoff: int
@@ -43,7 +36,6 @@ class Branches(NamedTuple):
 
     rows, legal, failures, zeros: numbers of rows, of these branches, of failures, and of those
         that are worth as much as the chosen one.
-    unvalued: rows whose chosen move has no legal bit.
     below: float64 [M], the negative differences of the others.
     """
 
@@ -59,7 +51,6 @@ def branches(rows: Rows, kind: str, rules: BinRules) -> Branches:
     """Judge the branches of rows.
 
     rows: [N], all of one kind.
-    kind: one of KINDS.
     """
     places, moves = np.arange(len(rows)), rows["move_dir"] & 3
     legal = ((rows["ev_legal"][:, None] >> np.arange(4)) & 1).astype(np.bool_)
@@ -154,12 +145,7 @@ class Differences:
 
 
 class Fit:
-    """The fit of all kinds over the rows of a dataset.
-
-    names: valuation names by id, as valuation_types.json has them.
-
-    kinds: the differences of each of KINDS.
-    """
+    """The fit of all kinds over the rows of a dataset."""
 
     def __init__(self, names: Sequence[str], rules: BinRules) -> None:
         self._ids = {kind: names.index(kind) for kind in KINDS if kind in names}

@@ -1,16 +1,4 @@
-"""The moves of 2048 for many boards at once: boards after them, points, legality.
-
-A board is 16 ranks, row by row from the top left: 0 is empty, r is the tile 2^r. How boards are
-stored and scored does not belong here (`../format/rows.py`, `board_eval.py`).
-
-A move pushes each of the four lines towards a wall. Each tile merges at most once, nearest the
-wall first. Two tiles of rank r become one of rank r+1 and earn 2^(r+1) points. Source:
-docs/formats/macroxue.md#moves.
-
-There is no table of lines. Ranks up to 31 would need 32^4 entries, more than the fast cache of a
-processor holds. The rule on four arrays of bytes takes some fifty operations, and a processor
-does each of them on 32 or more bytes at a time.
-"""
+"""The moves of 2048 for many boards at once: boards after them, points, legality."""
 
 from __future__ import annotations
 
@@ -45,11 +33,7 @@ _BATCH: Final = 8192
 
 
 def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
-    """Slide lines.
-
-    Returns the new cells, and the ranks that the first and the second merge of each line made (0:
-    no merge). A line of four cells has at most two merges.
-    """
+    """Slide lines."""
     a, b, c, d = cells
 
     def close_gap(near: Ranks, far: Ranks) -> tuple[Ranks, Ranks]:
@@ -121,10 +105,6 @@ def move_towards(
     """Make the same move on every board.
 
     boards: uint8 [N, 16], ranks 0..31, row by row.
-
-    Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64
-    [N]), and whether the board changed (bool [N]), which is whether the move is legal. Raises
-    ValueError for another dtype or shape, and for a rank above 31.
     """
     _check(boards)
     after = np.empty(boards.shape, dtype=np.uint8)

@@ -1,10 +1,4 @@
-"""A player of 2048 whose games look like real ones.
-
-It values a move by the tiles that may appear after it and the best reply to each of them
-(expectimax over two moves), in units of board_eval. All arithmetic up to the last division is
-done in integers, so games are the same on each machine. Files do not belong here
-(`gristmill/macroxue/samples.py`). Source of the rules: docs/formats/macroxue.md#moves.
-"""
+"""A player of 2048 whose games look like real ones."""
 
 from __future__ import annotations
 
@@ -28,11 +22,7 @@ _WORD = (1 << 64) - 1
 class Step:
     """One move of a game.
 
-    board: 16 ranks before the move, row by row.
-    move: 0 up, 1 down, 2 left, 3 right.
     values: expected board_eval after each of the four moves; NaN for an illegal move.
-    reward: points of the move.
-    after: 16 ranks after the move, with the new tile.
     """
 
     board: tuple[int, ...]
@@ -43,10 +33,7 @@ class Step:
 
 
 class Dice:
-    """The random numbers of SplitMix64: the same for a seed on each machine, with any library.
-
-    seed: any integer; its low 64 bits count.
-    """
+    """The random numbers of SplitMix64: the same for a seed on each machine, with any library."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _WORD
@@ -86,9 +73,6 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
     """Value each move: the expected board_eval after the move, a new tile and the best reply.
 
     boards: uint8 [N, 16], ranks.
-
-    Returns values float64 [N, 4] with NaN for illegal moves; the four arrays uint8 [N, 16] of
-    the boards after each move; and the four arrays int64 [N] of its points.
     """
     values = np.full((len(boards), 4), np.nan)
     afters, rewards, legal = [], [], []
@@ -118,8 +102,6 @@ def play(starts: Ranks, dice: list[Dice], limits: list[int]) -> Iterator[list[tu
     """Play several games together.
 
     starts: uint8 [G, 16], the board of each game.
-    dice: of each game.
-    limits: largest number of moves of each game.
 
     Yields one list for each move: (game, step) of the games that are not over. A game is over
     without a legal move, or after its limit.

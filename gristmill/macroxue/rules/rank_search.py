@@ -1,10 +1,4 @@
-"""The compiled search for the true ranks of masked tiles.
-
-See `true_ranks.py` for the rules. Importing this module loads numba, so import it inside the
-function that needs it.
-
-Source: `docs/formats/macroxue.md#true-ranks`.
-"""
+"""The compiled search for the true ranks of masked tiles."""
 
 from __future__ import annotations
 
@@ -52,10 +46,7 @@ def _slide(board: Any, direction: int, after: Any) -> None:
 
 @kernel(**_JIT)
 def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
-    """Whether the board `seen`, capped at 16, can follow `board`; then write its ranks to `after`.
-
-    It can if it differs from the moved board in one empty cell, which holds rank 1 or 2.
-    """
+    """Whether the board `seen`, capped at 16, can follow `board`; its ranks go to `after`."""
     if direction > 3:
         return False
     _slide(board, direction, after)

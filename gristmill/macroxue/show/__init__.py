@@ -1,4 +1,1 @@
-"""Packs and pools for people: boards, Markdown previews and tables.
-
-Nothing here changes what is published.
-"""
+"""Packs and pools for people: boards, Markdown previews and tables."""

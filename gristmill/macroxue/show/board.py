@@ -1,7 +1,4 @@
-"""A step of 2048 as a picture: a board in SVG, and the same for a terminal.
-
-See also `preview.py`: which steps of a pack are shown.
-"""
+"""A step of 2048 as a picture: a board in SVG, and the same for a terminal."""
 
 from __future__ import annotations
 
@@ -191,10 +188,7 @@ def step_notes(step: PackedStep) -> list[str]:
 
 
 def step_svg(step: PackedStep) -> str:
-    """`board_svg` of a step of a pack.
-
-    step: to draw; the values of tuple networks are drawn as chances.
-    """
+    """`board_svg` of a step of a pack."""
     return board_svg(
         step.ranks,
         step.move,

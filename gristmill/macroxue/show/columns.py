@@ -1,8 +1,4 @@
-"""The columns of packs and value sidecars, for people who look for a field.
-
-Source: docs/formats/macroxue.md#columns, docs/formats/macroxue.md#runs-table,
-docs/formats/macroxue.md#value-sidecar
-"""
+"""The columns of packs and value sidecars, for people who look for a field."""
 
 from __future__ import annotations
 

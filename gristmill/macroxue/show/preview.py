@@ -1,7 +1,4 @@
-"""The previews of 2048 in Dagster: runs, counts, boards, origins; the returns of values.
-
-See also `board.py`: one board as SVG; `gristmill.markdown`: tables and untrusted text.
-"""
+"""The previews of 2048 in Dagster: runs, counts, boards, origins; the returns of values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Steps of a pack or pool in a terminal.
-
-See also `board.py`: pictures for a browser.
-"""
+"""Steps of a pack or pool in a terminal."""
 
 from __future__ import annotations
 
@@ -18,12 +15,7 @@ if TYPE_CHECKING:
 
 
 def shown_row(path: Path, row: int) -> Iterator[RenderableType]:
-    """Yield the picture of one row.
-
-    row: its number, from 0.
-
-    Raises GristmillError where there is no such row.
-    """
+    """Yield the picture of one row."""
     yield step_text(Pack(path).step(row))
 
 
@@ -33,10 +25,7 @@ def shown_step(path: Path, run: int, step: int) -> Iterator[RenderableType]:
 
 
 def shown_run(path: Path, run: int, count: int) -> Iterator[RenderableType]:
-    """Yield the facts of a run in one line, then pictures of some of its steps.
-
-    Raises GristmillError where there is no such run.
-    """
+    """Yield the facts of a run in one line, then pictures of some of its steps."""
     pack = Pack(path)
     steps = pack.run_steps(run, count)
     yield run_text(pack.run(run))

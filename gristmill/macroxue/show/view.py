@@ -1,7 +1,4 @@
-"""A training view in a terminal and in Dagster: the pictures of its packs, and what was marked.
-
-See also `terminal.py` and `preview.py`: the pictures of a pack.
-"""
+"""A training view in a terminal and in Dagster: the pictures of its packs, and what was marked."""
 
 from __future__ import annotations
 

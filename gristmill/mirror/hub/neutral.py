@@ -1,9 +1,4 @@
-"""What a repository gets in place of files that name folders of this machine.
-
-Their paths in the data root are written from the root of the repository, as `/chess/dataset/...`.
-No payload names such a folder, so the data version stays. Source:
-`docs/mirror.md#a-dataset-repository-of-the-hub`.
-"""
+"""What a repository gets in place of files that name folders of this machine."""
 
 from __future__ import annotations
 
@@ -24,8 +19,6 @@ def neutral(folder: OpenFolder, name: str, record: Record) -> tuple[Record, dict
 
     folder, record: of the artifact. name: path of the record in the folder; it is among the files
     that differ where there are any.
-
-    Raises BadInput where a file is not what the record says.
     """
     named = sorted({record.artifact, *(each.path for each in record.inputs if each.path)})
     texts = b"|".join(re.escape(json.dumps(each)[1:-1].encode()) for each in named)

@@ -1,10 +1,4 @@
-"""Publishing artifacts in a dataset repository of the hub, by commits of its own library.
-
-The repository holds each artifact under its path in the data root, with its record beside it, so
-that a copy of the repository can be read and verified as a data root. A commit shows all of an
-artifact or nothing. Fetching from the hub is in `gristmill/inbox/hub.py`, mirrors that `pull` reads
-in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
-"""
+"""Publishing artifacts in a dataset repository of the hub, by commits of its own library."""
 
 from __future__ import annotations
 
@@ -57,7 +51,6 @@ class Committed(Pushed):
 
     commit: that holds it; None where the push of this artifact failed.
     files, total_bytes: of the artifact, its record included.
-    note: what a person should know of its rows, or empty.
     """
 
     commit: str | None = None
@@ -79,15 +72,7 @@ class Committed(Pushed):
 
 @dataclass
 class _Ready:
-    """An artifact of which the repository has all that a commit does not bring itself.
-
-    files: path in the repository, bytes and sha256 of all its files.
-    added: operations of the commit. removed: paths that the version before had.
-    nested: paths of artifacts that were nested in the version before, and are not in this one.
-    blobs: git's id of each file that the commit brings.
-    rows: what the README.md says of its rows; empty for nothing new.
-    note: what a person should know of its rows.
-    """
+    """An artifact of which the repository has all that a commit does not bring itself."""
 
     files: list[tuple[str, int, str]]
     added: list[CommitOperationAdd] = field(default_factory=list)
@@ -349,11 +334,7 @@ class _Batch:
 def left_behind(
     repository: HubRepository, head: str, folder: Path, artifact: str, own: Collection[str]
 ) -> dict[Entry, list[str]]:
-    """Files of nested artifacts in the repository that are not nested in an artifact here.
-
-    Returns, for each of them, those of the files in its record that the repository has. Raises
-    HubError where the repository cannot be read, or a record in it.
-    """
+    """Files of nested artifacts in the repository that are not nested in an artifact here."""
     there = repository.below(head, artifact)
     found: dict[Entry, list[str]] = {}
     for path in sorted(there):

@@ -1,8 +1,4 @@
-"""The README.md of a dataset repository: its head names the rows of each artifact that is pushed.
-
-What stands there is kept, and so are configs of others. One repository has one format of rows: that
-of the first config. Source: `docs/consumers.md#datasets`.
-"""
+"""The README.md of a dataset repository: its head names the rows of each pushed artifact."""
 
 from __future__ import annotations
 
@@ -70,7 +66,6 @@ def readme(
     """The README.md of a repository after a push; by artifact, what a person should know of it.
 
     before: the one that stands, "" for none. found: what `rows_of` says, by the artifact's title.
-    removed: paths that the push removes. name: of the repository.
 
     Raises BadInput where the head that stands is no YAML.
     """

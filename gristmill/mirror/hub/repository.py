@@ -1,8 +1,4 @@
-"""A branch of a dataset repository: what a commit holds, sending files, and adding a commit.
-
-`huggingface_hub`, which the extra `pipeline` brings, makes all requests. Source:
-`docs/mirror.md#a-dataset-repository-of-the-hub`.
-"""
+"""A branch of a dataset repository: what a commit holds, sending files, and adding a commit."""
 
 from __future__ import annotations
 
@@ -27,11 +23,7 @@ _ASKED: Final = 500
 
 
 class HubRepository:
-    """A branch of a dataset repository.
-
-    url: as given.
-    parallel: files that are sent at once.
-    """
+    """A branch of a dataset repository."""
 
     def __init__(self, url: str, parallel: int) -> None:
         if (parts := _URL.fullmatch(url)) is None:

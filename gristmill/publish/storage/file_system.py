@@ -1,8 +1,4 @@
-"""What the file system of a data root gives: each ability is tried once, in a folder of its own.
-
-Publishing builds on these abilities (`gristmill.publish.atomic_fs`, `gristmill.publish.locks`).
-What is said about them to a person belongs to `gristmill.publish.doctor`.
-"""
+"""What the file system of a data root gives: each ability is tried once, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -29,10 +25,6 @@ class Abilities:
     """What one file system gives: None for an ability that is there, else why it is not.
 
     place: rename to a name that is free, and only there (`RENAME_NOREPLACE`).
-    exchange: swap two folders in one step (`RENAME_EXCHANGE`).
-    rename_over: rename a file over another one.
-    locks: a lock that a second holder is refused (flock).
-    case: names that differ in case alone are two names.
     """
 
     place: str | None
@@ -64,12 +56,7 @@ class State:
 
 @dataclass(frozen=True)
 class Mount:
-    """Where a file system is mounted.
-
-    kind: as the kernel names it, such as `ext4` or `nfs4`.
-    point: the folder that it is mounted at.
-    options: of the mount and of its file system.
-    """
+    """Where a file system is mounted."""
 
     kind: str
     point: str
@@ -81,10 +68,7 @@ _trying = threading.Lock()
 
 
 def abilities(folder: Path) -> Abilities:
-    """The abilities of the file system of `folder`, tried once in a process by a folder made in it.
-
-    Raises OSError where nothing can be written there.
-    """
+    """The abilities of the file system of `folder`, tried once a process by a folder made in it."""
     device = folder.stat().st_dev
     with _trying:
         if device not in _known:
@@ -115,10 +99,7 @@ def state(folder: Path) -> State:
 
 
 def mount(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount that `folder` is on, None where the kernel does not say.
-
-    table: the kernel's list of mounts; its form is in proc(5).
-    """
+    """The mount that `folder` is on, None where the kernel does not say."""
     try:
         lines = table.read_text(errors="surrogateescape").splitlines()
     except OSError:

@@ -1,15 +1,4 @@
-"""Leases: locks that hold between hosts, beside the file locks that hold on one.
-
-Each holder of a lock has a file of its own, named by a number that only grows:
-`.leases/<lock>/<number>`. The highest number is the holder. A file is made with O_EXCL, so one of
-several takers wins; it is rewritten in place by its holder alone, so that a renewal needs no free
-room and no holder can overwrite its taker's file. The file of the highest number is never removed.
-
-A waiter judges by its own clock alone: it saw the same bytes for the whole lease and a third more.
-A holder counts from before its last renewal, so it stops earlier than anyone may follow it. Clocks
-are CLOCK_BOOTTIME, which goes on while a machine sleeps; no time of day is read.
-Source: `docs/publishing-details.md#locks-between-hosts`.
-"""
+"""Leases: locks that hold between hosts, beside the file locks that hold on one."""
 
 from __future__ import annotations
 
@@ -53,8 +42,6 @@ _mine = threading.local()
 
 def seconds_for(folder: Path) -> float | None:
     """Seconds of the leases of locks in `folder`, None where file locks are enough.
-
-    folder: exists.
 
     Raises GristmillError where the variable GRISTMILL_LEASE_SECONDS is neither 0, which switches
     leases off, nor a number from 1 to 3,600. Without it a network file system has leases.

@@ -1,7 +1,4 @@
-"""Files of leases, and what they say of their holder: host, process and start of both.
-
-Source: `docs/publishing-details.md#locks-between-hosts`.
-"""
+"""Files of leases, and what they say of their holder: host, process and start of both."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The link form: an artifact's folder is a link to a version, and a rename over the link commits.
-
-For file systems that cannot exchange two folders in one step, such as NFS. Renaming over a link
-is atomic on every POSIX file system. Source: `docs/publishing-details.md#the-link-form`.
-"""
+"""The link form: an artifact's folder is a link to a version, and a rename of a link commits."""
 
 from __future__ import annotations
 

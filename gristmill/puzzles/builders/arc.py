@@ -1,9 +1,4 @@
-"""ARC tasks to a dataset: augmented puzzles with ids, grids placed among EOS borders.
-
-Its folder `trm/` has the same arrays, and the names and tasks that TRM scores by: HRM and TRM split
-names at other marks, and one that is misread is no error. See also `arc_leaks.py`: which tasks and
-pairs a dataset has. Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#arc-for-trm`.
-"""
+"""ARC tasks to a dataset: augmented puzzles with ids, grids placed among EOS borders."""
 
 from __future__ import annotations
 
@@ -59,12 +54,9 @@ _ZERO: Final = ord("0")
 class ArcSummary(DatasetSummary):
     """What was built, by ARC's own counts.
 
-    tasks: tasks of all sources.
-    duplicates_removed: draws whose puzzle their group has already.
     not_full: tasks with fewer augmentations than `num_aug`, after all draws.
     leaks_dropped: test pairs that are left out, because training has them.
     known_leaks: test pairs that are not, because the published benchmark counts them.
-    files_dropped: files whose id another file has.
     equal_tasks: tasks with the pairs of an earlier one, in any order; the published benchmark has
         one. They are kept.
     training_tasks, evaluation_tasks: tasks by the name of their source; a source with 0 of one of
@@ -83,10 +75,7 @@ class ArcSummary(DatasetSummary):
 
 
 class _Source(NamedTuple):
-    """One task for a worker.
-
-    number: of its file. pairs: by split the numbers of its pairs.
-    """
+    """One task for a worker."""
 
     number: int
     base: str
@@ -313,8 +302,6 @@ def write_trm(
     """Write `trm/` into a dataset that is staged.
 
     selection: the tasks of the dataset. files: what is noted of its arrays.
-
-    Returns the notes of the arrays in `trm/`, which are hard links where the file system has them.
     """
     folder = out / names.TRM
     notes = {}

@@ -1,9 +1,4 @@
-"""Tasks of several ARC sources: each id once, and no test pair that training has too.
-
-A pair is compared in its canonical form, since an augmented twin is a leak as well. With the pairs
-of its own task it is compared cell by cell.
-Source: `docs/formats/puzzles.md#leaks`.
-"""
+"""Tasks of several ARC sources: each id once, and no test pair that training has too."""
 
 from __future__ import annotations
 
@@ -49,11 +44,8 @@ class _Leak(NamedTuple):
 class Selection:
     """The tasks of a dataset.
 
-    tasks: sorted by their ids.
-    dropped: of each id the numbers of its test pairs that are left out.
     leaks_dropped: test pairs that are left out, those of whole files included.
     known_leaks: test pairs that are not, though training has them: see `KNOWN_LEAKS`.
-    files_dropped: files whose id another file has.
     """
 
     tasks: tuple[ArcTask, ...]

@@ -1,11 +1,4 @@
-"""The base of the builders: a plan of tasks becomes a dataset of the contract.
-
-A builder for a new kind of puzzle says how its tokens are numbered, splits its sources into tasks,
-and turns a task into batches; everything else is here: workers, parts that outlive a kill, indices,
-identifiers, metadata, origins. See also docs/adding-a-puzzle.md.
-
-Source: `docs/formats/puzzles.md#contract`.
-"""
+"""The base of the builders: a plan of tasks becomes a dataset of the contract."""
 
 from __future__ import annotations
 
@@ -71,12 +64,7 @@ class Plan(Generic[Task]):
 
 @dataclass(frozen=True)
 class DatasetSummary(Summary):
-    """What was built; the summary of a builder adds its own counts.
-
-    examples, puzzles, groups: by split.
-    identifiers: names of puzzles, the blank one included.
-    augmented: examples of the training split that are augmentations.
-    """
+    """What was built; the summary of a builder adds its own counts."""
 
     examples: Mapping[str, int]
     puzzles: Mapping[str, int]

@@ -1,7 +1,4 @@
-"""Domino games become a dataset: sample games, remove those that are the same, augment.
-
-Source: `docs/formats/puzzles.md#domino`, `docs/formats/puzzles.md#leaks`.
-"""
+"""Domino games become a dataset: sample games, remove those that are the same, augment."""
 
 from __future__ import annotations
 
@@ -44,12 +41,7 @@ class DominoSummary(DatasetSummary):
 
 @dataclass(frozen=True)
 class _Games:
-    """Games of one split.
-
-    numbers: int32 [games]. keys: of their draws, uint64 [games].
-    rows: inputs and labels, uint8 [games, 72]; None for more games than are kept in memory, which
-        are played once more.
-    """
+    """Games of one split."""
 
     split: str
     numbers: npt.NDArray[np.int32]

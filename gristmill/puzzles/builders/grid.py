@@ -1,8 +1,4 @@
-"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for.
-
-The grids are read once, into one file of tokens beside the parts; tasks name rows of it.
-Source: `docs/formats/puzzles.md#grids`.
-"""
+"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for."""
 
 from __future__ import annotations
 
@@ -45,7 +41,6 @@ _TURNED: Final = re.compile(r"_t[1-7]$")
 class GridSummary(DatasetSummary):
     """What was built.
 
-    rows_read: rows of the sources.
     leaks_dropped: test examples that are left out, because training has them.
     """
 
@@ -55,10 +50,7 @@ class GridSummary(DatasetSummary):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An example: its file and line, where its cells begin, its two shapes, and its mark.
-
-    mark: a hash of its grids, the same for its symmetries where these are made.
-    """
+    """An example: its file and line, where its cells begin, its two shapes, and its mark."""
 
     file: int
     line: int
@@ -132,10 +124,7 @@ def _tokens_file(parts: PartStore | None, out: Path) -> Iterator[Path]:
 
 
 class _Reader:
-    """Reads the files of all sources.
-
-    files: those read so far. rows: of them. symbols: of the config.
-    """
+    """Reads the files of all sources."""
 
     def __init__(self, config: GridConfig, links: LinkRule) -> None:
         self.files: list[SourceFile] = []

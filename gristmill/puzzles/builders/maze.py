@@ -1,9 +1,4 @@
-"""Rated CSV files of mazes become a dataset.
-
-The mazes are read once, into one file of tokens beside the parts; tasks name rows of it.
-
-Source: `docs/formats/puzzles.md#maze`, `docs/formats/puzzles.md#leaks`.
-"""
+"""Rated CSV files of mazes become a dataset."""
 
 from __future__ import annotations
 
@@ -46,7 +41,6 @@ class MazeSummary(DatasetSummary):
     """What was built.
 
     duplicates_removed: mazes that an earlier one of their split is the same as, up to symmetry.
-    first_repeats: of each file with such mazes the line of the first one.
     leaks_dropped: mazes of the test split that the training split has, up to symmetry.
     """
 
@@ -151,11 +145,7 @@ def _tokens_file(parts: PartStore | None, out: Path) -> Iterator[Path]:
 
 
 class _Reader:
-    """Reads the files of both splits.
-
-    files: those read so far. length: cells of every maze. duplicates: mazes left out.
-    first_repeats: of each file the line of the first one that is left out.
-    """
+    """Reads the files of both splits."""
 
     def __init__(self, links: LinkRule) -> None:
         self.files: list[SourceFile] = []

@@ -1,7 +1,4 @@
-"""Rated CSV files and puzzle banks to a Sudoku dataset: no duplicates, a subsample, no leaks.
-
-Source: docs/formats/puzzles.md#sudoku
-"""
+"""Rated CSV files and puzzle banks to a Sudoku dataset: no duplicates, a subsample, no leaks."""
 
 from __future__ import annotations
 
@@ -48,10 +45,7 @@ _SHOWN: Final = 10
 
 
 def chosen_rows(table: Table, config: SudokuConfig, counts: Counter[str]) -> dict[str, RowNumbers]:
-    """The rows of each split in the order of the dataset.
-
-    Raises BadInput for leaks, where they are refused.
-    """
+    """The rows of each split in the order of the dataset."""
     chosen: dict[str, RowNumbers] = {}
     for number, split in enumerate(SPLITS):
         rows = _without_duplicates(table, np.flatnonzero(table.splits == number), counts)
@@ -183,13 +177,9 @@ _TASK_BYTES: Final = 8 << 20
 class SudokuSummary(DatasetSummary):
     """What was built.
 
-    sources_read: rows of the sources.
-    below_difficulty: rows left out by their rating.
     duplicates_removed: rows whose question an earlier row of the split has.
-    first_repeats: of each file with such rows the line of the first one.
     first_ambiguous: of each file with rows of `ambiguous_dropped` the line of the first one.
     ambiguous_dropped: rows looked at with another number of solutions than one.
-    leaks_dropped: test rows that are training rows up to symmetry.
     augmentations_missing: augmentations that repeated an example of their group too often.
     """
 
@@ -255,8 +245,6 @@ def check_unique(questions: Boards, task: SudokuTask) -> None:
     """Check that every puzzle of a task has one solution.
 
     questions: uint8 [rows, 81].
-
-    Raises BadInput with file and line for the first one that has not.
     """
     from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
 

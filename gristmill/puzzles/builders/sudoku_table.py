@@ -1,7 +1,4 @@
-"""The rows of all Sudoku sources: read, filtered, checked, and kept in one file for the build.
-
-In memory is a row of numbers for each puzzle; the boards are in the file.
-"""
+"""The rows of all Sudoku sources: read, filtered, checked, and kept in one file for the build."""
 
 from __future__ import annotations
 
@@ -81,9 +78,6 @@ def read_sources(
     counts: Counter[str],
 ) -> Table:
     """Read the sources of a build.
-
-    folders: drops, see `sudoku_files`. boards: the file to write.
-    counts: of rows read and left out, changed.
 
     Raises BadInput with file and line for a board or an answer that breaks a rule.
     """

@@ -1,11 +1,4 @@
-"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes.
-
-An augmentation changes the colours, then turns or mirrors all grids of a task. See also
-`arc_kernels.py`: the draws of a task, compiled.
-
-Source: `docs/formats/puzzles.md#arc-augmentation`, `docs/formats/puzzles.md#arc`,
-`docs/formats/puzzles.md#arc-scoring`.
-"""
+"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes."""
 
 from __future__ import annotations
 
@@ -39,7 +32,6 @@ _TRM_ID = re.compile(r"(.+?)\|\|\|t([0-7])\|\|\|(0[1-9]{9})")
 class Augmentation(NamedTuple):
     """One augmentation.
 
-    symmetry: 0 to 7.
     colours: ten digits; digit i is the new colour of colour i. The first one is 0.
     """
 
@@ -108,8 +100,6 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     """Return the id of the task and the augmentation, None for the task itself.
 
     identifier: in the form of HRM, `a_t1_0123456789`, or in that of TRM, `a|||t1|||0123456789`.
-
-    Raises GristmillError for what is no id of a puzzle, such as the blank identifier.
     """
     found = None
     if isinstance(identifier, str):

@@ -1,9 +1,4 @@
-"""ARC grids as sequences of 900 tokens: placed in 30 x 30 cells with a border of EOS, and back.
-
-A label without loss is PAD, so EOS is the only sign of where a grid ends.
-
-Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#arc-scoring`.
-"""
+"""ARC grids as sequences of 900 tokens: placed in 30 x 30 cells with a border of EOS, and back."""
 
 from __future__ import annotations
 
@@ -31,7 +26,6 @@ class Placed(NamedTuple):
     """A grid and where it is in its sequence.
 
     grid: uint8 [height, width], colours 0 to 9.
-    row, column: of its first cell, from 0.
     """
 
     grid: Grid
@@ -43,8 +37,6 @@ def checked_grid(grid: npt.ArrayLike) -> Grid:
     """Return a grid as uint8 [height, width].
 
     grid: integers 0 to 9 of any type, in two dimensions of 1 to 30; lists and tensors count, too.
-
-    Raises ValueError for something else, such as rows of several lengths.
     """
     try:
         cells = np.asarray(grid)

@@ -1,10 +1,4 @@
-"""Compiled ARC: the draws of a task, its examples as tokens, their places, and forms of pairs.
-
-A task is three arrays: `cells` (uint8, the grids one after another, row by row), `starts` (int64,
-where each grid begins) and `shapes` (int64 [grids, 2]). Grid 2k is the input of pair k, grid
-2k + 1 its output. See also `arc_augment.py`: the same for one augmentation, by numpy.
-Source: `docs/formats/puzzles.md#arc-augmentation`.
-"""
+"""Compiled ARC: the draws of a task, its examples as tokens, their places, and forms of pairs."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -54,10 +48,7 @@ def draws(key, numbers):
 
 @njit
 def _sums(cells, starts, shapes, values):
-    """For each symmetry, pair and colour: the sum of random words of the cells of this colour.
-
-    With them the hash of a drawn puzzle costs ten products for each pair.
-    """
+    """For each symmetry, pair and colour: the sum of random words of the cells of this colour."""
     pairs = starts.shape[0] // 2
     sums = np.zeros((SYMMETRIES, pairs, COLOURS), np.uint64)
     for symmetry in range(SYMMETRIES):
@@ -146,11 +137,6 @@ def kept_draws(key, most, tries, cells, starts, shapes):
 
     key: of the task, uint64.
     most: augmentations at most. tries: draws at most; they are numbered from 1.
-    cells, starts, shapes: the task.
-
-    Returns (numbers int32 [kept + 1], symmetries uint8 [kept + 1], colours uint8 [kept + 1, 10]):
-    entry 0 is the task itself, with number 0. A hash says where to look for an equal puzzle;
-    whether two are equal, their cells say.
     """
     size = 2
     while size < 2 * (most + 1):

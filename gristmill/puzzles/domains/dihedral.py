@@ -1,9 +1,4 @@
-"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels.
-
-0 is the identity; 1, 2, 3 rotate by 90, 180, 270 degrees counter-clockwise; 4 mirrors left and
-right, 5 up and down; 6 transposes; 7 transposes along the other diagonal.
-Source: `docs/formats/puzzles.md#symmetries`.
-"""
+"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels."""
 
 from __future__ import annotations
 
@@ -23,9 +18,6 @@ INVERSE: Final = (0, 3, 2, 1, 4, 5, 6, 7)
 
 def affine(symmetry: int, height: int, width: int) -> tuple[int, int, int]:
     """Return (start, down, right): where the cells of a transformed grid come from.
-
-    symmetry: 0 to 7; another number counts as 7.
-    height, width: of the grid before.
 
     Cell (r, c) of the transformed grid is cell `start + r * down + c * right` of the grid before,
     row by row. It has no imports, so that a kernel can compile it: `kernel()(affine)`.
@@ -53,25 +45,14 @@ def turns(symmetry: int) -> bool:
 
 
 def transform(grid: npt.NDArray[Scalar], symmetry: int) -> npt.NDArray[Scalar]:
-    """Return a grid after a symmetry.
-
-    grid: [height, width], any dtype.
-    symmetry: 0 to 7.
-
-    Returns [height, width] or [width, height] of the same dtype, C order.
-    Raises ValueError for another symmetry.
-    """
+    """Return a grid after a symmetry."""
     height, width = grid.shape
     shape = (width, height) if turns(symmetry) else (height, width)
     return grid.reshape(-1)[index_map(symmetry, height, width)].reshape(shape)
 
 
 def index_map(symmetry: int, height: int, width: int) -> npt.NDArray[np.int32]:
-    """Return where each cell of a transformed grid comes from, row by row.
-
-    Returns int32 [height * width]: `after.flat[k] == before.flat[index_map[k]]`. Raises ValueError
-    for another symmetry.
-    """
+    """Return where each cell of a transformed grid comes from, row by row."""
     if symmetry not in range(SYMMETRIES):
         raise ValueError(f"{symmetry!r} is no symmetry: the ids are 0 to {SYMMETRIES - 1}")
     start, down, right = affine(symmetry, height, width)

@@ -1,11 +1,4 @@
-"""Augmentations of a Domino scenario, and what makes two scenarios the same.
-
-A reversal turns the chain round and reorders the hand: the move means the same. A modular change
-adds an offset to every value; tiles are then no longer stored low to high, and the tile to play
-need not be the heaviest. Two scenarios are the same where an augmentation of the kind in use turns
-one into the other.
-Source: docs/formats/puzzles.md#domino-augmentation
-"""
+"""Augmentations of a Domino scenario, and what makes two scenarios the same."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -53,10 +46,8 @@ for _place, (_low, _high) in enumerate(combinations_with_replacement(range(VALUE
 class Change:
     """The parameters of one augmentation.
 
-    is_reversed: whether the chain is turned round.
     order: slot `i` of the hand gets the tile of slot `order[i]`; slots that a hand does not have
         are left out of it.
-    offset: what is added to every value, modulo 7.
     """
 
     is_reversed: bool = False

@@ -1,8 +1,4 @@
-"""What is wrong with rows of Domino: each rule has a name and a bit.
-
-The names of the first eight rules are those of the original inspection script.
-Source: docs/formats/puzzles.md#domino
-"""
+"""What is wrong with rows of Domino: each rule has a name and a bit."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -83,8 +79,6 @@ def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
     """The rules that each row breaks.
 
     inputs, labels: integers [rows, 72]; rows of another length break `seq_len_mismatch` alone.
-
-    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`.
     """
     found = np.zeros(len(inputs), np.uint32)
     if inputs.shape[1:] != (SEQ_LEN,) or labels.shape[1:] != (SEQ_LEN,):

@@ -1,11 +1,4 @@
-"""Domino games: deal, play some random moves, and find the best move.
-
-A game depends on its key alone. Each attempt shuffles the tiles, deals seven, and draws the number
-of moves before the scenario, 0 to 10; a move draws one of the playable tiles, then one of its
-positions. Where no tile can be played afterwards, the next attempt goes on in the same stream.
-The other 21 tiles never reach a row, so they are not drawn.
-Source: docs/formats/puzzles.md#domino
-"""
+"""Domino games: deal, play some random moves, and find the best move."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -42,10 +35,6 @@ _LOW, _HIGH = _PAIRS[:, 0].copy(), _PAIRS[:, 1].copy()
 
 def game_keys(seed: int, split: str, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     """The keys of games, uint64 [games].
-
-    seed: of the build.
-    split: name.
-    numbers: of the games in the split, from 0, integers [games].
 
     The key of game n is the state of draw n of the source `split`.
     """
@@ -143,10 +132,7 @@ def _write(tiles, row, place):
 
 @njit
 def _attempt(state, scratch, bounds, ends, tokens, label):
-    """Deal, play, choose; whether a tile can be played, and its row is written.
-
-    scratch: int64 [4, 28], bounds and ends: int64 [2] are changed.
-    """
+    """Deal, play, choose; whether a tile can be played, and its row is written."""
     tiles, hand, chain, found = scratch[0], scratch[1, :HAND_SIZE], scratch[2], scratch[3]
     _deal(state, tiles, hand)
     size = HAND_SIZE

@@ -1,10 +1,4 @@
-"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back.
-
-The input has the chain of tiles on the table (positions 0 to 55, two for each tile, from left to
-right), the hand (56 to 69) and the two open ends (70, 71). The label has the tile to play (0, 1)
-and its position (2). A value v is the token v + 1; 0 is empty.
-Source: docs/formats/puzzles.md#domino
-"""
+"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back."""
 
 from __future__ import annotations
 
@@ -40,10 +34,8 @@ class Scenario:
     """One scenario with its move.
 
     table: the chain from left to right; a tile is not turned, it stands as it is stored.
-    hand: the player's tiles, in the order of the row.
     ends: values of the left and the right open end; None on an empty table.
     move: the tile to play; None where no tile can be played.
-    position: NONE, ON_LEFT, ON_RIGHT or FIRST.
     """
 
     table: tuple[Tile, ...]

@@ -1,7 +1,4 @@
-"""Grids of any symbols: their tokens, and which cells of a row each of them takes.
-
-Source: `docs/formats/puzzles.md#grids`.
-"""
+"""Grids of any symbols: their tokens, and which cells of a row each of them takes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ class Symbols:
     """What the cells of a dataset are, and their tokens.
 
     texts: of each token how a person writes it; that of padding is empty where no cell is padding.
-    token_of: the token of each cell, a character or a number.
     """
 
     texts: tuple[str, ...]
@@ -54,10 +50,7 @@ def trimmed(tokens: Cells) -> Cells:
 
 
 def extents(tokens: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Height and width up to the last cell that is no padding, int64 [n, 2].
-
-    tokens: integers [n, rows, columns].
-    """
+    """Height and width up to the last cell that is no padding, int64 [n, 2]."""
     used = tokens != PAD
     sides = (used.any(axis=2), used.any(axis=1))
     counted = [

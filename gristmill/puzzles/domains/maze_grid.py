@@ -1,9 +1,4 @@
-"""A maze as a row: which token a character has, and its cells row by row.
-
-A wall is `#`, an open cell a space, the start `S`, the goal `G`, a cell of the path `o`; the path
-is in labels alone. Cells are neighbours where they share a side.
-Source: docs/formats/puzzles.md#maze
-"""
+"""A maze as a row: which token a character has, and its cells row by row."""
 
 from __future__ import annotations
 
@@ -49,8 +44,6 @@ def encoded(characters: Tokens) -> Tokens:
 
 def decoded(tokens: Integers) -> list[str]:
     """The lines of a maze; `?` for a token that is not 1 to 5.
-
-    tokens: integers [side * side].
 
     Raises ValueError for another number of tokens.
     """

@@ -1,9 +1,4 @@
-"""Mazes, compiled: what is wrong with them and their paths, and which are the same.
-
-Each rule has a name and a bit.
-
-Source: `docs/formats/puzzles.md#maze`, `docs/formats/puzzles.md#leaks`.
-"""
+"""Mazes, compiled: what is wrong with them and their paths, and which are the same."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -44,9 +39,6 @@ def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
     """The rules that each row breaks.
 
     inputs, labels: integers [rows, side * side]; rows of another length break `not_square` alone.
-
-    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`. A path is compared
-    where the row breaks no other rule.
     """
     found = np.zeros(len(inputs), np.uint32)
     side = side_of(inputs.shape[1])
@@ -106,12 +98,7 @@ def _cells(tokens, label):
 
 @njit
 def _reach(cells, wide, start, goal, stops, queue):
-    """Walk from the start over the cells that are not 0, and set those that are reached to 0.
-
-    cells: uint8, with a border of zeros; `wide` cells stand in a row. stops: whether to stop at
-    the goal. queue: int32 as cells, scratch. Returns how many cells are reached, and the steps to
-    the goal, -1 for no way.
-    """
+    """Walk from the start over the cells that are not 0, and set those that are reached to 0."""
     cells[start] = 0
     queue[0] = start
     read, written = 0, 1

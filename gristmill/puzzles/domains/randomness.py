@@ -1,11 +1,4 @@
-"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone.
-
-A stream of 64-bit words is splitmix64: the state grows by a constant, and a word is the state,
-mixed. So draw k of a source is the same at any worker count, in any order, for any subset of the
-sources, on any version of NumPy.
-The functions are compiled into the kernels that call them. The key of a source: `source_key.py`.
-Source: docs/formats/puzzles.md#randomness
-"""
+"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

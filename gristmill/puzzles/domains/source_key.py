@@ -1,7 +1,4 @@
-"""The key of a source's draws, from the seed and the text that names the source.
-
-Source: docs/formats/puzzles.md#randomness
-"""
+"""The key of a source's draws, from the seed and the text that names the source."""
 
 from __future__ import annotations
 

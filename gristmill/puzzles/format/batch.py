@@ -1,7 +1,4 @@
-"""Examples of a dataset while it is built: tokens, origins, puzzles and groups.
-
-Source: `docs/formats/puzzles.md#contract`, `docs/formats/puzzles.md#trace`.
-"""
+"""Examples of a dataset while it is built: tokens, origins, puzzles and groups."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a dataset says of itself: `dataset.json`, `identifiers.json` and `trace/sources.json`.
-
-Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers,
-docs/formats/puzzles.md#trace
-"""
+"""What a dataset says of itself: `dataset.json`, `identifiers.json` and `trace/sources.json`."""
 
 from __future__ import annotations
 
@@ -21,8 +17,6 @@ from gristmill.puzzles.format.names import is_set_name
 class Encoding:
     """The numbers that all examples of a dataset share.
 
-    seq_len: tokens of an input, and of a label.
-    vocab_size: tokens are 0 to vocab_size - 1, the padding included.
     pad_id: the token of padding; default 0.
     ignore_label_id: the label that has no loss; None: every label has one. Default 0.
     blank_identifier_id: the identifier of puzzles without one; default 0.
@@ -92,10 +86,7 @@ class PuzzleDatasetMetadata:
 
 
 def parsed_metadata(text: bytes, path: Path) -> PuzzleDatasetMetadata:
-    """The metadata in the bytes of `dataset.json`; keys that are not known are ignored.
-
-    Raises BadInput where a key is missing or has a value of another type.
-    """
+    """The metadata in the bytes of `dataset.json`; keys that are not known are ignored."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -161,7 +152,6 @@ def read_identifiers(path: Path) -> list[str]:
 class SourceFile:
     """One file that examples came from.
 
-    path: the name of the source's folder, then the path in it.
     sha256: of the file's bytes, in hex.
     facts: what the laws of the kind compare with, such as the hash of a task; may be empty.
     """
@@ -173,12 +163,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a dataset came from.
-
-    kind: name of the builder, as `arc`.
-    config: the fields that change the output.
-    files: in the order of the numbers in the origins.
-    """
+    """Where a dataset came from."""
 
     kind: str
     config: Mapping[str, Any]

@@ -1,7 +1,4 @@
-"""Names in a puzzle dataset: splits, sets, files.
-
-Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#trace
-"""
+"""Names in a puzzle dataset: splits, sets, files."""
 
 from __future__ import annotations
 

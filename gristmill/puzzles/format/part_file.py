@@ -1,9 +1,4 @@
-"""The file of a part of a build, and parts joined to the arrays of a set.
-
-The summary of a part, which the part store keeps, says where each array is in its file. The
-examples of a set are known before its first file is written, so every file is written once, from
-its beginning to its end, and hashed meanwhile.
-"""
+"""The file of a part of a build, and parts joined to the arrays of a set."""
 
 from __future__ import annotations
 
@@ -48,10 +43,7 @@ def write_part(path: Path, batches: Mapping[Sets, Batch]) -> dict[str, Any]:
 
 
 class PartBatches:
-    """The batches of one part, read array by array.
-
-    path: of the part. summary: what `write_part` returned.
-    """
+    """The batches of one part, read array by array."""
 
     def __init__(self, path: Path, summary: Mapping[str, Any]) -> None:
         self.path = path
@@ -93,13 +85,7 @@ _BATCH_BYTES = 4 << 20
 
 
 class SetFiles:
-    """Writes the files of one set of a split.
-
-    out: the staged dataset; the folders of the files are there.
-    parts: of the build, in order; those without the set are passed over.
-
-    examples, puzzles, groups: of all parts.
-    """
+    """Writes the files of one set of a split."""
 
     def __init__(self, out: Path, key: Sets, parts: Sequence[PartBatches], seq_len: int) -> None:
         self._out, self._key, self._seq_len = out, key, seq_len

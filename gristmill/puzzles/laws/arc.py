@@ -1,8 +1,4 @@
-"""What must hold of every example of an ARC dataset, and of its puzzles and groups.
-
-The contract itself: `contract.py`.
-Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#arc-augmentation`.
-"""
+"""What must hold of every example of an ARC dataset, and of its puzzles and groups."""
 
 from __future__ import annotations
 
@@ -49,9 +45,7 @@ _AT_ONCE: Final = 1 << 16
 class Identifiers:
     """The identifiers by their numbers; number 0 is the blank one, with task -1.
 
-    tasks: names of the tasks, in the order in which they come first.
     task: int64, the task of each identifier; -1 for a text that is no id.
-    is_task: bool, whether it is the task itself.
     symmetries: uint8. colours: uint8 [identifiers, 10].
     """
 
@@ -65,7 +59,6 @@ class Identifiers:
 def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
     """Take identifiers apart.
 
-    listed: the content of `identifiers.json`, the blank one first.
     is_trm: whether `|||` separates their parts, as in datasets of TRM; default False: `_` does.
     """
     separator, is_own = (TRM_MARK, is_task_id) if is_trm else ("_", is_base)
@@ -138,11 +131,7 @@ _INVERSE: Final = "is not the first puzzle of the group after the augmentation o
 
 @dataclass
 class _Built:
-    """What a dataset holds of one file.
-
-    pairs: of the first puzzles, by their numbers.
-    draws: int64 by split, the numbers of the draws of the group, 0 for the task itself.
-    """
+    """What a dataset holds of one file."""
 
     base: str = ""
     pairs: dict[int, tuple[Grid, Grid]] = field(default_factory=dict)
@@ -155,13 +144,7 @@ _Tasks = dict[int, _Built]
 
 
 def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
-    """Yield the files whose task the dataset does not hold as its seed augments it.
-
-    No test pair is a demonstration of its task. The hash of the pairs is the one noted at reading;
-    the draws of the group are those that the seed gives, up to `num_aug`, without the ones that
-    repeat a puzzle. The law of the draws passes over tasks with a test pair that was left out,
-    since it counted when the draws were compared.
-    """
+    """Yield the files whose task the dataset does not hold as its seed augments it."""
     if dataset.kind is None:
         return
     files, config = dataset.sources.files, dataset.sources.config
@@ -227,10 +210,7 @@ def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
 
 
 class _Originals(NamedTuple):
-    """The grids of one side (inputs or labels) of the first puzzles of all groups.
-
-    cells, starts, shapes: as in `arc_kernels.unequal`. steps: int64 [originals, 8, 3].
-    """
+    """The grids of one side (inputs or labels) of the first puzzles of all groups."""
 
     cells: Grid
     starts: _Ints
@@ -392,10 +372,7 @@ class _Set:
         self._places[~np.repeat(self._is_drawn, np.diff(self._puzzles))] = _UNKNOWN
 
     def _looked(self, arrays: SetArrays, batch: Rows) -> tuple[int, list[_Finding]]:
-        """The number of the first row of a batch, and what is wrong with its rows.
-
-        Notes the puzzles with an example at (0, 0).
-        """
+        """The number of the first row of a batch, and what is wrong with its rows."""
         from gristmill.puzzles.laws.arc_kernels import places, unequal
 
         rows = np.arange(batch.first, batch.first + len(batch.inputs))

@@ -1,7 +1,4 @@
-"""Compiled checks of ARC examples: where a grid is in its tokens, and whether it is the right one.
-
-They share no code with the kernels that write examples.
-"""
+"""Compiled checks of ARC examples: where a grid is in its tokens, and whether it is right."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -17,8 +14,6 @@ from gristmill.run.kernels import kernel
 @kernel(nogil=True)
 def places(tokens):
     """Where the grid of each row is: int32 [n, 4], row, column, height, width.
-
-    tokens: integers [n, 900].
 
     All four are 0 for a row that is not one grid of colours with its border of EOS, and else PAD.
     """
@@ -79,7 +74,6 @@ def _whole(cells, corner, height, width):
 def unequal(tokens, placed, cells, starts, shapes, original_of, steps, symmetries, colours):
     """Which rows are not their original after the augmentation: bool [n].
 
-    tokens: integers [n, 900]. placed: of them, from `places`.
     cells, starts, shapes: the grids of the originals: uint8, one after another, int64 [originals],
         where each begins, int32 [originals, 2].
     original_of: int64 [n], the original of each row.

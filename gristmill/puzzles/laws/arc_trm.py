@@ -1,7 +1,4 @@
-"""What must hold of the folder `trm/` of an ARC dataset: the same rows, names and tasks.
-
-Source: `docs/formats/puzzles.md#arc-for-trm`.
-"""
+"""What must hold of the folder `trm/` of an ARC dataset: the same rows, names and tasks."""
 
 from __future__ import annotations
 
@@ -89,10 +86,7 @@ def _puzzles(dataset: Dataset, trm: Path, tasks: Mapping[str, str]) -> Iterator[
 
 
 def _first_pairs(dataset: Dataset, split: str) -> dict[str, list[dict[str, Any]] | None]:
-    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split.
-
-    None for a puzzle with a row that is no grid.
-    """
+    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split."""
     found: dict[str, list[dict[str, Any]] | None] = {}
     for of_split, set_name in dataset.sets():
         if of_split != split:

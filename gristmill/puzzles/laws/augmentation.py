@@ -1,8 +1,4 @@
-"""Augmentation leaves control fields, separators and padding where they are.
-
-For kinds whose fields have fixed places. A kind whose padding moves with the grid, as ARC, has laws
-of its own. Source: docs/formats/puzzles.md#augmentation-law
-"""
+"""Augmentation leaves control fields, separators and padding where they are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The contract of a puzzle dataset, of every row, index and origin: the original's checklist.
-
-Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers,
-docs/formats/puzzles.md#trace
-"""
+"""The contract of a puzzle dataset, of every row, index and origin: the original's checklist."""
 
 from __future__ import annotations
 
@@ -227,10 +223,7 @@ def _is_within(batch: Integers, most: int) -> bool:
 
 
 def trace_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what is wrong with the trace of a dataset that keeps to the contract.
-
-    dataset: or its folder, published or staged.
-    """
+    """Yields what is wrong with the trace of a dataset that keeps to the contract."""
     dataset = Dataset.of(dataset)
     return or_unreadable(_trace_laws(dataset), str(dataset.folder))
 
@@ -252,10 +245,7 @@ def _trace_laws(dataset: Dataset) -> Iterator[Violation]:
 def _origins(
     arrays: SetArrays, origins: Integers, files: int, several: bool
 ) -> Iterator[tuple[int, str]]:
-    """The first row that breaks each rule, and how.
-
-    several: whether a group may have several sources, each a puzzle of draw 0 and those after it.
-    """
+    """The first row that breaks each rule, and how."""
     file, source, draw = (np.ascontiguousarray(origins[:, column]) for column in range(3))
     least = 0 if files else -1
     rules: list[tuple[npt.NDArray[np.bool_], str]] = [

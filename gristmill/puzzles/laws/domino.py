@@ -1,9 +1,4 @@
-"""What must hold of Domino: every row, every group, and the splits beside each other.
-
-Augmentations are drawn once more: each must be what its draw makes. Of the code that writes
-examples that shares the streams alone.
-Source: docs/formats/puzzles.md#domino, docs/formats/puzzles.md#domino-augmentation
-"""
+"""What must hold of Domino: every row, every group, and the splits beside each other."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -55,10 +50,7 @@ _WEIGHTS = np.array([pow(5, 2 * k + 41, 1 << 64) for k in range(SEQ_LEN)], np.ui
 
 
 class Redraws:
-    """The augmentations of one set with a trace.
-
-    repeats: of inputs in a group, by the marks of `compared`.
-    """
+    """The augmentations of one set with a trace."""
 
     def __init__(
         self,
@@ -131,10 +123,7 @@ class Redraws:
 
 @njit
 def _reversed(state, given, label, order, made, move):
-    """Write what a draw makes: another direction of the chain, and another order of the hand.
-
-    order: int64 [7], scratch.
-    """
+    """Write what a draw makes: another direction of the chain, and another order of the hand."""
     for slot in range(HAND_SIZE):
         order[slot] = slot
     turns = below(state, 2) == 1
@@ -163,10 +152,7 @@ def _reversed(state, given, label, order, made, move):
 
 @njit
 def _shifted(state, given, label, after, made, move):
-    """Write what a draw makes: an offset added to every value.
-
-    after: uint8 [8], scratch.
-    """
+    """Write what a draw makes: an offset added to every value."""
     offset = 1 + below(state, VALUES - 1)
     after[0] = 0
     for value in range(VALUES):
@@ -191,13 +177,7 @@ def _compare(
     wrong,
     marks,
 ):
-    """Note the rows that are not what their draws make of their sources.
-
-    inputs, labels: tokens, [rows, 72]. draws: int64 [rows]. is_source: bool [rows].
-    place: int64 [rows], the place of the source in: given, solved, uint8 [sources, 72]; keys,
-        groups, uint64 [sources], of the games, and the number of the group.
-    wrong: bool [rows], set for augmentations. marks: uint64 [rows], a hash of group and input.
-    """
+    """Note the rows that are not what their draws make of their sources."""
     state = np.zeros(1, np.uint64)
     made, move = np.empty(SEQ_LEN, np.uint8), np.empty(SEQ_LEN, np.uint8)
     order, after = np.empty(HAND_SIZE, np.int64), np.empty(VALUES + 1, np.uint8)
@@ -229,14 +209,7 @@ _PLAIN: Final = "reversal"
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of a set.
-
-    forms: the canonical forms of its rows, 0 where a row has findings: uint64 [examples].
-    is_source: bool [examples], by the origins. is_wrong: bool [examples], whether a row is not what
-        its draw makes.
-    sources: int64 [groups], the first row of each group; None where the indices break the contract.
-    redraws: None where draws are not known.
-    """
+    """What was seen of a set."""
 
     split: str
     set_name: str
@@ -293,10 +266,7 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
 
 
 def _is_source(arrays: SetArrays, sources: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
-    """Whether each row is a source, not an augmentation: without a trace the first of its group.
-
-    sources: the first row of each group; None where the index arrays break the contract.
-    """
+    """Whether each row is a source, not an augmentation: without a trace the first of its group."""
     if arrays.origins is not None:
         return np.asarray(arrays.origins[:, 2] == 0)
     if sources is None:
@@ -364,10 +334,7 @@ def _looked(
 
 
 def _group_violations(seen: _Seen) -> Iterator[Violation]:
-    """Rows that are another scenario than the first of their group, or not what their draw makes.
-
-    Rows with findings of their own are left out, and so are groups whose first row has some.
-    """
+    """Rows of another scenario than the first of their group, or not what their draw makes."""
     if seen.sources is None:
         return
     sizes = np.diff(seen.sources, append=len(seen.forms))

@@ -1,7 +1,4 @@
-"""What must hold of grids of any symbols: rows, symmetries, and the splits beside each other.
-
-Source: `docs/formats/puzzles.md#grids`.
-"""
+"""What must hold of grids of any symbols: rows, symmetries, and the splits beside each other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Groups of a set as laws look at them: the source of each row, and rows that a group has twice.
-
-The laws that draw augmentations once more use it: `sudoku_draws.py`, `domino.py`.
-"""
+"""Groups of a set as laws look at them: the source of each row, and rows that a group has twice."""
 
 from __future__ import annotations
 

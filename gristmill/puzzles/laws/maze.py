@@ -1,7 +1,4 @@
-"""What must hold of mazes: every row, every group, and the splits beside each other.
-
-Source: `docs/formats/puzzles.md#maze`.
-"""
+"""What must hold of mazes: every row, every group, and the splits beside each other."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -115,12 +112,7 @@ def _twice(
 
 @kernel(nogil=True)
 def _differing(tokens, maps, group):
-    """Which rows are not their symmetry of the first row of their group: bool [rows].
-
-    It shares no code with the builder, which turns mazes by indices of NumPy.
-    tokens: integers [rows, cells], whole groups of `group` rows.
-    maps: int32 [8, cells], the cell that each cell comes from, by symmetry.
-    """
+    """Which rows are not their symmetry of the first row of their group: bool [rows]."""
     found = np.zeros(tokens.shape[0], np.bool_)
     for row in range(tokens.shape[0]):
         symmetry = row % group

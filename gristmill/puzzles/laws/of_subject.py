@@ -1,7 +1,4 @@
-"""The laws of puzzles asked about a subject, and notes on what is unusual but breaks no law.
-
-The dataset of a subject is opened once for all laws. Source: docs/formats/puzzles.md#notes
-"""
+"""The laws of puzzles asked about a subject, and notes on what is unusual but breaks no law."""
 
 from __future__ import annotations
 
@@ -102,10 +99,7 @@ def _named(file: SourceFile) -> str:
 def rows_left_out(record: Record) -> Iterator[Violation]:
     """Yield which rows of tables or banks are left out, with their number and the first lines.
 
-    repeated_puzzles: an earlier row of their split is the same.
     ambiguous_puzzles: Sudokus with more than one solution, where `unique` is "drop".
-
-    record: of a dataset.
     """
     for law, first, count, said in (
         ("repeated_puzzles", "first_repeats/", "duplicates_removed", _REPEATED),

@@ -1,9 +1,4 @@
-"""What must hold of a Sudoku dataset: the rules of every row, and one solution for every source.
-
-Rows are checked in batches by compiled functions. A symmetry keeps the number of solutions, so
-that the source of a group is solved for all of them.
-Source: docs/formats/puzzles.md#sudoku-findings
-"""
+"""What must hold of a Sudoku dataset: the rules of every row, and one solution for every source."""
 
 from __future__ import annotations
 
@@ -84,10 +79,7 @@ class _Set:
         yield from self._few.rest()
 
     def _looked(self, rows: Rows) -> tuple[int, list[_Finding], npt.NDArray[np.uint64]]:
-        """The first row of a batch, what is wrong with its rows, and their marks.
-
-        The invariants of the sources in it are noted.
-        """
+        """The first row of a batch, what is wrong with its rows, and their marks."""
         from gristmill.puzzles.domains.sudoku.checks import described
 
         batch = Batch.of(rows, self.arrays, self.sources)

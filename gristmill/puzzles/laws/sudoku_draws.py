@@ -1,8 +1,4 @@
-"""Augmentations of Sudokus, drawn once more: each must be what its draw makes of its source.
-
-The rules of single rows: `sudoku.py`. Of the code that writes examples it shares the draw alone.
-Source: docs/formats/puzzles.md#sudoku-findings, docs/formats/puzzles.md#sudoku-augmentation
-"""
+"""Augmentations of Sudokus, drawn once more: each must be what its draw makes of its source."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -32,7 +28,6 @@ class Redraws:
 
     arrays: of the set. sources: int64 [groups], the first row of each group.
     seed: of the build; None where it is not known: nothing is drawn.
-    repeats: of examples in a group, by the marks of `compared`.
     """
 
     def __init__(self, arrays: SetArrays, sources: npt.NDArray[np.int64], seed: int | None) -> None:

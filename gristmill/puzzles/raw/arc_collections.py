@@ -1,7 +1,4 @@
-"""ARC as Kaggle and TRM hold it: the challenges of a subset in one file, their outputs in another.
-
-See also `arc_tasks.py`: what a task must be. Source: `docs/formats/puzzles.md#arc`.
-"""
+"""ARC as Kaggle and TRM hold it: a subset's challenges in one file, their outputs in another."""
 
 from __future__ import annotations
 
@@ -80,9 +77,6 @@ def read_subset(
     """The tasks of a subset: id and task, with the outputs of its test pairs; and a sha256.
 
     limits: of one task. The sha256, in hex, is that of the file of challenges.
-
-    Raises BadInput for a task without solutions, solutions without a task, another number of them
-    than of test pairs, and a file that breaks a limit.
     """
     solutions, _ = _members(source / subset.solutions, source, limits, links)
     tasks, sha256 = _members(source / subset.challenges, source, limits, links)

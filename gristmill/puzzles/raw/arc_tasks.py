@@ -1,8 +1,4 @@
-"""ARC tasks: JSON files in the sub-folders of a source, read within limits and checked.
-
-See also `arc_collections.py`: all tasks of a subset in two files.
-Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#forms-that-are-not-read`.
-"""
+"""ARC tasks: JSON files in the sub-folders of a source, read within limits and checked."""
 
 from __future__ import annotations
 
@@ -60,10 +56,7 @@ class ArcTask:
     base: its id in the names of augmentations, without `_`. task: its id in its source.
     source: folder of the source that it is in. file: path of the file in the source.
     sha256: of the file's bytes, in hex.
-    is_evaluation: whether its `test` pairs belong to the test split.
-    unread: keys beside train, test and name, which nothing reads.
     pairs: input and output of every pair, uint8 [height, width], in the order of the file.
-    is_test: of every pair whether it is in the list `test`.
     """
 
     base: str
@@ -263,11 +256,7 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
 
 
 def _is_shallow(octets: bytes) -> bool:
-    """Whether brackets and quotes alone say that a text is not nested too deep.
-
-    `check_nesting` looks at every bracket, of which a task has hundreds. Without backslashes, every
-    second quote ends a string, so that no bracket in a string can cancel one outside of it.
-    """
+    """Whether brackets and quotes alone say that a text is not nested too deep."""
     if b"\\" in octets:
         return False
     marks = octets.translate(None, _OTHERS)

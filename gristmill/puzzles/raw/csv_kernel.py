@@ -1,9 +1,4 @@
-"""Rows of a CSV file of puzzles in their usual form, taken out of bytes by a compiled function.
-
-The usual form has no quotes, the columns of the header, and a question and an answer of the file's
-length. The scan stops before any other line: see `rated_csv.py`, which reads that one and says what
-is wrong.
-"""
+"""Rows of a CSV file of puzzles in their usual form, taken out of bytes by a compiled function."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -65,13 +60,10 @@ def scan(
 
     text: uint8, whose whole lines are at begin to end; padded so that reading a field of a row
         may pass the end.
-    line: number of the first line.
     columns: int64 [3], those of question, answer and rating; -1 for no rating. count: of columns.
     questions, answers: uint8 [rows, length], filled. ratings: int64 [rows], filled where
         is_whole (bool [rows]) says so. spots: int64 [rows, 2], where the text of the rating is.
         lines: int64 [rows].
-
-    Returns rows taken, and the place and number of the line that comes next.
     """
     rows = 0
     while begin < end and rows < questions.shape[0]:

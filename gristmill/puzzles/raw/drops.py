@@ -1,7 +1,4 @@
-"""Drops of the puzzle family: raw files of tasks and puzzles, in one folder for each source.
-
-Source: `docs/formats/puzzles.md#recipes`.
-"""
+"""Drops of the puzzle family: raw files of tasks and puzzles, in one folder for each source."""
 
 from __future__ import annotations
 
@@ -231,10 +228,7 @@ def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
 
 
 def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
-    """Recipes without a name, and folders that they might name: tasks before tables.
-
-    A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
-    """
+    """Recipes without a name, and folders that they might name: tasks before tables."""
     from gristmill.puzzles.raw.arc_collections import is_collection
 
     sources: dict[tuple[str, str], None] = {}
@@ -255,10 +249,7 @@ def _is_puzzle(name: str) -> bool:
 
 
 def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]) -> list[str]:
-    """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does.
-
-    unread: gets the keys of tasks that nothing reads.
-    """
+    """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
     from gristmill.puzzles.raw.rated_csv import check_header, columns_of

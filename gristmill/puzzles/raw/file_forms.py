@@ -1,7 +1,4 @@
-"""What the readers of puzzle files do alike: folders, names of tables, packed files, encodings.
-
-Source: `docs/formats/puzzles.md#recipes`, `docs/formats/puzzles.md#trace`.
-"""
+"""What the readers of puzzle files do alike: folders, names of tables, packed files, encodings."""
 
 from __future__ import annotations
 
@@ -43,7 +40,6 @@ def text_lines(
     """Yield the lines of a file that are not blank, with their numbers from 1.
 
     path: the file, in its drop. limits: `bytes`, `rows` and `line_bytes` count.
-    links: what happens if the file is a link.
     see: called with all bytes of the file in order, as a hash takes them; None for nothing.
 
     A byte order mark is left out. Raises BadInput for a file that breaks a limit or is UTF-16.
@@ -70,9 +66,7 @@ def text_lines(
 def check_names(folder: Path, names: Iterable[str], counts: Callable[[str], bool]) -> None:
     """Refuse packed files that would count if they were unpacked.
 
-    folder: the source.
     names: paths of its files in it. Those that begin with a dot never count.
-    counts: whether a file of a name is read.
 
     A packed file beside the unpacked one is let be. Raises BadInput with what to do.
     """
@@ -100,10 +94,7 @@ def is_table(name: str) -> bool:
 
 
 def split_tables(folder: Path, names: Iterable[str]) -> dict[Split, str]:
-    """The CSV files of a folder by their splits: `train.csv` and `test.csv`, in capitals or not.
-
-    Raises BadInput for two files of one split, and for a packed one.
-    """
+    """The CSV files of a folder by their splits: `train.csv` and `test.csv`, in capitals or not."""
     listed = list(names)
     found: dict[Split, str] = {}
     check_names(folder, listed, lambda name: name.lower() in _TABLES)
@@ -120,8 +111,6 @@ def split_tables(folder: Path, names: Iterable[str]) -> dict[Split, str]:
 def both_tables(folder: Path, names: Iterable[str]) -> dict[Split, Path]:
     """The paths of `train.csv` and `test.csv`, in capitals or not.
 
-    folder, names: as for `split_tables`.
-
     Raises BadInput where one is missing, and as `split_tables`.
     """
     found = split_tables(folder, names)
@@ -133,8 +122,6 @@ def both_tables(folder: Path, names: Iterable[str]) -> dict[Split, Path]:
 
 def source_folders(sources: Sequence[Path] | Path) -> list[Path]:
     """The folders of one or more sources.
-
-    sources: a folder, or several.
 
     Raises BadInput for a source that is missing, or no folder.
     """

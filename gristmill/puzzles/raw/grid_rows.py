@@ -1,7 +1,4 @@
-"""Grids of any puzzle: rows of JSONL with an input and an output, read within limits and checked.
-
-Source: `docs/formats/puzzles.md#grids`.
-"""
+"""Grids of any puzzle: rows of JSONL with an input and an output, read in limits and checked."""
 
 from __future__ import annotations
 

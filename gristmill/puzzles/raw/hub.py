@@ -1,8 +1,4 @@
-"""Where raw puzzles can be fetched from, and fetching them into a drop.
-
-See also `gristmill.inbox.hub`: the client. ARC tasks are on no dataset hub: their repositories are
-cloned or copied by hand. Source: `docs/formats/puzzles.md#fetched-drops`.
-"""
+"""Where raw puzzles can be fetched from, and fetching them into a drop."""
 
 from __future__ import annotations
 
@@ -26,11 +22,7 @@ FILES: Final = ("train.csv", "test.csv")
 
 @dataclass(frozen=True)
 class Reached:
-    """What a repository holds.
-
-    source: the repository at the commit that was found.
-    files: those of `FILES`, sorted by name.
-    """
+    """What a repository holds."""
 
     source: Source
     files: tuple[RemoteFile, ...]
@@ -46,7 +38,6 @@ def reached(
 ) -> Reached:
     """Look at a repository: its commit, and the files that a drop would get.
 
-    repo: owner and name.
     revision: branch, tag or commit; default "main".
     endpoint: address of the hub; None (default) for the usual one.
     token: for repositories that need one; False (default) sends none.

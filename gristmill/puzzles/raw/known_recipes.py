@@ -106,10 +106,7 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root, with the settings of its builds.
-
-    Raises BadInput as `drops.account`, and for a file of settings that is refused.
-    """
+    """The account of a drop by the recipes of its data root, with the settings of its builds."""
     # `gristmill look` asks for a folder anywhere, which may have fewer above it.
     lake = DataRoot([*drop.parents][:3][-1])
     named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
@@ -169,11 +166,7 @@ def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = N
 
 
 def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
-    """Returns the account of all drops of a recipe that can be built now.
-
-    Raises NothingToBuild if a source is not there, not complete or gone, GristmillError if its drop
-    or the recipe's file is refused.
-    """
+    """Returns the account of all drops of a recipe that can be built now."""
     inbox = lake.inbox(drops.INBOX)
     # A drop that is refused says why, before the recipe says that it waits for it.
     there = [name for name in recipe.drops if (inbox / name).exists()]

@@ -1,7 +1,4 @@
-"""Mazes of a rated CSV file: tokens of questions and answers, with the lines that they stand on.
-
-Source: docs/formats/puzzles.md#maze
-"""
+"""Mazes of a rated CSV file: tokens of questions and answers, with the lines that they stand on."""
 
 from __future__ import annotations
 
@@ -47,9 +44,6 @@ def read_mazes(
     """Yield the mazes of a file in batches.
 
     length: cells of every maze; None (default): those of the first one.
-
-    Raises BadInput with the line for a maze that is not square, has another character, or whose
-    answer is no shortest path from its start to its goal.
     """
     for rows in read_rows(path, length=length, links=links, limits=limits, see=see):
         cells = rows.questions.shape[1]

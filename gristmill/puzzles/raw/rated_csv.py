@@ -1,10 +1,4 @@
-"""CSV files of puzzles, as the sets on the hub and on Kaggle have them: their rows, as bytes.
-
-The header names the columns of questions, answers and ratings, as `source,question,answer,rating`
-or `quizzes,solutions`. What the bytes of a question mean belongs to the puzzle. The rows of the
-usual form are read by `csv_kernel.py`.
-Source: docs/formats/puzzles.md#rated-csv
-"""
+"""CSV files of puzzles, as the sets on the hub and on Kaggle have them: their rows, as bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +42,6 @@ Bytes = npt.NDArray[np.uint8]
 class RatedRows:
     """Rows of a file, in its order.
 
-    path: of the file, for messages.
     questions, answers: uint8 [rows, length], the bytes of the file.
     lines: int64 [rows], the line of each row, the first line of the file being 1.
     ratings: int64 [rows], valid where is_whole (bool [rows]) is true: see `whole_ratings`.
@@ -105,7 +98,6 @@ def read_rows(
 ) -> Iterator[RatedRows]:
     """Yield the rows of a rated CSV file, some thousands together.
 
-    path: the file, in its drop.
     length: bytes of every question and answer; None (default): those of the first question.
     columns: names in the header of `question` and `answer`; default: those that are known.
     links: what happens if the file is a link; default: it is refused.
@@ -131,10 +123,7 @@ def read_rows(
 def check_header(
     path: Path, links: LinkRule = REFUSE_LINKS, columns: Mapping[str, str] | None = None
 ) -> None:
-    """Raise BadInput where the first line of a file does not name the columns of puzzles.
-
-    path: the file, in its drop. links, columns: as for `read_rows`.
-    """
+    """Raise BadInput where the first line of a file does not name the columns of puzzles."""
     reader = _Reader(path, None, CSV_LIMITS, columns or {})
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         head = file.read(CSV_LIMITS.line_bytes)

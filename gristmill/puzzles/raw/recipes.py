@@ -1,15 +1,4 @@
-"""Recipes: which builder makes a dataset, from which sources, with which settings.
-
-Some are built in; a person adds one by a file, `drops/puzzles/recipes/<name>.toml`, as
-
-kind = "arc"
-sources = ["arc_agi", "concept_arc/corpus"]
-
-[settings]
-num_aug = 100
-
-Source: `docs/formats/puzzles.md#recipes`.
-"""
+"""Recipes: which builder makes a dataset, from which sources, with which settings."""
 
 from __future__ import annotations
 
@@ -44,11 +33,8 @@ DOMINO: Final = "domino"
 class Recipe:
     """How one dataset is made.
 
-    name: of the recipe, of its partition and of the dataset's folder.
-    kind: one of `KINDS`.
     sources: folders below the inbox, as `arc_agi` or `concept_arc/corpus`, in the order in which
         they are read; none where the builder needs no input.
-    settings: fields of the config of the kind.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""Sample drops: small puzzles of every kind, always the same.
-
-Source: `docs/formats/puzzles.md#recipes`.
-"""
+"""Sample drops: small puzzles of every kind, always the same."""
 
 from __future__ import annotations
 

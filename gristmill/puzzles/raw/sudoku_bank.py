@@ -1,9 +1,4 @@
-"""Plain banks of Sudokus: text files with a puzzle a line, and which files of a drop hold Sudokus.
-
-A line is `puzzle`, `puzzle solution`, or `id puzzle rating` as the Sudoku Exchange bank has it;
-what begins with `#` is a comment.
-Source: docs/formats/puzzles.md#sudoku-sources
-"""
+"""Plain banks of Sudokus: files with a puzzle a line, and which files of a drop hold Sudokus."""
 
 from __future__ import annotations
 
@@ -156,7 +151,6 @@ def read_bank(
 ) -> Iterator[BankRows]:
     """Yield the rows of a bank, some thousands together.
 
-    path: the file, in its drop.
     links: what happens if the file is a link; default: it is refused.
     limits: `bytes`, `rows` and `line_bytes` count.
     see: called with all bytes of the file in order, as a hash takes them; default None.

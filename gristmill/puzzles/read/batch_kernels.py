@@ -1,7 +1,4 @@
-"""Compiled loops of the reader: filling a batch with examples, copying their tokens.
-
-This module imports numba, so `batches.py` imports it when it reads.
-"""
+"""Compiled loops of the reader: filling a batch with examples, copying their tokens."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -22,10 +19,6 @@ def fill(puzzles, place, first, puzzle_indices, examples, key, rows, owners, fil
     puzzle_indices: int32 or int64 [P + 1]. examples: how many the set has.
     key: of the iteration's draws, uint64 [1].
     rows, owners: int64 [B], the examples of the batch and their puzzles, changed.
-    filled: how many of them the batch has.
-
-    Returns the next puzzle and how many examples the batch has; a next puzzle of -1 where the
-    indices lead outside of the set.
     """
     state = np.empty(1, np.uint64)
     while place < puzzles.shape[0] and filled < rows.shape[0]:

@@ -1,8 +1,4 @@
-"""Which examples are in which batch, and their tokens.
-
-Training draws one puzzle of each group in a shuffled order; testing takes the examples in order.
-Source: docs/formats/puzzles.md#reader
-"""
+"""Which examples are in which batch, and their tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +25,6 @@ class Chosen(NamedTuple):
     """The examples of one batch.
 
     rows: int64 [n], their rows in the set. owners: int64 [n], their puzzles.
-    examples: how many the batch has, of all ranks, without padding.
     place: where the next batch begins: a place in the group order, or an example.
     """
 
@@ -47,14 +42,8 @@ def generator_of(seed: int) -> np.random.Generator:
 class TrainBatches:
     """The batches of one iteration over a set, each of `size` examples.
 
-    iteration: number of the iteration, from 1.
-    epochs: how often each group is visited in it.
-    size: examples of a batch, of all ranks.
-
     The order of the groups and the draws of puzzles are those of the original reader with the same
     version of NumPy. The examples of a puzzle that has several are in an order of our own.
-
-    Raises BadInput where the indices were damaged after they were checked.
     """
 
     def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
@@ -156,11 +145,7 @@ def batch_of(
 ) -> dict[str, Any]:
     """The tokens of examples, padded to `size` rows: int32 arrays by name.
 
-    made: the set. metadata: of its split.
     rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
-
-    Returns inputs and labels [size, seq_len] and puzzle_identifiers [size]. Raises BadInput for a
-    puzzle that the set does not have.
     """
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
         raise _changed(made, "puzzle_indices")

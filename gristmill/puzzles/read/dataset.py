@@ -1,10 +1,4 @@
-"""The dataset that training imports: batches as those of the original `PuzzleDataset`.
-
-`batches.py` chooses the examples, `state.py` continues, `torch_form.py` is the form for torch.
-
-Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`,
-`docs/formats/puzzles.md#reader-state`.
-"""
+"""The dataset that training imports: batches as those of the original `PuzzleDataset`."""
 
 from __future__ import annotations
 

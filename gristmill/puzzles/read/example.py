@@ -1,7 +1,4 @@
-"""One example of a dataset: its tokens, its puzzle and group, and where it came from.
-
-Source: `docs/formats/puzzles.md#trace`.
-"""
+"""One example of a dataset: its tokens, its puzzle and group, and where it came from."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ from gristmill.puzzles.read.rows import Dataset, SetArrays
 class Example:
     """One example.
 
-    split, set_name, row: its place, the row from 0.
     group, puzzle: their numbers in the set, from 0. number: in its puzzle, from 0.
-    first: row of the group's first example.
-    identifier: name of its identifier. identifier_id: its number.
     inputs, labels: int64 [seq_len].
     file: that it came from; None for a generated one, or a dataset without a trace.
     source_row: row in that file, pair of the task, or number of the game; None without a trace.

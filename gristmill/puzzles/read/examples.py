@@ -1,10 +1,4 @@
-"""The examples of a split by number, for a plain data loader.
-
-See also `dataset.py`: the batches of the original reader, which chooses examples group by group.
-
-Source: `docs/formats/puzzles.md#reader`, `docs/publishing.md#reading`,
-`docs/formats/loading.md#sources`.
-"""
+"""The examples of a split by number, for a plain data loader."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A dataset as laws, pictures and traces read it: arrays of a set, and its rows in batches.
-
-Training reads by `dataset.py`. A dataset without a record shows its kind by its files.
-
-Source: `docs/formats/puzzles.md#contract`.
-"""
+"""A dataset as laws, pictures and traces read it: arrays of a set, and its rows in batches."""
 
 from __future__ import annotations
 
@@ -38,12 +33,7 @@ _BATCH_BYTES = 2 << 20
 
 
 def open_array(path: Path, dimensions: int) -> Integers:
-    """Map an array of integers.
-
-    path: of an .npy file. dimensions: how many it must have.
-
-    Raises BadInput where the file is missing, or as `mapped_integers`.
-    """
+    """Map an array of integers."""
     try:
         return mapped_integers(path, path, dimensions)
     except FileNotFoundError as error:
@@ -56,8 +46,6 @@ def open_array(path: Path, dimensions: int) -> Integers:
 class SetArrays:
     """The arrays of one set, mapped.
 
-    inputs, labels: [examples, seq_len]. puzzle_identifiers: [puzzles].
-    puzzle_indices: [puzzles + 1]. group_indices: [groups + 1].
     origins: int32 [examples, 3], None where the dataset has no trace.
     """
 
@@ -71,10 +59,7 @@ class SetArrays:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a set, one after another.
-
-    first: number of the first of them. inputs, labels: [rows, seq_len].
-    """
+    """Rows of a set, one after another."""
 
     first: int
     inputs: Integers
@@ -84,7 +69,6 @@ class Rows:
 class Dataset:
     """A dataset that need not have a provenance record.
 
-    folder: with `train/`, `test/` and `identifiers.json`.
     workers: threads of `each`; default 1, which is none beside the caller's.
 
     Errors are BadInput and name the file.
@@ -220,10 +204,7 @@ class Dataset:
 
 
 class _TokenFile:
-    """The file of an array, whose rows several threads may read.
-
-    path: of the file, in which the numbers are the end. array: all of them, mapped.
-    """
+    """The file of an array, whose rows several threads may read."""
 
     def __init__(self, path: Path, array: Integers) -> None:
         self._path, self._file = path, path.open("rb", buffering=0)

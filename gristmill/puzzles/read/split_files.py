@@ -1,8 +1,4 @@
-"""The files of one split as training reads them: opened in one generation, checked, mapped.
-
-The header of an npy file is checked before its numbers are mapped. See also `batches.py`: which
-examples are in which batch. Source: docs/formats/puzzles.md#contract
-"""
+"""The files of one split as training reads them: opened in one generation, checked, mapped."""
 
 from __future__ import annotations
 
@@ -25,15 +21,7 @@ Integers = npt.NDArray[np.integer[Any]]
 
 
 def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
-    """Map an array of integers; it cannot be written to.
-
-    opened: a path that opens the file.
-    path: its real path, for messages.
-    dimensions: that the array must have.
-
-    Raises BadInput for a file that is no npy file, holds something else than integers, has
-    another number of dimensions, is in Fortran order, or has another size than its header says.
-    """
+    """Map an array of integers; it cannot be written to."""
     with opened.open("rb") as file:
         try:
             shape, fortran, dtype = read_header(file)
@@ -74,9 +62,7 @@ _COMPILED: Final = (np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64))
 class MappedSet:
     """One set of a split.
 
-    inputs, labels: integers [N, seq_len], mapped.
     puzzle_indices, group_indices: int32 or int64, [P + 1] and [G + 1], mapped.
-    paths: the real path of each array by field, for messages.
     """
 
     name: str
@@ -109,8 +95,6 @@ class MappedSplit:
 def open_split(folder: OpenFolder, split: str, check: bool = True) -> MappedSplit:
     """Open the files of a split.
 
-    folder: of the dataset, opened.
-    split: "train" or "test".
     check: look at all numbers of the index arrays, too; default True.
 
     Raises BadInput, naming the file and the rule, for a file that is missing or damaged.

@@ -1,7 +1,4 @@
-"""The state of a reader: where it is, written into checkpoints, and continued.
-
-Source: docs/formats/puzzles.md#reader-state
-"""
+"""The state of a reader: where it is, written into checkpoints, and continued."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ _HASHED_AT_ONCE: Final = 1 << 20
 class Position(NamedTuple):
     """Where a reader is.
 
-    iteration: how many iterations over sets were begun.
     set: number of the set that is read; `BETWEEN` where no pass was begun, or it has ended.
     place: in training the next place in the group order, in testing the next example.
     """
@@ -85,10 +81,7 @@ class Progress:
     def begun(self, ahead: bool, end: Callable[[Position], int]) -> tuple[int, Position]:
         """Begin a pass, or continue the one of a loaded position.
 
-        ahead: whether a worker reads it.
         end: returns the iteration counter at the end of a pass that begins at a position.
-
-        Returns the number of the pass, and where it begins.
         """
         position = self.now
         if not self._is_loaded:
@@ -142,7 +135,6 @@ def identity_of(generation: Generation, split: MappedSplit) -> str:
 def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[str, Any]:
     """A state: an object of JSON.
 
-    data: as `identity_of`.
     config: seed, split, global_batch_size, test_set_mode and epochs_per_iter.
     """
     return {
@@ -155,11 +147,7 @@ def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[s
 
 
 def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) -> Position:
-    """The position in a state.
-
-    Raises GristmillError for something else than a state, one of other data, one of another order
-    of examples, or one of another random stream.
-    """
+    """The position in a state."""
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         raise GristmillError(f"is no state of version {VERSION} of a PuzzleDataset: {state!r:.100}")
     expected = {"data": data, **{name: config[name] for name in _SAME}}

@@ -1,8 +1,4 @@
-"""The form of a PuzzleDataset where torch is installed: tensors, and at most one worker.
-
-Importing this module loads torch, so only `PuzzleDataset` imports it.
-Source: docs/formats/puzzles.md#reader
-"""
+"""The form of a PuzzleDataset where torch is installed: tensors, and at most one worker."""
 
 from __future__ import annotations
 

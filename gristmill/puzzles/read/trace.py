@@ -1,9 +1,4 @@
-"""From an example of a dataset to its raw file, the row in it, and the augmentation of that row.
-
-ARC says what an augmentation did in the identifier. Mazes number their symmetries. Sudoku and
-Domino draw it once more from the seed, the source and the number of the draw.
-Source: `docs/formats/puzzles.md#trace`.
-"""
+"""From an example of a dataset to its raw file, the row in it, and the augmentation of that row."""
 
 from __future__ import annotations
 
@@ -115,8 +110,6 @@ def parameters(
 ) -> Parameters:
     """The parameters of an example's augmentation, in words; empty where there are none.
 
-    sources: of the dataset.
-    found: the example.
     first: input tokens of the first example of its group, integer [seq_len]; a Sudoku's
         draws depend on it. Default None: the example's own input.
 

@@ -1,7 +1,4 @@
-"""Drawings of cells: how a page, an overview and a terminal show what a kind of puzzle draws.
-
-See also `drawings.py`: what each kind brings; `gristmill.svg`: cards, texts and histograms.
-"""
+"""Drawings of cells: how a page, an overview and a terminal show what a kind of puzzle draws."""
 
 from __future__ import annotations
 
@@ -88,10 +85,7 @@ class Lines(NamedTuple):
 class Panel:
     """A grid of a drawing.
 
-    caption: line above it. cells: [rows, columns], places in `looks`.
-    lines: over the cells. frame: attributes of the ground.
     texts: of the cells, each of one character or empty; None: looks say all.
-    terminal_caption: where a terminal has another one.
     """
 
     caption: str
@@ -113,10 +107,7 @@ class Drawn(Protocol):
         """
 
     def small(self, title: str) -> str | None:
-        """As SVG of few characters; None where there is none.
-
-        title: line above it.
-        """
+        """As SVG of few characters; None where there is none."""
 
     def in_terminal(self) -> RenderableType:
         """For a console of rich.
@@ -131,7 +122,6 @@ class Drawing:
 
     name: what a screen reader says before the title. note: the line above a small picture.
     size: pixels of a cell in a large picture. gap: pixels between grids. arrow: in the first gap.
-    block: rows and columns between the thick lines of texts; 0: none.
     """
 
     name: str
@@ -331,10 +321,7 @@ def sheet(
 ) -> str:
     """A whole large picture: title, captions, drawing, notes.
 
-    wide, tall: of the drawing, which starts at (LEFT, TOP).
-    body: its SVG elements.
     title: line above it. captions: where each starts, and its text. notes: paragraphs below it.
-    label: what a screen reader says.
     """
     width = max(int(wide) + 2 * LEFT, _NARROWEST)
     room = width - 2 * LEFT

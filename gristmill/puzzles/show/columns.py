@@ -1,7 +1,4 @@
-"""The arrays of puzzle datasets, for people who look for a field.
-
-Source: docs/formats/puzzles.md#contract
-"""
+"""The arrays of puzzle datasets, for people who look for a field."""
 
 from __future__ import annotations
 

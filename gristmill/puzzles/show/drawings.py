@@ -1,10 +1,4 @@
-"""What each kind of puzzle draws of an example; a table of tokens for all others.
-
-See also `cells.py`: how browser and terminal show a drawing.
-
-Source: `docs/formats/puzzles.md#arc`, `docs/formats/puzzles.md#maze`,
-`docs/formats/puzzles.md#sudoku`.
-"""
+"""What each kind of puzzle draws of an example; a table of tokens for all others."""
 
 from __future__ import annotations
 

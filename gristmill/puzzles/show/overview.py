@@ -93,8 +93,6 @@ def percent(part: int | None, whole: int) -> str:
 def bars(sizes: Mapping[int, int]) -> list[tuple[str, int]]:
     """Counts by size as at most twelve bars: label and count of each.
 
-    sizes: counts by size.
-
     Sizes that are too many for bars of their own share bars of equal width.
     """
     if len(sizes) <= _BARS:
@@ -126,10 +124,7 @@ def drawn(seed: str, count: int, total: int) -> list[int]:
 
 
 def first_rows(arrays: SetArrays, group: int, most: int) -> list[int]:
-    """The first example of each of the first puzzles of a group.
-
-    arrays: of the set. group: number. most: puzzles.
-    """
+    """The first example of each of the first puzzles of a group."""
     first, end = (int(value) for value in arrays.group_indices[group : group + 2])
     return [int(row) for row in arrays.puzzle_indices[first : min(end, first + most)]]
 

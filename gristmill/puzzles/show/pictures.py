@@ -1,8 +1,4 @@
-"""Pictures that are no grid of cells: a domino hand, and the tokens of any row as a table.
-
-The hand: the chain on the table, the tiles of the player, and the move of the label. The table is
-for kinds of puzzles that have no picture. Source: `docs/formats/puzzles.md#domino`.
-"""
+"""Pictures that are no grid of cells: a domino hand, and the tokens of any row as a table."""
 
 from __future__ import annotations
 
@@ -185,8 +181,6 @@ Tile = tuple[int, int]
 class Hand(NamedTuple):
     """What the 72 positions say. Values of pips are 0 to 6; a half without a token is -1.
 
-    table: tiles from left to right, as stored. hand: the player's tiles.
-    ends: values of the chain's ends. chosen: the tile of the label.
     position: where it goes, a key of POSITIONS. rest: label tokens after these that are not 0.
     """
 

@@ -1,7 +1,4 @@
-"""Figures and pictures of a dataset for the pages of its assets.
-
-See also `report_page.py`: the same for a person without Dagster, with more examples.
-"""
+"""Figures and pictures of a dataset for the pages of its assets."""
 
 from __future__ import annotations
 

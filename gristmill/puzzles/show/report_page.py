@@ -1,7 +1,4 @@
-"""The report of a dataset: one HTML file that needs no other file and no network.
-
-Source: `docs/formats/puzzles.md#contract`.
-"""
+"""The report of a dataset: one HTML file that needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -66,8 +63,6 @@ def write_report(
 ) -> None:
     """Write the report of a dataset.
 
-    folder: of the dataset. path: of the HTML file to write.
-    title: of the page.
     counts: numbers of the build, such as duplicates and leaks; default None: no such table.
 
     The same dataset gives the same bytes. The file takes less than 2 MB.

@@ -1,9 +1,4 @@
-"""An example of a dataset in a terminal: what it is, its grids or hand, what is wrong, its trace.
-
-The rules that a row breaks are found by the functions that the laws of its kind call. See also
-`drawings.py`: the drawings; `preview.py` and `report_page.py`: pictures for a browser.
-Source: `docs/formats/puzzles.md#contract`.
-"""
+"""An example of a dataset in a terminal: its grids or hand, what is wrong, its trace."""
 
 from __future__ import annotations
 
@@ -34,11 +29,9 @@ def shown(
 ) -> Iterator[RenderableType]:
     """Yield an example: its place, identifier and source, the drawing, the rules that it breaks.
 
-    Rules that were not looked at are named.
-
-    folder: of the dataset; it need not have been built here.
-    row: of the example in its set, from 0.
     split: `train` (default) or `test`. set_name: default `all`.
+
+    Rules that were not looked at are named.
 
     Raises BadInput where there is no such split, set or example, or a file is damaged.
     """
@@ -101,9 +94,6 @@ def traced_example(request: Request) -> Iterable[Trace]:
         Options: `split` (default train) and `set` (default all).
 
     The facts of `read.trace.Trace`, then the raw file below the data root as its record has it.
-
-    Raises Misuse for a sample that is no number, BadInput where there is no such example,
-    NotTraced where the record cannot be read.
     """
     from gristmill.puzzles.read.trace import example_origins
 
@@ -123,9 +113,6 @@ def findings(kind: str | None, metadata: PuzzleDatasetMetadata, found: Example) 
     """What is wrong with an example: rules of the contract, then of its kind.
 
     kind: of the puzzle, None where it is not known.
-    metadata: of the split. found: the example.
-
-    Returns names of rules, or rules in words; empty where nothing is wrong.
     """
     broken = _contract(metadata, found)
     of_kind = _BY_KIND.get(kind or "")
@@ -135,7 +122,6 @@ def findings(kind: str | None, metadata: PuzzleDatasetMetadata, found: Example) 
 def not_checked(kind: str | None, broken: bool = False) -> str | None:
     """What `findings` did not look at, in words; None where it looked at all rules of a row.
 
-    kind: as for `findings`.
     broken: whether the row breaks the contract; default False.
     """
     if kind is None:

@@ -1,8 +1,4 @@
-"""The builder of the alignment of one split: its steps in characters and in tokens.
-
-A worker makes rows of some records of the normalised file. See also `render/steps.py`: what a
-step is. Source: `docs/formats/reasoning.md#alignment`.
-"""
+"""The builder of the alignment of one split: its steps in characters and in tokens."""
 
 from __future__ import annotations
 
@@ -45,13 +41,8 @@ class Task:
     """One part to make.
 
     jsonl, index: the normalised file of a split, and the index of its shards.
-    corpus, split: which split it is.
     start, end: bytes of the records in `jsonl`.
-    first_record: number of records before them.
     index_start, index_end: bytes of their rows in `index`.
-    verdicts: of audits of these records, by example_id and text_sha256.
-    tokenizer: of the shards.
-    engine: one of `engine.ENGINES`.
     marks: as for `steps_of`; default none.
     """
 
@@ -80,14 +71,7 @@ class _Example:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task: rows of the alignment.
-
-    task: the records.
-    path: file to write.
-
-    Returns its summary: `rows`, `spans`, `verified`, `wrong`, `low_confidence`, `confidence`
-    (a sum), and the counters `rules`, `bins`, `labels`; with the part's hash.
-    """
+    """Write the part of a task: rows of the alignment."""
     counts: dict[str, Any] = dict.fromkeys(
         ("rows", "spans", "verified", "wrong", "low_confidence", "confidence"), 0
     )
@@ -227,15 +211,6 @@ _RECORD: Final = re.compile(rb'\{"example_id": "[a-z0-9_]+_([0-9]{6,})"')
 class AlignSummary(Summary):
     """What was aligned.
 
-    examples: rows of the alignment, one for each row of the index.
-    aligned, no_steps: rows with a step, and without.
-    spans: ranges of all rows.
-    rules: rows by the name of their rule.
-    explicit, regex, heuristic: rows by the kind of their rule.
-    verified, wrong: rows by the verdict of an audit.
-    low_confidence: rows with a confidence below 0.9.
-    mean_confidence: of all rows; 0 where there are none.
-    labels: ranges by the first word of their label.
     confidence: rows by confidence, in tenths: "0.8" for 0.8 up to 0.9; "0.9" has 1.0, too.
     """
 
@@ -375,10 +350,7 @@ def _number(example_id: str) -> int:
 
 
 def _index_end(rows: BinaryIO, index: Path, record: int | None) -> int:
-    """Where the row of the first record from `record` on begins; None for the end of the file.
-
-    rows: the index, open; it is left there.
-    """
+    """Where the row of the first record from `record` on begins; None for the end of the file."""
     if record is None:
         return rows.seek(0, 2)
     while True:

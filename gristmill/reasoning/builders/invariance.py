@@ -1,7 +1,4 @@
-"""How much of the tokens changes when raw records are perturbed, as normalising absorbs it or not.
-
-Source: `docs/formats/reasoning.md#reports`.
-"""
+"""How much of the tokens changes when raw records are perturbed, absorbed or not."""
 
 from __future__ import annotations
 
@@ -66,7 +63,6 @@ LONGEST: Final = 50_000
 class Invariance(NamedTuple):
     """What perturbations change in a split.
 
-    left_out: drawn, but longer than `LONGEST`.
     changed: by perturbation, the share of token ids that are not the same, from 0 to 1.
     """
 
@@ -89,7 +85,6 @@ def measure(
     """Perturb a sample of the records of a split, normalise and tokenise them again, compare.
 
     jsonl: the normalised file. Its records take the place of raw ones, in the seed's form.
-    sample: records to draw, at most; drawn by `seed` and the split.
 
     A share is 1 minus the ids that both have in the same order (a longest common subsequence),
     over the ids of the longer one, over all examples. Memory: the sample.
@@ -153,8 +148,6 @@ def _share(before: list[list[int]], after: list[list[int]]) -> float:
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:
     """Length of a longest common subsequence.
-
-    one, other: ids.
 
     Hyyrö's algorithm: a row of the table of lengths is one whole number, a bit a column.
     """

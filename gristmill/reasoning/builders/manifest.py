@@ -1,7 +1,4 @@
-"""`manifest.json` and `index.jsonl` over all splits, from their metas and index files.
-
-See also `shards.py`: the files of one split. Source: `docs/formats/reasoning.md#manifest`.
-"""
+"""`manifest.json` and `index.jsonl` over all splits, from their metas and index files."""
 
 from __future__ import annotations
 
@@ -26,10 +23,6 @@ _EQUAL: Final = ("seq_len", "world_size", "tokenizer_sha256")
 class ManifestSummary(Summary):
     """Sums over all splits.
 
-    splits: that the manifest lists.
-    shards: files of tokens.
-    sequences: rows of all shards.
-    examples: records with text.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
     """
 

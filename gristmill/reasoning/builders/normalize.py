@@ -1,8 +1,4 @@
-"""Raw files of one split to a normalised file, with the raw row of every record.
-
-See also `refused.py`: records that are set aside.
-Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md#refused-records`.
-"""
+"""Raw files of one split to a normalised file, with the raw row of every record."""
 
 from __future__ import annotations
 
@@ -48,20 +44,10 @@ _NO_ROW: Final[Mapping[str, Any]] = {}
 class NormalizeSummary(Summary):
     """What was normalised.
 
-    records: that were written.
     raw_rows: that were read: those of records, of rejected ones, and `grouped`.
-    grouped: rows of records of several rows.
-    from_groups: records, rejected ones included, that were made of these.
-    with_cot: records whose chain of thought is not blank.
     without_cot_by: records whose column of `think` has a text without `</think>`, by the column;
         they are kept, without a chain of thought.
-    with_steps: records whose chain of thought was a list.
-    empty: records whose texts are all blank.
     rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
-    rejected_by: number of damaged ones by reason.
-    left_out_by: number of those that are whole and left out, by reason.
-    shapes: number of records by the form of the raw record.
-    cleaned: number of records that each cleaning hook changed.
     unknown_keys: of a corpus of a drop, number of rows that have a key that nothing reads, by key.
     """
 

@@ -1,7 +1,4 @@
-"""`manifest.json` of the normalised files: what each corpus is, its terms, and its files.
-
-Source: `docs/formats/reasoning.md#raw-manifest`.
-"""
+"""`manifest.json` of the normalised files: what each corpus is, its terms, and its files."""
 
 from __future__ import annotations
 
@@ -30,12 +27,7 @@ _SHAPES: Final = "shapes/"
 
 @dataclass(frozen=True)
 class RawManifestSummary(Summary):
-    """Sums over the manifest.
-
-    corpora, splits: that the manifest lists.
-    records: of all splits.
-    rejected: raw records that were refused.
-    """
+    """Sums over the manifest."""
 
     corpora: int
     splits: int

@@ -1,8 +1,4 @@
-"""Records that are set aside: the file that lists them, and when there are too many.
-
-One that a stated rule of its corpus leaves out is listed, too, but no damage.
-Source: `docs/formats/reasoning.md#refused-records`.
-"""
+"""Records that are set aside: the file that lists them, and when there are too many."""
 
 from __future__ import annotations
 
@@ -59,13 +55,9 @@ class _Damage:
 class Refused:
     """Writes the refused records of a split; the file begins with the first one.
 
-    path: of the file that lists them.
     most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
     cures: what helps against a reason; an error names those of its records.
-
-    drop: the folder of the raw files.
     left_out: number of records that a rule of the corpus leaves out, by reason.
-    listed: number of records in the file: of most rules the first 20.
 
     Use it as a context manager. Memory does not grow with the number of records.
     """

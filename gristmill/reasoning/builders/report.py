@@ -1,9 +1,4 @@
-"""The builder of the daily report: counts of every split, invariance, drift and the gate.
-
-Counts are those of the records of the published splits; only the sample that is perturbed is
-read. See also `invariance.py`; `report_datasets.py`: token datasets.
-Source: `docs/formats/reasoning.md#reports`.
-"""
+"""The builder of the daily report: counts of every split, invariance, drift and the gate."""
 
 from __future__ import annotations
 
@@ -116,18 +111,7 @@ _COUNTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class ReportSummary(Summary):
-    """What was reported.
-
-    splits: that the report has.
-    examples: of all splits.
-    total_tokens: tokens of texts of all splits.
-    breaches: what drifted too far.
-    invariance_breaches: perturbations that change too much.
-    warnings: what a person should look at.
-    alignment_coverage: share of the examples with a step, by split.
-    mean_confidence: of the alignment, by split.
-    dataset_tokens: tokens of texts, by token dataset.
-    """
+    """What was reported."""
 
     splits: int
     examples: int
@@ -347,10 +331,7 @@ def _warned(described: Mapping[str, Any], records: Mapping[str, Mapping[str, Rec
 
 
 def _warnings(name: str, split: Mapping[str, Any], records: Mapping[str, Record]) -> Iterator[str]:
-    """What a person should know of a split, though nothing is wrong with its bytes.
-
-    name: its partition, or that with its dataset before it. records: of the partition.
-    """
+    """What a person should know of a split, though nothing is wrong with its bytes."""
     is_of_dataset, partition = "/" in name, name.rpartition("/")[2]
     corpus = _corpus(partition, records)
     allowed, licence = corpus.licence.training_allowed, corpus.licence.id

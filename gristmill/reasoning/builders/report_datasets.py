@@ -1,9 +1,4 @@
-"""The token datasets in the daily report: counts of each, and of its splits.
-
-Totals are those of the record. Splits have the counts of the manifest, of the alignments in the
-dataset, and of the records of the normalised splits that it was built from. See also `report.py`.
-Source: `docs/formats/reasoning.md#reports`.
-"""
+"""The token datasets in the daily report: counts of each, and of its splits."""
 
 from __future__ import annotations
 

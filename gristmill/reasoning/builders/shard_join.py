@@ -1,8 +1,4 @@
-"""The parts of all ranks become the files of a split: shards, metas and the index.
-
-See also `shard_part.py`: some records to a part; `format/index.py`: the form of a line.
-Source: `docs/formats/reasoning.md#shards`, `docs/formats/reasoning.md#index`.
-"""
+"""The parts of all ranks become the files of a split: shards, metas and the index."""
 
 from __future__ import annotations
 
@@ -31,11 +27,7 @@ _LINES: Final = 4096
 
 
 class SplitIndex:
-    """Writes the index of a split. The lines of one rank come in the order of its records.
-
-    path_of: returns `shard_path` of a shard by its number.
-    seq_len, tokens_per_shard, world_size: of the config.
-    """
+    """Writes the index of a split. The lines of one rank come in the order of its records."""
 
     def __init__(
         self,
@@ -58,10 +50,7 @@ class SplitIndex:
         self.rows = 0
 
     def add(self, rank: int, before: int, part: Part) -> None:
-        """Append the lines of a part.
-
-        rank: of the part; the ranks come one after the other.
-        """
+        """Append the lines of a part."""
         if rank != self._rank:
             self.close_rank()
             self._rank = rank
@@ -161,15 +150,9 @@ class SplitIndex:
 class TokenizeSummary(Summary):
     """Counts of one split.
 
-    examples: records with text.
-    skipped_empty: records whose text is empty.
-    shards: files of tokens.
-    sequences: rows of all shards.
-    with_cot: examples with a chain of thought of their own.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
     control_texts: how often texts hold the text of the end of a document, which stays text.
     fast_texts, tiktoken_texts: texts that gigatoken and the tokenizer's own library encoded.
-    compared_texts: texts of the seeded sample, which both encoded.
     """
 
     examples: int
@@ -211,11 +194,8 @@ class Source:
 class Form:
     """How shards are stored.
 
-    tokenizer: of their ids.
     suffixes: of the files of a shard, one of `.pt`, `.bin` and `.safetensors`; meta and index name
         the first one.
-    folder: of all shards, below the data root.
-    is_gpt2: whether they are those of GPT-2, whose metas do not say so.
     """
 
     tokenizer: TokenizerFile
@@ -261,12 +241,7 @@ class _Shard:
 
 
 class Joiner:
-    """Packs the parts of one rank after the other into shards. At most one shard is in memory.
-
-    out: folder of all shards.
-    source: the normalised file.
-    config: of the build. form: of the files.
-    """
+    """Packs the parts of one rank after the other into shards. At most one shard is in memory."""
 
     def __init__(self, out: Path, source: Source, config: TokenizeConfig, form: Form) -> None:
         self._out, self._source, self._config, self._form = out, source, config, form
@@ -291,10 +266,7 @@ class Joiner:
         self._marks: dict[int, _Shard] = {}
 
     def add(self, rank: int, part: Part, summary: Mapping[str, Any]) -> None:
-        """Append one part. The parts of a rank come in order, rank by rank.
-
-        summary: as `shard_part.make_part` returns it.
-        """
+        """Append one part. The parts of a rank come in order, rank by rank."""
         if rank != self._rank:
             self._end_rank()
             self._begin(rank)

@@ -1,9 +1,4 @@
-"""What a worker does: the records of one rank in a group become tokens.
-
-A group is a byte range of the normalised file.
-See also `shard_join.py`: the parts to the files of a split.
-Source: `docs/formats/reasoning.md#shards`.
-"""
+"""What a worker does: the records of one rank in a group become tokens."""
 
 from __future__ import annotations
 
@@ -39,8 +34,6 @@ _MOST_RANKS: Final = 16
 class Group:
     """Consecutive lines of a normalised file.
 
-    begin: byte where the first one begins.
-    first_line: number of lines before. lines: their number.
     first_record: number of records before. records: their number; blank lines are none.
     """
 
@@ -112,13 +105,7 @@ COUNTS: Final = (
 
 @dataclass(frozen=True)
 class Task:
-    """One part to make.
-
-    jsonl: the normalised file.
-    corpus, split: of the file.
-    group: the records. rank, world_size: which of them.
-    tokenizer: that encodes. engine: one of `engine.ENGINES`.
-    """
+    """One part to make."""
 
     jsonl: Path
     corpus: str
@@ -142,7 +129,6 @@ class Part(NamedTuple):
     tokens: bytes of int32, the texts of all examples, each with its EOS.
     records: int64 [examples], number of each record in the file.
     lengths: int64 [examples], tokens of each text, without EOS.
-    digests: hex sha256 of all texts, 64 characters each.
     extras: of each example the end of its line in the index; None where the corpus has none.
     """
 
@@ -155,9 +141,6 @@ class Part(NamedTuple):
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
     """Write the part of a task; return its counts, its sizes and its hash.
-
-    task: the records, and how to encode them.
-    path: file to write.
 
     Raises BadInput with the line for one that is no record, or that cannot be encoded, and
     EnginesDiffer where the engines differ on a text of the sample.
@@ -264,11 +247,7 @@ class _Made:
 
 
 class _Sample:
-    """Texts of a part that tiktoken encodes, too, where gigatoken encodes most.
-
-    The sample is the same for any number of workers. The first text of the part is compared
-    for its place alone, and not counted.
-    """
+    """Texts of a part that tiktoken encodes, too, where gigatoken encodes most."""
 
     def __init__(self, task: Task) -> None:
         group = task.group

@@ -1,8 +1,4 @@
-"""The builder of the token shards of one split, from its normalised file; its parts by rank.
-
-See also `shard_part.py`: groups of records, and each to a part; `shard_join.py`: the parts to the
-files. Source: `docs/formats/reasoning.md#shards`.
-"""
+"""The builder of the token shards of one split, from its normalised file; its parts by rank."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The builder of a dataset of any tokenizer: shards, metas and index of splits, and their manifest.
-
-See also `shards.py`, which packs them as those of GPT-2.
-Source: `docs/formats/reasoning.md#token-datasets`.
-"""
+"""The builder of a dataset of any tokenizer: shards, metas, index of splits, and manifest."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Rows of an alignment: the steps of one example, in characters and in tokens.
-
-See also `audits.py`: verdicts of people, which the notes tell of.
-Source: `docs/formats/reasoning.md#alignment`.
-"""
+"""Rows of an alignment: the steps of one example, in characters and in tokens."""
 
 from __future__ import annotations
 
@@ -30,13 +26,10 @@ UNSURE: Final = 0.9
 class AlignRow:
     """One row of an alignment, with the seed's eight keys in its order.
 
-    example_id: as in the index.
     sequence_index, shard_path: row and shard of the example's first token, as in the index.
     text_offset_ranges: of each step its characters in the rendered text, half-open.
     token_offset_ranges: of each step its tokens in the example's own tokenisation, half-open.
-    step_labels: of each step.
     confidence: of the least certain step, from 0 to 1; 0 where there is none.
-    notes: `<rule>; <state of the audit>`.
     """
 
     example_id: str
@@ -90,9 +83,6 @@ def line(row: AlignRow) -> bytes:
 
 def parsed(data: bytes, file: Path, number: int) -> AlignRow:
     """The row in a line of a file.
-
-    data: the line.
-    file, number: for the error; lines count from 1.
 
     Raises BadInput where the line is no object with exactly the eight keys, or a value has
     another type. Whether ranges make sense is a question for the laws.

@@ -1,8 +1,4 @@
-"""Audits: what people found when they looked at the steps of an example.
-
-A file is only ever appended to. The last line of an example and text counts; an audit of another
-text does not count. Source: `docs/formats/reasoning.md#audits`.
-"""
+"""Audits: what people found when they looked at the steps of an example."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ class Audit:
     """One verdict.
 
     example_id, text_sha256: of the example, and of its rendered text in UTF-8.
-    by: who gave it; may be empty.
-    at: when, in ISO form with time zone.
     """
 
     example_id: str
@@ -83,9 +77,6 @@ def latest(path: Path | None) -> dict[Key, str]:
 
 def append(path: Path, audit: Audit) -> None:
     """Append an audit to a file, which is made with its folder where it is missing.
-
-    path: as for `read`.
-    audit: the verdict.
 
     Other writers wait meanwhile, and the line is on the disk when this returns. A last line
     without an end, of a writer that was killed, gets its end first. Raises ValueError for an

@@ -1,8 +1,4 @@
-"""A shard of normalised conversations: its name, its columns, its bytes.
-
-The SYNTH family reads the first two columns as those of a Harmony shard.
-Source: `docs/formats/chat.md#conversations`.
-"""
+"""A shard of normalised conversations: its name, its columns, its bytes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a corpus is: names, splits, terms, and the forms of its rows; the seven that are built in.
-
-A corpus is a file `corpus.toml`. Those of the package are in `corpora/`; of a drop, see
-`raw/forms/corpus_file.py`, which checks one, and `raw/forms/reader.py`, which reads rows by it.
-Source: `docs/formats/reasoning.md#corpora`, `docs/formats/reasoning.md#corpus-files`.
-"""
+"""What a corpus is: names, splits, terms, forms of its rows; the seven that are built in."""
 
 from __future__ import annotations
 
@@ -23,10 +18,7 @@ Value = str | Mapping[str, Any]
 class Licence:
     """The terms of a corpus.
 
-    id: SPDX identifier, or "unknown".
-    url: page that states the terms; empty where there is none.
     redistributable, training_allowed: what the terms allow; None where they are unknown.
-    confirmed: whether someone has read the terms of this release.
     """
 
     id: str
@@ -40,13 +32,9 @@ class Licence:
 class Form:
     """One form of a corpus' rows.
 
-    name: as the record of a build counts it.
     when: columns that a row of this form has, null or not; unless: columns that it does not have.
     values: where question, answer, cot and extras come from; an extra without a value is null.
-    parts: texts that templates of this form name beside the columns.
     parse: `column`, `pattern` and `end` of a text that holds several extras.
-    group: `by` and `order` of a form whose rows are steps of a record.
-    python: name of a transform of the package that reads the row instead.
     """
 
     name: str
@@ -66,18 +54,12 @@ class Form:
 class Corpus:
     """One corpus: its nine keys of the raw manifest, and what else its file says.
 
-    name: first part of partition keys, and name of its folders.
     hf_path, subset: where the seed takes it from; of a drop's own corpus, the repository.
     splits: in the order of the manifest; of a drop's own corpus those that its file names.
     question_column, answer_column, cot_column: of the last form, which is the seed's.
-    extra_columns: kept under the same key.
-    notes: one sentence.
     public_path, public_subset: the public release, None where there is none.
     revision: branch, tag or commit of it. paths: globs of its files; none for all.
-    licence: the terms.
     version: of what a built-in corpus makes of its rows; raised when that changes.
-    is_text: whether records are plain text, which `question` holds.
-    forms: of its rows; the first that fits a row reads it.
     table: the file as JSON, in a form that comments do not change; empty if it is built in.
     """
 

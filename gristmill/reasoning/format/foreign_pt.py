@@ -1,9 +1,4 @@
-"""`.pt` files of one int32 matrix `input_ids`, saved by any version of torch since 1.6.
-
-Nothing is unpickled. The form that Gristmill writes belongs in `pt_file.py`, which compares every
-byte; here the zip may have other entries, padding and versions around the same pickle.
-Source: `docs/formats/reasoning.md#torch-files`.
-"""
+"""`.pt` files of one int32 matrix `input_ids`, saved by any version of torch since 1.6."""
 
 from __future__ import annotations
 
@@ -46,18 +41,12 @@ def payload(path: Path) -> Payload:
 
 
 def mapped(path: Path) -> npt.NDArray[np.int32]:
-    """Return the tensor, int32 [sequences, seq_len], mapped into memory and read-only.
-
-    path: as for `payload`; raises as it.
-    """
+    """Return the tensor, int32 [sequences, seq_len], mapped into memory and read-only."""
     return pt_file.mapped(path, payload(path))
 
 
 def hashes(path: Path) -> tuple[str, str]:
-    """Return the hex sha256 of the tensor's bytes, and of the file, both in one pass.
-
-    path: as for `payload`; raises as it.
-    """
+    """Return the hex sha256 of the tensor's bytes, and of the file, both in one pass."""
     return pt_file.hashes(path, payload(path))
 
 
@@ -70,10 +59,7 @@ class _Entry(NamedTuple):
 
 
 class _Zip:
-    """The entries of a zip, by their names.
-
-    file: unbuffered. Raises ValueError or struct.error where it is no such zip.
-    """
+    """The entries of a zip, by their names."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file

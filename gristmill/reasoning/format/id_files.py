@@ -1,7 +1,4 @@
-"""Files of shards that torch did not save: `.bin`, ids alone, and `.safetensors`.
-
-Source: `docs/formats/reasoning.md#torch-files`, `docs/formats/reasoning.md#token-datasets`.
-"""
+"""Files of shards that torch did not save: `.bin`, ids alone, and `.safetensors`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`index.jsonl`: where the tokens of each example are, and examples by the extras in it.
-
-See also `shards.py`. Source: `docs/formats/reasoning.md#index`.
-"""
+"""`index.jsonl`: where the tokens of each example are, and examples by the extras in it."""
 
 from __future__ import annotations
 
@@ -158,10 +155,7 @@ def extras_text(extras: Mapping[str, Any]) -> str:
 
 
 def extras_of(record: Mapping[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
-    """The extras of a normalised record: what is neither null nor empty.
-
-    columns: those of `SELECTORS` that the corpus has.
-    """
+    """The extras of a normalised record: what is neither null nor empty."""
     return {name: record[name] for name in columns if record.get(name) not in (None, "", [], {})}
 
 

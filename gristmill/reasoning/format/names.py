@@ -1,7 +1,4 @@
-"""Names of files and folders, and ids of examples.
-
-Source: `docs/formats/reasoning.md#layout`.
-"""
+"""Names of files and folders, and ids of examples."""
 
 from __future__ import annotations
 

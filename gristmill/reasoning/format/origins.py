@@ -1,7 +1,4 @@
-"""Origins: of each record of a normalised file, the raw file and the row that it is from.
-
-Source: `docs/formats/reasoning.md#origins`.
-"""
+"""Origins: of each record of a normalised file, the raw file and the row that it is from."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ from gristmill.untrusted.npy_header import npy_header, read_header
 
 
 class OriginsWriter:
-    """Writes the origins of a split, an .npy file.
-
-    Use it as a context manager: the header is written at the end.
-    """
+    """Writes the origins of a split, an .npy file."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb")
@@ -29,10 +23,7 @@ class OriginsWriter:
         self._records = 0
 
     def write(self, places: Sequence[int]) -> None:
-        """Append origins.
-
-        places: file number from 0 and row from 1, in turn.
-        """
+        """Append origins."""
         self._file.write(np.array(places, "<i8").tobytes())
         self._records += len(places) // 2
 

@@ -1,9 +1,4 @@
-"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`.
-
-Neither writing nor mapping needs torch. What the tensors mean belongs in `shards.py`, files of
-other versions of torch in `foreign_pt.py`.
-Source: `docs/formats/reasoning.md#torch-files`.
-"""
+"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`."""
 
 from __future__ import annotations
 
@@ -85,7 +80,6 @@ def write(
 ) -> Written:
     """Write a new file in one pass.
 
-    path: where no file is yet.
     shape: sequences and their length, both at least 1; at most `MOST_TOKENS` tokens.
     rows: the tensor's bytes, int32 little endian, row by row, cut anywhere.
     stem: name of the folder in the zip; default the stem of `path`, as torch has it.
@@ -112,8 +106,6 @@ def write(
 
 def payload(path: Path) -> Payload:
     """Return where the tensor of a file is. All bytes are compared except those of the tensor.
-
-    path: a file of this form.
 
     Raises BadInput for any other file, and where one of the bytes around the tensor differs.
     """

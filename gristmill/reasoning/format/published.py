@@ -37,11 +37,7 @@ def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
 
 
 def published_partitions(lake: DataRoot, folder: str) -> list[str]:
-    """Returns the partitions that are published in a folder, in the order of the corpora.
-
-    lake: the data root.
-    folder: path of the folder relative to the data root.
-    """
+    """Returns the partitions that are published in a folder, in the order of the corpora."""
     return recorded(lake.root / folder)
 
 
@@ -54,7 +50,6 @@ def recorded(folder: Path) -> list[str]:
 def splits_in(folder: Path, name: str) -> list[str]:
     """Returns the partitions that have a file in a folder, in the order of the corpora.
 
-    folder: of an asset.
     name: of the file below the folder of its corpus, beginning with `{split}`.
     """
     after = name.removeprefix("{split}")
@@ -66,10 +61,7 @@ def splits_in(folder: Path, name: str) -> list[str]:
 
 
 def shard_splits(folder: Path) -> list[tuple[str, str]]:
-    """Corpus and split of all folders with shards, sorted; corpora need not be known.
-
-    folder: of all shards.
-    """
+    """Corpus and split of all folders with shards, sorted; corpora need not be known."""
     found = {path.parent for path in folder.glob("*/*/shard_*") if path.is_file()}
     return sorted((path.parent.name, path.name) for path in found)
 
@@ -80,10 +72,7 @@ def corpus_of_record(record: Record) -> Corpus:
 
 
 def corpus_of(root: Path, partition: str) -> Corpus:
-    """Returns the corpus of a partition, by the record of its normalised file if there is one.
-
-    root: the data root. partition: its key.
-    """
+    """Returns the corpus of a partition, by the record of its normalised file if there is one."""
     path = provenance.record_path(root / names.NORMALIZED, partition, shared=True)
     if path.is_file():
         return corpus_of_record(provenance.read_record(path))

@@ -1,7 +1,4 @@
-"""Records of a normalised file: their keys, the bytes of a line, and reading them.
-
-Source: `docs/formats/reasoning.md#normalised-files`.
-"""
+"""Records of a normalised file: their keys, the bytes of a line, and reading them."""
 
 from __future__ import annotations
 
@@ -46,10 +43,7 @@ def keys(corpus: Corpus) -> tuple[str, ...]:
 
 
 class LineWriter:
-    """Makes the lines of one corpus: the bytes of `json.dumps(record, ensure_ascii=False)`.
-
-    corpus: whose records they are.
-    """
+    """Makes the lines of one corpus: the bytes of `json.dumps(record, ensure_ascii=False)`."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._source = b', "source_dataset": ' + orjson.dumps(corpus.name)
@@ -89,9 +83,6 @@ def _scalar(value: Scalar) -> bytes:
 
 def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
     """The record of a line.
-
-    line: of a normalised file, with or without its newline.
-    path, row: the file and the number of the line, from 1, for the error.
 
     Raises BadInput for a line that is no JSON object.
     """

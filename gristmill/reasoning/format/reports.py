@@ -1,7 +1,4 @@
-"""Daily reports on disk: their form, and reading them.
-
-See also `builders/report.py`, which makes them. Source: `docs/formats/reasoning.md#reports`.
-"""
+"""Daily reports on disk: their form, and reading them."""
 
 from __future__ import annotations
 
@@ -106,8 +103,6 @@ def to_bytes(report: Mapping[str, Any]) -> bytes:
 
 def read(file: Path) -> dict[str, Any]:
     """Read a report.
-
-    file: the report.
 
     Raises BadInput where it is not there, is no JSON or lacks what every report has.
     """

@@ -1,7 +1,4 @@
-"""The shards that a manifest lists, those of the seed's own tools included.
-
-`shard_files.py` opens them. Source: `docs/formats/reasoning.md#reader`.
-"""
+"""The shards that a manifest lists, those of the seed's own tools included."""
 
 from __future__ import annotations
 
@@ -23,8 +20,6 @@ _REMEDY: Final = "build reasoning/manifest again, or copy it again"
 class Shard:
     """One entry of a manifest.
 
-    path: of the `.pt` file below the folder of all shards.
-    corpus, split, seq_len, sequences, sha256: as the entry has them.
     rank, world_size: those that the shard was packed with; None in a manifest of the seed's tools.
     first_example, last_example: with tokens in the shard; None as above.
     file_sha256: of the file; None as above.
@@ -80,8 +75,6 @@ def shard_list(
 ) -> ShardList:
     """Return what a manifest lists.
 
-    data: contents of the manifest.
-    file: for errors.
     corpora, splits: which to choose; default all.
 
     Raises BadInput where it is no such manifest, where it has nothing of a corpus or a split that

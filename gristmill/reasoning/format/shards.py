@@ -1,9 +1,4 @@
-"""The meta file of a shard, and the manifest that lists them.
-
-See also `pt_file.py`: the tensor; `index.py`: which example is where.
-
-Source: `docs/formats/reasoning.md#shards`, `docs/formats/reasoning.md#manifest`.
-"""
+"""The meta file of a shard, and the manifest that lists them."""
 
 from __future__ import annotations
 
@@ -35,18 +30,11 @@ CONTRACT: Final = (
 class Meta:
     """One shard. The fields are the keys of the file, in its order.
 
-    dataset, split: the corpus and its split.
     seq_len, num_sequences, token_count: shape of the tensor, and its number of tokens.
-    shard_index: number in its name, `local * world_size + rank`.
-    path: POSIX path below the folder of all shards.
     sha256: hex, of the tensor's bytes (int32 little endian, row by row).
     source_files: `path` below the data root, and `sha256`, of the normalised file.
-    rank, world_size: the rank whose records are in the shard.
-    file_sha256: hex, of the `.pt` file.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of records, and padding.
     first_example, last_example: ids of the first and the last example with tokens in it.
-    tokenizer_sha256: hex, of the vocabulary's file.
-    schema_version: of this form.
     tokenizer, dtype, eod, ids: of a token dataset: name of the tokenizer, type of the ids, the id
         after each record, and the number of ids; metas of `reasoning/gpt2_shards` lack these keys.
     """
@@ -118,10 +106,7 @@ def meta_of(found: Any, path: Path) -> Meta:
 
 
 def manifest_entries(metas: Iterable[Meta]) -> Iterator[bytes]:
-    """Yield the manifest: a list of metas, indent 2, no newline at the end.
-
-    metas: in the order of their paths.
-    """
+    """Yield the manifest: a list of metas, indent 2, no newline at the end."""
     before = b"[\n"
     for meta in metas:
         entry = _dumped(_as_dict(meta)).replace(b"\n", b"\n  ")
@@ -149,10 +134,7 @@ def read_manifest(root: Path) -> list[Meta]:
 
 
 def metas(root: Path, corpus: str, split: str) -> list[Meta]:
-    """Return the metas of one split, in the order of their shards. Raises as `read_meta`.
-
-    root: the folder of all shards.
-    """
+    """Return the metas of one split, in the order of their shards. Raises as `read_meta`."""
     found = (root / corpus / split).glob("shard_*.meta.json")
     return sorted(map(read_meta, found), key=lambda meta: meta.path)
 

@@ -1,8 +1,4 @@
-"""`staged.json` and its journal: what staging put on a local disk.
-
-See also `gristmill/reasoning/read/stage.py`, which copies and removes.
-Source: `docs/formats/reasoning.md#staging`.
-"""
+"""`staged.json` and its journal: what staging put on a local disk."""
 
 from __future__ import annotations
 
@@ -31,7 +27,6 @@ VERSION: Final = 1
 class Entry:
     """One staged file.
 
-    path: POSIX, below the job's folder.
     bytes: size. sha256: hex.
     own: whether staging put it there; False for a file that was there before, and is left there.
     """
@@ -46,12 +41,8 @@ class Entry:
 class Staged:
     """What is staged for a job.
 
-    source: the folder of all shards that was staged, absolute.
     alignment: the folder of the alignments, absolute; None where none was staged.
     manifest_sha256: of the bytes of its manifest.
-    world_size, ranks: of the training job; ranks of this node, ascending.
-    corpora, splits: those chosen; empty for all.
-    entries: the files by path, ascending.
     """
 
     job: str
@@ -71,10 +62,7 @@ def temporary(path: Path) -> Path:
 
 
 def write(folder: Path, staged: Staged) -> None:
-    """Write `staged.json` in one step, and flush it.
-
-    folder: of the job.
-    """
+    """Write `staged.json` in one step, and flush it."""
     entries = [asdict(entry) for _, entry in sorted(staged.entries.items())]
     value = {"version": VERSION, **asdict(staged), "entries": entries}
     path = folder / STAGED

@@ -1,7 +1,4 @@
-"""Laws of alignments: of their rows alone, and of rows with the index and the texts.
-
-See also `format/align.py`: what a row is. Source: `docs/formats/reasoning.md#alignment`.
-"""
+"""Laws of alignments: of their rows alone, and of rows with the index and the texts."""
 
 from __future__ import annotations
 

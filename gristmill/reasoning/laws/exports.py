@@ -1,8 +1,4 @@
-"""What must hold of a token dataset in the formats of other programs.
-
-The files are read by the rules of the programs, `docs/consumers.md`, and what they hold is compared
-by hash. Source: `docs/formats/reasoning.md#exports`.
-"""
+"""What must hold of a token dataset in the formats of other programs."""
 
 from __future__ import annotations
 

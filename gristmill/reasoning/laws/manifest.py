@@ -1,7 +1,4 @@
-"""Laws of the manifest and the index over all splits: both are what the splits have.
-
-Source: `docs/formats/reasoning.md#manifest-laws`.
-"""
+"""Laws of the manifest and the index over all splits: both are what the splits have."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ def manifest_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of `manifest.json` and `index.jsonl`.
 
-    partition: not used; laws of a shared folder have it.
     tokenized: the folder of all shards, default `folder`. Before publishing they are apart.
 
     Memory grows with the shards of one split alone.

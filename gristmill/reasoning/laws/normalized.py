@@ -1,7 +1,4 @@
-"""What must hold of normalised files, their origins and their refused records.
-
-Source: `docs/formats/reasoning.md#normalised-files`.
-"""
+"""What must hold of normalised files, their origins and their refused records."""
 
 from __future__ import annotations
 
@@ -31,8 +28,6 @@ def normalized_laws(
     table: str = "",
 ) -> Iterator[Violation]:
     """Yield what the normalised files of a folder break.
-
-    table: as for `corpus_and_split`.
 
     Of each law and file the first 20 violations are yielded, and the number of the others.
     """

@@ -1,7 +1,4 @@
-"""What must hold of the manifest of the normalised files.
-
-Source: `docs/formats/reasoning.md#raw-manifest`.
-"""
+"""What must hold of the manifest of the normalised files."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
-    """Yield what a raw manifest breaks.
-
-    partition: name of the manifest's own record. It is not read.
-    """
+    """Yield what a raw manifest breaks."""
     path = folder / names.MANIFEST
     try:
         text = path.read_bytes().decode("utf-8")
@@ -46,10 +40,7 @@ def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Vi
 
 
 def _has_own(folder: Path, name: str) -> bool:
-    """Whether a split of a corpus was read by a file of its drop, as its records say.
-
-    folder: of the normalised files, or a staging folder beside it.
-    """
+    """Whether a split of a corpus was read by a file of its drop, as its records say."""
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
     records = map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))

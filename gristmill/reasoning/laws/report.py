@@ -1,7 +1,4 @@
-"""Laws of daily reports.
-
-Source: `docs/formats/reasoning.md#reports`.
-"""
+"""Laws of daily reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Laws of the index of one split: its spans and the padding tile every shard exactly.
-
-See also `shards.py`. Source: `docs/formats/reasoning.md#shard-laws`.
-"""
+"""Laws of the index of one split: its spans and the padding tile every shard exactly."""
 
 from __future__ import annotations
 
@@ -50,10 +47,7 @@ def index_laws(
 
 
 class _Lines(NamedTuple):
-    """Some lines. All arrays are int64.
-
-    line, shard, row, start, end: [spans], of all spans in order; `line` is the place of the line.
-    """
+    """Some lines. All arrays are int64."""
 
     records: Ints
     rank: Ints
@@ -67,12 +61,7 @@ class _Lines(NamedTuple):
 
 
 class _Spans(NamedTuple):
-    """The spans of some lines, back to back.
-
-    start, end: int64 [spans], tokens counted over all shards of their rank.
-    column: int64 [spans], column of the first token. line: int64 [spans], the line in the batch.
-    shard: int64 [spans], number of the shard.
-    """
+    """The spans of some lines, back to back."""
 
     start: Ints
     end: Ints

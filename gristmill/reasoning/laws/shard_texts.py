@@ -1,8 +1,4 @@
-"""Law of the texts of one split: the tokens of each example are those of its text.
-
-It needs the normalised file. See also `shards.py`.
-Source: `docs/formats/reasoning.md#shard-laws`.
-"""
+"""Law of the texts of one split: the tokens of each example are those of its text."""
 
 from __future__ import annotations
 
@@ -36,10 +32,7 @@ def text_laws(
     *,
     sampled: bool = False,
 ) -> Iterator[Violation]:
-    """Yield the examples whose tokens, hash or extras are not those of their records.
-
-    tokenizer: of the shards; its own library alone encodes.
-    """
+    """Yield the examples whose tokens, hash or extras are not those of their records."""
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
     jsonl = normalized / names.normalized(corpus.name, split)
@@ -55,11 +48,7 @@ def text_laws(
 
 
 def _sample(path: Path, jsonl: Path, partition: str, texts: _Texts) -> Iterator[bool]:
-    """Yield whether each example of the sample has a problem: the first one, and by a seed.
-
-    No other line is parsed. A file with blank lines, which the normaliser does not write, looks
-    as if it had problems.
-    """
+    """Yield whether each example of the sample has a problem: the first one, and by a seed."""
     row = record = base = 0
     with path.open("rb") as index, jsonl.open("rb") as raw:
         while True:

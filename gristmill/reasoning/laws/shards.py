@@ -1,9 +1,4 @@
-"""Laws of the token shards of one split: metas and tensors, and that the index tiles them.
-
-Those of shards without an index, as the original's scripts write them, ask less of a meta. See
-also `shard_index.py`: the lines of the index; `shard_texts.py`: the texts. Source:
-`docs/formats/reasoning.md#shard-laws`, `docs/formats/reasoning.md#shards`.
-"""
+"""Laws of the token shards of one split: metas and tensors, and that the index tiles them."""
 
 from __future__ import annotations
 
@@ -36,10 +31,7 @@ def shard_laws(
 ) -> Iterator[Violation]:
     """Yield the violations of the shards, metas and index of one split.
 
-    folder: of all shards.
-    partition: key of the split.
     sampled: leaves out the hash of each whole file, which the record has, too; default False.
-
     Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
     """
     corpus, split = corpus_and_split(str(partition))
@@ -114,10 +106,7 @@ def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
 
 
 def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[Violation]:
-    """Yield where the tensor of a shard is not as its meta says.
-
-    Raises BadInput where the file is no tensor file.
-    """
+    """Yield where the tensor of a shard is not as its meta says."""
     ids = id_files.of_meta(folder, meta)
     shape = (meta.num_sequences, meta.seq_len)
     if ids.shape != shape:

@@ -1,8 +1,4 @@
-"""Drops of the reasoning family: which files hold records, and which split each belongs to.
-
-Names of data files tell of parts that are not there, and of copies. Source:
-`docs/formats/reasoning.md#drops`.
-"""
+"""Drops of the reasoning family: which files hold records, and which split each belongs to."""
 
 from __future__ import annotations
 
@@ -38,8 +34,6 @@ _COPY: Final = re.compile(
 
 def name_notes(names: Sequence[str]) -> Iterator[str]:
     """Yield what is unusual in the names of one split's files; nothing of it stops a build.
-
-    names: relative to the drop.
 
     A whole beside its parts, and a copy that a browser or a desktop made, hold records twice.
     Parts that are not there hold records that nothing reads; a person may mean it so.
@@ -127,10 +121,7 @@ def words(name: str) -> list[str]:
 
 
 def named_splits(name: str, corpus: Corpus) -> list[str]:
-    """The splits that a file name names, each once.
-
-    corpus: whose drop it is in; a corpus may have words of its own.
-    """
+    """The splits that a file name names, each once."""
     known = {**SPLIT_WORDS, **corpus.words}
     return list(dict.fromkeys(known[word] for word in words(name) if word in known))
 
@@ -180,7 +171,6 @@ def account_of(
     """The account of a drop whose corpus is known; errors as `account`.
 
     endings: of further files that belong to the drop and hold no records; default none.
-    cure: what else helps a drop without a data file, for its error.
     """
     found = _account(drop, corpus, links, endings)
     if not found.taken and LEFT in found.left_out.values():
@@ -235,8 +225,6 @@ def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[s
 
 def assigned(names: Iterable[str], corpus: Corpus, drop: Path = Path()) -> dict[str, list[str]]:
     """Data files by split, by their names and folders alone.
-
-    names: sorted, relative to the drop; the files need not exist.
 
     A file whose name and folders name no split belongs to the first split of the corpus, if no
     other file names a split. Raises BadInput as `account`.

@@ -1,7 +1,4 @@
-"""Any JSON value to a text: lists, objects and numbers, line endings and byte order marks.
-
-Source: `docs/formats/reasoning.md#flattening`.
-"""
+"""Any JSON value to a text: lists, objects and numbers, line endings and byte order marks."""
 
 from __future__ import annotations
 
@@ -71,8 +68,6 @@ def canonical(text: str) -> str:
 def flattened(value: Any) -> str | None:
     """A JSON value as a text, None for null and for lists that hold nothing.
 
-    value: any.
-
     Raises Unfit for a number that is not finite.
     """
     if value is None:
@@ -93,8 +88,6 @@ def flattened(value: Any) -> str | None:
 def items(values: list[Any]) -> list[str]:
     """The items of a list as texts: flattened, stripped, without those that are empty.
 
-    values: any.
-
     Raises Unfit for a number that is not finite.
     """
     texts = [(flattened(value) or "").strip() for value in values]
@@ -111,8 +104,6 @@ def text(value: Any) -> str:
 def chain(value: Any) -> tuple[str | None, list[str] | None]:
     """A chain of thought: its text or None, and its steps if it is a list.
 
-    value: any.
-
     Raises Unfit as `flattened`.
     """
     if isinstance(value, list):
@@ -123,8 +114,6 @@ def chain(value: Any) -> tuple[str | None, list[str] | None]:
 
 def extra(value: Any) -> Scalar:
     """The value of an extra column: scalars as they are, lists and objects as texts.
-
-    value: any.
 
     Raises Unfit as `flattened`.
     """

@@ -1,8 +1,4 @@
-"""Where raw files of each corpus can be fetched from, and fetching them into a drop.
-
-See also `gristmill.inbox.hub`: the client; `drops.py`: what the names of files mean.
-Source: `docs/formats/reasoning.md#pinned-downloads`.
-"""
+"""Where raw files of each corpus can be fetched from, and fetching them into a drop."""
 
 from __future__ import annotations
 
@@ -42,8 +38,6 @@ _FORMATS: Final = ("parquet", "csv", "tsv", "jsonl", "ndjson", "json")
 class Place:
     """A repository that may hold a corpus.
 
-    kind: one of `CHOICES`.
-    repo: owner and name.
     subset: folder of the repository that holds the files, None for no one folder.
     revision: branch, tag or commit; default "main".
     endpoint: address of its hub; None (default) for the usual one.
@@ -60,9 +54,6 @@ class Place:
 class Reached:
     """What a place holds.
 
-    place: the place.
-    source: its repository at the commit that was found.
-    files: each with its name in the drop, sorted by that.
     left_out: why each other data file of the repository is not fetched, by its path.
     """
 
@@ -85,7 +76,6 @@ class Reached:
 def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
     """The places of a corpus in the order in which one is chosen: mirror, public, seed.
 
-    corpus: the corpus.
     mirror: `[address/]owner/name[@revision]`; None (default) for none.
 
     Raises ValueError for a mirror of another form, and for a corpus that names no repository.
@@ -116,8 +106,6 @@ def reached(
 ) -> Reached:
     """Look at a place: its commit, and the files that a drop would get.
 
-    corpus: that it should hold.
-    place: the place.
     endpoint: address of the hub where the place names none; None (default) for the usual one.
     token: for repositories that need one; it is sent to no other hub that a place names.
 

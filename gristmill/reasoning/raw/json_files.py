@@ -1,7 +1,4 @@
-"""What a JSON file is by its beginning: lines, one array or object of rows, or what has no rows.
-
-See also `rows.py`: the rows. Source: `docs/formats/reasoning.md#drops`.
-"""
+"""What a JSON file is by its beginning: lines, one array or object of rows, or what has no rows."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ _MOST_SPLITS: Final = 3
 def one_or_lines(
     texts: Iterator[bytes], path: Path, limits: Limits
 ) -> tuple[bool, Iterator[bytes]]:
-    """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
-
-    Raises BadInput for an object that holds the rows of each split under its name.
-    """
+    """Whether a JSON file is one array or object of rows, and no JSON lines; its text again."""
     head = b""
     for part in texts:
         head += part
@@ -102,10 +96,7 @@ def _is_of_rows(value: object) -> bool:
 
 
 def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool, Iterator[bytes]]:
-    """Whether a text is an object of numbers whose first values are broken; the text again.
-
-    One line of JSON lines may have numbers as columns, too, but it holds no objects below them.
-    """
+    """Whether a text is an object of numbers whose first values are broken; the text again."""
     seen: list[bytes] = []
     is_numbered = False
     try:
@@ -120,10 +111,7 @@ def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool
 
 
 def _without_splits(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[bytes]:
-    """The text again. Raises BadInput if each of its first members is a split with its rows.
-
-    A row may have a column with the name of a split, too, but it has others beside it.
-    """
+    """The text again. Raises BadInput if each of its first members is a split with its rows."""
     seen: list[bytes] = []
     found: list[str] = []
     try:

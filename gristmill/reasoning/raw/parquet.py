@@ -1,8 +1,4 @@
-"""The rows of Parquet files, read in a child process as JSON.
-
-See also `untrusted/parquet.py`: the limits of a file; `rows.py`: other formats.
-Source: `docs/formats/reasoning.md#drops`.
-"""
+"""The rows of Parquet files, read in a child process as JSON."""
 
 from __future__ import annotations
 
@@ -91,12 +87,10 @@ def read(
 ) -> Iterator[list[bytes | str]]:
     """Yield the rows in order, some at a time: of each its JSON object, or why it has none.
 
-    A child process runs it.
-
-    descriptor: of the open file.
-    path: of the file, for error messages.
     wanted: names of the columns to read, which must hold what JSON has; default None: all. The
         others are null in every row, whatever they hold.
+
+    A child process runs it.
 
     Raises BadInput for a file that is damaged or breaks a limit.
     """

@@ -1,7 +1,4 @@
-"""The drops that splits and audits are read from: those that are ready, and their files as inputs.
-
-See also `drops.py`: the files of a drop.
-"""
+"""The drops that splits and audits are read from: the ready ones, and their files as inputs."""
 
 from __future__ import annotations
 
@@ -42,9 +39,6 @@ def keys_of(path: Path) -> list[str]:
 def files_of(lake: DataRoot, name: str, split: str) -> tuple[Path, Corpus, list[Path], Account]:
     """Returns a drop, its corpus, the raw files of a split in order, and their account.
 
-    lake: the data root.
-    name, split: of the partition; the name is that of the corpus.
-
     Raises NothingToBuild if the drop of the corpus is not there or not complete, or has no file of
     the split, and GristmillError if it is refused.
     """
@@ -60,10 +54,7 @@ def files_of(lake: DataRoot, name: str, split: str) -> tuple[Path, Corpus, list[
 
 
 def available(lake: DataRoot) -> set[str]:
-    """Returns the partitions that the drops give, and those that are published.
-
-    lake: the data root.
-    """
+    """Returns the partitions that the drops give, and those that are published."""
     dropped = {key for name in lake.taken(INBOX) for key in keys_of(lake.inbox(INBOX) / name)}
     return dropped | set(published_partitions(lake, names.NORMALIZED))
 
@@ -93,10 +84,7 @@ def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:
 
 
 def dropped(lake: DataRoot) -> list[str]:
-    """Returns the partitions of `available` in the order of the corpora.
-
-    lake: the data root.
-    """
+    """Returns the partitions of `available` in the order of the corpora."""
     return ordered(available(lake))
 
 

@@ -1,11 +1,4 @@
-"""The recipe of a token dataset: `drops/reasoning/recipes/<dataset>.toml`.
-
-corpora = ["my_math", "gsm8k__train"]
-tokenizer = "mine"
-seq_len = 4096
-
-Source: `docs/formats/reasoning.md#token-datasets`.
-"""
+"""The recipe of a token dataset: `drops/reasoning/recipes/<dataset>.toml`."""
 
 from __future__ import annotations
 
@@ -52,7 +45,6 @@ _RECIPE: Final = Table(TOKENS, TokensConfig, not_set=_NOT_SET)
 def read_recipe(path: Path, links: LinkRule = REFUSE_LINKS) -> Settings:
     """The checked values of a recipe.
 
-    path: the file, whose name without the ending is that of the dataset.
     links: what happens if it is a link; default: it is refused.
 
     Raises BadInput, naming file, key and rule.
@@ -115,8 +107,6 @@ def marks_of(
 ) -> str:
     """The marks of steps by split for an alignment, as JSON; "" where no corpus names some.
 
-    root: the data root. splits: corpus and split of each.
-
     Raises BadInput for a tokenizer whose tokens are not the bytes of a text.
     """
     if tokenizer.no_offsets:
@@ -129,10 +119,7 @@ def marks_of(
 
 
 def dataset_inputs(lake: DataRoot, recipe: Settings) -> list[Input]:
-    """The published splits that a recipe names, in its order, and its tokenizer at the end.
-
-    Raises GristmillError where nothing of a name is published.
-    """
+    """The published splits that a recipe names, in its order, and its tokenizer at the end."""
     published, found = published_partitions(lake, names.NORMALIZED), dict[str, None]()
     for name in recipe["corpora"]:
         own = [key for key in published if name in (key, key.partition("__")[0])]

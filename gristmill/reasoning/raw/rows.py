@@ -1,10 +1,4 @@
-"""The rows of a data file, whatever its format: each an object, or why it is refused.
-
-See also `json_files.py`: what a JSON file is; `tables.py`: CSV and TSV; `parquet.py`; `forms/`:
-what the objects mean.
-
-Source: `docs/formats/reasoning.md#drops`, `docs/formats/reasoning.md#trace`.
-"""
+"""The rows of a data file, whatever its format: each an object, or why it is refused."""
 
 from __future__ import annotations
 
@@ -80,7 +74,6 @@ def rows(
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
     """The fact `raw_row_bytes` of a row: its bytes `a-b` in the file, without the line's end.
 
-    path: a raw file that is as its record says; it may be a link.
     corpus: whose rows they are. row: its number, from 1, as `rows` counts.
 
     Of a packed file the fact is `raw_row_bytes_unpacked`, of the unpacked text. There is none for
@@ -106,10 +99,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
 
 
 def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:
-    """The bytes of a byte order mark at the beginning of a text, and the text without it.
-
-    Its first part has 64 bytes. Raises BadInput for UTF-16, and for what was packed twice.
-    """
+    """The bytes of a byte order mark at the beginning of a text, and the text without it."""
     parts = iter(texts)
     head = b""
     for part in parts:
@@ -266,10 +256,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _unrepeated(value: Any, columns: Collection[str]) -> dict[str, Any] | Unfit:
-    """A row, refused if a column that is read is there twice, or an object in it has a key twice.
-
-    Nobody knows which of the values is meant.
-    """
+    """A row, refused if a column that is read or a key of an object is there twice."""
     if not isinstance(value, dict):
         return _no_object()
     again = value.keys_again if isinstance(value, _Repeated) else ()
@@ -295,7 +282,6 @@ def unpacked(
 ) -> Iterator[Iterator[bytes]]:
     """Open a data file that is no Parquet; gives its text in parts, 1 MiB at most for most formats.
 
-    path: the file, in its drop.
     links: what happens if it is a link; default: it is refused.
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
 

@@ -1,7 +1,4 @@
-"""The rows of CSV and TSV files.
-
-See also `rows.py`: the other formats. Source: `docs/formats/reasoning.md#drops`.
-"""
+"""The rows of CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -177,10 +174,7 @@ def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
 
 
 class _Decoder:
-    """The lines of a table as text, with bounds on the bytes and the cells of one row.
-
-    is_broken: whether a line of the present row was not UTF-8.
-    """
+    """The lines of a table as text, with bounds on the bytes and the cells of one row."""
 
     def __init__(self, found: Iterator[bytes], path: Path, delimiter: str, limits: Limits) -> None:
         self._found, self._path, self._limits = found, path, limits
@@ -220,7 +214,6 @@ def place_of(
     """Where a row of a table begins and ends in its text, in bytes, without the line's end.
 
     texts, path, corpus: as for `rows`. row: its number, from 1, as `rows` counts.
-
     None: there is no such row.
     """
     found = lines(texts, path)

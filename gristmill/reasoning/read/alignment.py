@@ -1,8 +1,4 @@
-"""Rows of an alignment with what they are about, and the weekly sample for audits.
-
-The sample has the least sure examples first. Source: `docs/formats/reasoning.md#alignment`,
-`docs/formats/reasoning.md#audits`.
-"""
+"""Rows of an alignment with what they are about, and the weekly sample for audits."""
 
 from __future__ import annotations
 
@@ -30,13 +26,7 @@ _STALE = "build reasoning/alignment again"
 
 @dataclass(frozen=True)
 class Example:
-    """One row of an alignment.
-
-    row: the row.
-    rendered: the text and its blocks.
-    record: the normalised record.
-    index: row of the index.
-    """
+    """One row of an alignment."""
 
     row: AlignRow
     rendered: Rendered
@@ -80,8 +70,6 @@ def examples(
 
 def place_of(example_id: str) -> tuple[str, str, int]:
     """Corpus, split and number of the record of an example.
-
-    example_id: as `gsm8k_test_000012`.
 
     Raises GristmillError for anything else.
     """
@@ -165,10 +153,7 @@ def _lines(path: Path, asset: str) -> Iterator[tuple[bytes, Path, int]]:
 
 
 class Drawn(NamedTuple):
-    """One example of a sample.
-
-    text_sha256: of its text, as audits have it.
-    """
+    """One example of a sample."""
 
     row: AlignRow
     text_sha256: str
@@ -186,10 +171,6 @@ def draw(
     """Draw the sample of a corpus for one week, over all splits that are aligned.
 
     tokenized, alignment: folders of the token shards and of the alignments.
-    audited: folder of the audits, `drops/reasoning/audits`.
-    corpus: its name.
-    week: seed of the sample, as `2026-W47`.
-    count: examples, at most.
 
     Examples with less confidence come first; among equals, the hash of week and id decides.
     Those without steps, and those that have an audit of the same text, are left out. Memory does

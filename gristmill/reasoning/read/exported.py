@@ -1,8 +1,4 @@
-"""Records, token shards and alignments as other programs read them, one table a corpus.
-
-Documents of tokens come from the shards alone: those of a rank are one stream, and padding is at
-its end.
-"""
+"""Records, token shards and alignments as other programs read them, one table a corpus."""
 
 from __future__ import annotations
 

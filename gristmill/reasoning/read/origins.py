@@ -1,7 +1,4 @@
-"""From an example to its text, its normalised record, and the row of the raw file.
-
-See also `trace.py`: a token to its example. Source: `docs/formats/reasoning.md#trace`.
-"""
+"""From an example to its text, its normalised record, and the row of the raw file."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ def example_origins(
 
 
 def sequence_origins(tokenized: Path, shard: Shard, row: int) -> Iterator[contract.Trace]:
-    """Trace each example of a sequence, by its first token there; as `token_origins`.
-
-    shard: an entry of the manifest. row: of the sequence in it, from 0.
-    """
+    """Trace each example of a sequence, by its first token there; as `token_origins`."""
     for found in tracing.traces_of_row(tokenized, shard.partition, shard.path, row):
         yield from _steps(tokenized, shard.partition, found)
 
@@ -72,12 +66,7 @@ def record_origins(folder: Path, partition: str, record: int) -> Iterator[contra
 
 
 def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
-    """Trace a conversation to its raw row.
-
-    folder: of one shard. number: of the conversation, from 0.
-
-    Raises BadInput where there is no such conversation, NotTraced where its drop is gone.
-    """
+    """Trace a conversation to its raw row."""
     import pyarrow.parquet as pq
 
     made = source(folder)
@@ -102,12 +91,7 @@ def conversation_origins(folder: Path, number: int) -> Iterator[contract.Trace]:
 
 
 def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
-    """Trace the annotations of a record to their lines, the normalised record and the raw row.
-
-    partition: key of the split. record: number of the example, from 0.
-
-    Raises BadInput where the record has no annotation.
-    """
+    """Trace the annotations of a record to their lines, the normalised record and the raw row."""
     corpus, split = corpus_and_split(partition)
     name = names.spans(corpus.name, split)
     wanted = names.example_id(corpus.name, split, record)
@@ -126,10 +110,7 @@ def span_origins(folder: Path, partition: str, record: int) -> Iterator[contract
 def export_origins(
     folder: Path, partition: str, example_id: str, token: int
 ) -> Iterator[contract.Trace]:
-    """Trace a token of an example of an exported dataset; as `example_origins`.
-
-    folder: of the exported dataset.
-    """
+    """Trace a token of an example of an exported dataset; as `example_origins`."""
     made = source(folder)
     yield Origin({"exported": made.title})
     dataset = made.made_from(TOKENS)
@@ -140,8 +121,6 @@ def text_origins(folder: Path, shard: int, number: int) -> Iterator[contract.Tra
     """Trace a text of nanochat to its record and its raw row.
 
     folder: of the exported dataset. shard: number of the file. number: of the text in it, from 0.
-
-    Raises BadInput where there is no such text.
     """
     import pyarrow.parquet as pq
 
@@ -248,12 +227,7 @@ def _record(normalized: Source, partition: str, record: int, line: int) -> Itera
 
 
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
-    """A record of a normalised file, and its line, from 1.
-
-    partition: key of the split. record: from 0, blank lines not counted.
-
-    Raises NotTraced where there is none.
-    """
+    """A record of a normalised file, and its line, from 1."""
     corpus, split = corpus_and_split(partition)
     path = folder / names.normalized(corpus.name, split)
     with path.open("rb") as file:

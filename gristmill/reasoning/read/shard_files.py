@@ -1,9 +1,4 @@
-"""Files of shards in one generation: two of them mapped, the others ready to be.
-
-An artifact may have more files than a process may hold open: those are compared when the dataset is
-opened, and opened when they are read. `shard_list.py` knows which there are.
-Source: `docs/formats/reasoning.md#reader`.
-"""
+"""Files of shards in one generation: two of them mapped, the others ready to be."""
 
 from __future__ import annotations
 
@@ -63,10 +58,6 @@ def partition_folder(opening: Opening, root: Path, partition: str) -> OpenFolder
 
 class ShardFiles:
     """The files of the shards that a rank reads.
-
-    opening: opens folders.
-    root: the folder of all shards.
-    shards: in the order of the manifest. numbers: of those to open.
 
     Raises BadInput where a file is missing, is no shard, or is not that of its record.
     """

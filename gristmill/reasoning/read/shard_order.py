@@ -1,8 +1,4 @@
-"""Which sequences a rank reads in an epoch, in which order; and the state of a reader.
-
-A state is written into checkpoints, and continued at any number of ranks. `shard_reader.py`
-reads. Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reader-state`.
-"""
+"""Which sequences a rank reads in an epoch, in which order; and the state of a reader."""
 
 from __future__ import annotations
 
@@ -55,8 +51,6 @@ class Order:
         begins its own once more until it has as many as the longest rank, "stop" ends all ranks
         where the shortest ends.
     seed: of the shuffle of shards and of sequences in a shard; None for the manifest's order.
-    rotate: by how many shards the start moves in each epoch.
-    rests: what is left of epochs that were resumed at another world size.
     identity: text that names the shards, so that others have another order of the same seed.
     version: of the state that goes on. 2: the loader's order 1, with windows of one shard. 1: as
         NumPy's generators draw it, which another NumPy may do otherwise.
@@ -228,10 +222,7 @@ _NUMBERS: Final = ("epoch", "shard_position", "sequence_in_shard", "rank", "worl
 
 
 class Position(NamedTuple):
-    """Where one rank is.
-
-    epoch: from 0. read: sequences of the epoch that were read.
-    """
+    """Where one rank is."""
 
     epoch: int = 0
     read: int = 0
@@ -242,9 +233,7 @@ def state_of(
 ) -> dict[str, Any]:
     """The state of a rank: an object of JSON.
 
-    order: in which the shards are read.
     identity: what tells this reading from another one: `manifest_sha256` and `select`.
-    paths: of the shards.
     """
     walk = Walk(order.pieces(rank, position.epoch))
     place = walk.place(position.read)
@@ -274,8 +263,6 @@ def resumed(
     """The order and the position with which a rank continues.
 
     states: of all ranks; where the number of ranks is the same, that of this rank is enough.
-    order: in which this reader would read the shards.
-    identity: as for `state_of`.
 
     At another number of ranks the sequences that no rank has read, of each epoch, go to the ranks
     that own their shards now, and every rank begins with the earliest of these epochs. A state of

@@ -1,10 +1,4 @@
-"""The training reader: token shards of one rank, in batches, by arrays.
-
-`shard_order.py` decides the order and continues it, `torch_sequences.py` is the view
-for data loaders.
-
-Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reader-state`.
-"""
+"""The training reader: token shards of one rank, in batches, by arrays."""
 
 from __future__ import annotations
 
@@ -354,7 +348,6 @@ class SequenceSource:
     data: of one rank. sizes: int64 [S], chosen sequences of each shard.
     chosen: the digest of the chosen entries of the manifest, and the selection of sequences. The
         digest has that of each file, so that shards of the seed's tools have an identity, too.
-    is_part: whether corpora or splits were chosen.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""The examples and the steps of one shard as arrays, and what probes sum by them.
-
-From the index and the alignment, of which only the lines of one shard are read at a time. Source:
-`docs/formats/reasoning.md#reader`.
-"""
+"""The examples and the steps of one shard as arrays, and what probes sum by them."""
 
 from __future__ import annotations
 
@@ -47,8 +43,6 @@ class ShardRows:
     """What the tokens of one shard belong to.
 
     examples: value is the row of the example in the index of its split, from 0.
-    steps: value is the number of the step in its example, from 1.
-    selected: value is 1 for examples that were selected.
     """
 
     examples: Ranges
@@ -57,10 +51,7 @@ class ShardRows:
 
 
 class Lines:
-    """The lines of a file by number, from 0.
-
-    file: of lines that each end in a newline.
-    """
+    """The lines of a file by number, from 0."""
 
     def __init__(self, file: HeldFile) -> None:
         self.file = file
@@ -96,7 +87,6 @@ class SplitRows:
     """Index and alignment of one split.
 
     align_file: its alignment; None to do without steps.
-    least_confidence: steps of examples with less have no number.
     """
 
     def __init__(
@@ -210,10 +200,7 @@ class _Gathered:
 def _offsets(
     row: Mapping[str, Any], shard: Shard, file: Path, number: int
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The spans of an example in a shard, each with the number of its first token.
-
-    Raises BadInput for spans that are not in the shard, or are not as long as the example.
-    """
+    """The spans of an example in a shard, each with the number of its first token."""
     found, at = [], 0
     for span in row["spans"]:
         inside = span["shard_path"].endswith(f"/{shard.path}")
@@ -317,9 +304,7 @@ def by_step(
 def fill(out: npt.NDArray[Any], rows: npt.NDArray[np.int64], ranges: Ranges, missing: int) -> None:
     """Write the values of ranges beside the tokens of sequences.
 
-    out: integers [n, seq_len], written whole.
     rows: int64 [n], sequences of the shard.
-    missing: for tokens outside of all ranges.
     """
     count, seq_len = out.shape
     first = np.searchsorted(ranges.row, rows, "left")

@@ -1,8 +1,4 @@
-"""Staging: shards of a node's ranks on a local disk, verified; and removing them again.
-
-A copy is hashed while it is written, and gets its name when it is right.
-`staged.json` belongs to `format/staged.py`. Source: `docs/formats/reasoning.md#staging`.
-"""
+"""Staging: shards of a node's ranks on a local disk, verified; and removing them again."""
 
 from __future__ import annotations
 
@@ -41,7 +37,6 @@ _READ_BYTES: Final = 1 << 20
 class Copy:
     """One file to copy.
 
-    source: where it is. path: POSIX, below the job's folder.
     sha256: of the file by its record or its meta; None where neither has it.
     shard: whose tensor it holds; None for other files.
     """
@@ -55,10 +50,7 @@ class Copy:
 def copy_all(
     copies: Sequence[Copy], target: Path, known: Mapping[str, Entry], progress: Progress
 ) -> dict[str, Entry]:
-    """Copy files that are not there yet, in their order.
-
-    Returns `known` with the new entries. Raises as `stage`.
-    """
+    """Copy files that are not there yet, in their order."""
     journal = Journal(target)
     journal.mend()
     entries = dict(known) | journal.read()[1]
@@ -351,10 +343,7 @@ def _copies(
 
 
 class _Folder:
-    """The files of one partition in a shared folder, with the hashes of its record, if any.
-
-    below: folder of the job that they go to.
-    """
+    """The files of one partition in a shared folder, with the hashes of its record, if any."""
 
     def __init__(self, folder: Path, partition: str, below: str) -> None:
         self._folder, self._below = folder, below

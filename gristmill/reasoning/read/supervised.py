@@ -1,8 +1,4 @@
-"""What a reader keeps open, the columns of a batch that it reads there, and the gate of reports.
-
-`shard_files.py` maps tokens, `shard_rows.py` reads index and alignment, and writes them beside
-the tokens. Source: `docs/formats/reasoning.md#reader`, `docs/formats/reasoning.md#reports`.
-"""
+"""What a reader keeps open, the columns of a batch that it reads there, and the gate of reports."""
 
 from __future__ import annotations
 
@@ -78,8 +74,6 @@ class Supervision:
     """What is read beside the tokens.
 
     steps: the folder of the alignments; None for no steps.
-    least_confidence: of an alignment whose steps are used.
-    documents: whether to say where the documents of a sequence begin.
     """
 
     steps: Path | None
@@ -108,7 +102,6 @@ def refuse_drift(root: Path) -> None:
 class Held:
     """The open files of a reader.
 
-    files: of the shards.
     indexes: `index.jsonl` of each partition that it needs. splits: its rows.
     """
 
@@ -212,10 +205,7 @@ def open_held(
     own: range,
     supervision: Supervision,
 ) -> Held:
-    """Open the shards of a rank, and index and alignment where they are needed.
-
-    Raises BadInput where a file is missing, or an alignment was built from other shards.
-    """
+    """Open the shards of a rank, and index and alignment where they are needed."""
     if opening.first:
         paths = (shards[number].path for number in own)
         staged.refuse_missing(root, paths, own.start, own.step)

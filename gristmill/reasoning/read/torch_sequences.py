@@ -1,8 +1,4 @@
-"""The sequences of a ShardReader as an IterableDataset of torch.
-
-Importing this module loads torch, so only `ShardReader.as_torch` imports it.
-Source: `docs/formats/reasoning.md#reader`.
-"""
+"""The sequences of a ShardReader as an IterableDataset of torch."""
 
 from __future__ import annotations
 
@@ -47,7 +43,6 @@ class TorchSequences(IterableDataset[dict[str, Any]]):
 
     batch_size: sequences of a batch, which the dataset makes: give the loader `batch_size=None`.
         None (default) gives single sequences, which the loader collates.
-    drop_last: leave out the last batch where it has fewer sequences.
 
         data = reader.as_torch(batch_size=16)
         for epoch in range(reader.epoch, 3):

@@ -1,8 +1,4 @@
-"""From a token of a sequence, or an example's id, to the example and its line in the index.
-
-See also `origins.py`: on to the text, the normalised record and the raw file.
-Source: `docs/formats/reasoning.md#trace`.
-"""
+"""From a token of a sequence, or an example's id, to the example and its line in the index."""
 
 from __future__ import annotations
 
@@ -103,10 +99,7 @@ def _of_row(
 
 
 def _lines_of_row(index: Path, path: str, row: int, columns: int) -> list[dict[str, Any]]:
-    """The lines with a span in a sequence; by a scan where those found by bisecting may lack one.
-
-    columns: of a sequence.
-    """
+    """The lines with a span in a sequence; by a scan where bisecting may miss one."""
     wanted, found, filled = (path, row), list[dict[str, Any]](), 0
 
     def last(line: bytes) -> tuple[str, int]:
@@ -130,12 +123,7 @@ def _place(span: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
-    """Trace one token of an example.
-
-    example_id: of the example. token: its number in the example, from 0.
-
-    Raises BadInput where there is no such example or token.
-    """
+    """Trace one token of an example."""
     values = line_of(tokenized, partition, example_id)
     count = values["num_tokens_with_eos"]
     if not 0 <= token < count:

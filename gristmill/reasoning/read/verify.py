@@ -1,9 +1,4 @@
-"""Checksums of a folder of shards, of metas in the seed's form, too, before training or staging.
-
-See also `gristmill.reasoning.laws`: what a folder that we publish must obey besides.
-
-Source: `docs/formats/reasoning.md#manifest-laws`, `docs/formats/reasoning.md#staging`.
-"""
+"""Checksums of a folder of shards, of metas in the seed's form, too, before training or staging."""
 
 from __future__ import annotations
 
@@ -117,10 +112,7 @@ def _orphans(root: Path, folders: Iterable[Path], metas: Mapping[str, Any]) -> I
 def _against_manifest(
     root: Path, metas: Mapping[str, Any], needed: Collection[str] | None = None
 ) -> Iterator[Violation]:
-    """The manifest lists each meta as it is, and nothing else.
-
-    needed: shards in it that must have a meta; default all.
-    """
+    """The manifest lists each meta as it is, and nothing else."""
     try:
         entries = json.loads((root / names.MANIFEST).read_bytes())
         listed = {str(entry["path"]): entry for entry in entries}
@@ -179,10 +171,7 @@ def _normalized(folder: Path, found: list[Violation]) -> Iterator[tuple[Path, st
 
 
 def _was_removed(folder: Path, path: str, partition: str) -> bool:
-    """Whether a split was taken away on purpose, with its record; its entry in the manifest stays.
-
-    False in a folder without any record, as the seed's tools make it.
-    """
+    """Whether a split was taken away on purpose, with its record; the manifest still lists it."""
     records = record_path(folder, partition, shared=True)
     return records.parent.is_dir() and not (folder / path).exists() and not records.exists()
 

@@ -1,8 +1,4 @@
-"""Annotations of arithmetic, `<<48/2=24>>`, in a question and its answer, and the rows of spans.
-
-Only a plain number is a result: `.5`, `6,000`, `1/3` and `$6` are none. Of several `=` the last one
-counts. Source: `docs/formats/reasoning.md#spans`.
-"""
+"""Annotations of arithmetic, `<<48/2=24>>`, in a question and its answer, and the rows of spans."""
 
 from __future__ import annotations
 
@@ -43,7 +39,6 @@ class Annotation(NamedTuple):
 
     whole: with its brackets. expression, result: without what parts them. inner: the `=` between.
     outer: the `=` before the annotation, None where there is none near.
-    operands, operators: numbers and signs of the expression, in order.
     """
 
     whole: Range

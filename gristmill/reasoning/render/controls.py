@@ -1,8 +1,4 @@
-"""Control pairs of RL-Decoder: the steps of a trace in its words, right and wrong in eleven ways.
-
-See also `annotations.py`: the rows of spans that a trace is made of. Source:
-`docs/formats/reasoning.md#controls`.
-"""
+"""Control pairs of RL-Decoder: a trace's steps in its words, right and wrong in eleven ways."""
 
 from __future__ import annotations
 
@@ -62,12 +58,7 @@ _STYLES: Final[dict[str, tuple[_Style, ...]]] = {
 
 
 class _Variant(NamedTuple):
-    """What a variant changes.
-
-    result, left: sizes by which the result and the left operand of one operation are off; 1 stands
-    for a small size. always: it is named as what fails also where nothing could be changed.
-    family, subtype: the failure of the paper.
-    """
+    """What a variant changes."""
 
     result: tuple[float, ...] = ()
     left: bool = False

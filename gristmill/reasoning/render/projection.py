@@ -1,9 +1,4 @@
-"""Characters of rendered texts to tokens, byte by byte, and back.
-
-A token has a number of bytes; what it decodes to alone need not be a character. So characters
-become bytes, and a token belongs to a range if they share a byte.
-Source: `docs/formats/reasoning.md#alignment`.
-"""
+"""Characters of rendered texts to tokens, byte by byte, and back."""
 
 from __future__ import annotations
 
@@ -30,9 +25,7 @@ def byte_offsets(text: str) -> Offsets | None:
 class Projection:
     """The tokens of some texts, to which ranges of characters are projected.
 
-    texts: each with its own tokens.
     ids: tokens of all texts, one after the other: int32 [tokens].
-    counts: tokens of each text, in the order of the texts.
     lengths: number of bytes of each token of the vocabulary, int64 [size].
 
     Raises GristmillError where the tokens of a text have not as many bytes as the text.

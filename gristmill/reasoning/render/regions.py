@@ -1,9 +1,4 @@
-"""Regions of a text that may be steps: numbered markers, lines, paragraphs, sentences.
-
-A range is half-open, in characters of the text; white space at its ends is left out, and ranges
-of white space alone are left out. What the regions mean in a corpus: `steps.py`.
-Source: `docs/formats/reasoning.md#step-rules`.
-"""
+"""Regions of a text that may be steps: numbered markers, lines, paragraphs, sentences."""
 
 from __future__ import annotations
 
@@ -27,10 +22,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?][\"'”’)\]]*+(?=\s)")
 
 
 class Marked(NamedTuple):
-    """Steps that begin with a marker.
-
-    ranges: each from its marker to the next one.
-    """
+    """Steps that begin with a marker."""
 
     ranges: list[Range]
     numbers: list[int]
@@ -50,9 +42,6 @@ def trimmed(text: str, start: int, end: int) -> Range:
 
 def marked(text: str, start: int, end: int) -> Marked:
     """The steps of a region that begin with a marker at the start of a line.
-
-    text: the whole text.
-    start, end: the region, which begins at the start of a line.
 
     Markers are `Step N` before one of `: . ) -`, in any case, with or without Markdown's `#` and
     `*`; if there are none, `N.` or `N)` before white space on two lines or more.

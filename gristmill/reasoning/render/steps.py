@@ -1,9 +1,4 @@
-"""The reasoning steps of a rendered text: where they are, what they are called, how sure that is.
-
-Also whether GSM8K's annotations `<<expression=result>>` hold. See also `regions.py`: lines,
-paragraphs and sentences; `projection.py`: characters to tokens. Source:
-`docs/formats/reasoning.md#step-rules`.
-"""
+"""The reasoning steps of a rendered text: where they are, their names, how sure that is."""
 
 from __future__ import annotations
 
@@ -191,9 +186,7 @@ class Steps(NamedTuple):
     """The steps of one example.
 
     ranges: half-open, in characters of the rendered text; ascending, without overlap.
-    labels: of each range; see `is_label`.
     confidence: the least one of all ranges, from 0 to 1; 0 where there are none.
-    rule: one of `RULES`.
     """
 
     ranges: list[Range]

@@ -1,8 +1,4 @@
-"""A normalised record to the text that is tokenised, where its blocks are, and cleaning hooks.
-
-No hook runs unless it is named. Source: `docs/formats/reasoning.md#rendered-text`,
-`docs/formats/reasoning.md#cleaning`.
-"""
+"""A normalised record to the text that is tokenised, where its blocks are, and cleaning hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ BETWEEN: Final = "\n\n"
 class Rendered(NamedTuple):
     """A rendered text and its blocks.
 
-    text: empty where all blocks are empty.
     question, cot, answer: of each block its characters in the text, half-open, without the
         header `Answer:`; None for an empty block.
     """
@@ -48,10 +43,7 @@ def text_of(record: Mapping[str, Any]) -> str:
 
 
 def rendered(record: Mapping[str, Any]) -> Rendered:
-    """The rendered text with its blocks; the text is that of `text_of`.
-
-    record: as for `text_of`.
-    """
+    """The rendered text with its blocks; the text is that of `text_of`."""
     spans: list[tuple[int, int] | None] = []
     parts: list[str] = []
     length = 0

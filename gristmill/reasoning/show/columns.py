@@ -1,9 +1,4 @@
-"""The keys of normalised records, indices and alignments, for people who look for a field.
-
-Source: docs/formats/reasoning.md#normalised-files, docs/formats/reasoning.md#index,
-docs/formats/reasoning.md#alignment, docs/formats/reasoning.md#spans,
-docs/formats/chat.md#conversations
-"""
+"""The keys of normalised records, indices and alignments, for people who look for a field."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ class Place(NamedTuple):
 
 
 def parsed(sample: str) -> Place | None:
-    """The example of an id, None for a text that is no id.
-
-    sample: as `gsm8k_test_000012`.
-    """
+    """The example of an id, None for a text that is no id."""
     found = _ID.fullmatch(sample)
     if found is None or not is_key(f"{found[1]}__{found[2]}"):
         return None
@@ -116,8 +113,6 @@ def traced_token(request: Request) -> Iterable[Trace]:
     request: path is the folder of the token shards. The sample is the id of an example; the
         option `token` is then the number of a token of it. Or the sample is a row of the shard that
         the options `corpus`, `split` and `shard` name, and `token` is a column, 0 by default.
-
-    Raises Misuse for a sample that is neither, and BadInput where there is no such token.
     """
     from gristmill.reasoning.read import origins
 

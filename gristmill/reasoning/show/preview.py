@@ -88,8 +88,6 @@ def _split(published: Published) -> tuple[Corpus, str, Counts]:
 def examples_svg(folder: Path, corpus: str, split: str) -> list[str]:
     """Examples with their steps in colours, as images in Markdown.
 
-    folder: of the alignments; the normalised files are beside it.
-
     The first example of each rule is taken first, then the next ones. Without the normalised
     file there is none.
     """
@@ -156,10 +154,7 @@ def splits_table(report: Mapping[str, Any]) -> str:
 
 
 def flagged_table(invariance: Mapping[str, Any]) -> str:
-    """Perturbations that change 1 % of the token ids or more, as a Markdown table.
-
-    invariance: of the report. Empty where there are none.
-    """
+    """Perturbations that change 1 % of the token ids or more, as a Markdown table."""
     rows = [
         (name, str(kind), f"{share:.2%}")
         for name, kinds in invariance["flagged"].items()
@@ -346,18 +341,12 @@ def token_lengths(path: Path) -> Counter[int]:
 
 
 def median(lengths: Mapping[int, int]) -> int:
-    """The length that half of the examples have at most; 0 where there are none.
-
-    lengths: examples by length.
-    """
+    """The length that half of the examples have at most; 0 where there are none."""
     return _quantile(lengths, 0.5)
 
 
 def histogram(lengths: Mapping[int, int]) -> str:
-    """Examples by length as bars in SVG; the last bar has all that are longer.
-
-    lengths: examples by length.
-    """
+    """Examples by length as bars in SVG; the last bar has all that are longer."""
     return histogram_svg("Tokens of an example", _bars(lengths), f"median {median(lengths):,}")
 
 

@@ -1,8 +1,4 @@
-"""One example with its steps in colours: for a terminal, and as SVG for previews.
-
-Text of corpora is escaped, and characters that are not printable become U+FFFD.
-See also `preview.py`: the pages of the asset.
-"""
+"""One example with its steps in colours: for a terminal, and as SVG for previews."""
 
 from __future__ import annotations
 
@@ -52,7 +48,6 @@ class Fragment(NamedTuple):
     """Text on one line that belongs to one step, or to none.
 
     label: of the step; None for text between steps.
-    first: whether the step begins here.
     """
 
     text: str
@@ -108,11 +103,7 @@ def _parts(row: AlignRow, length: int) -> Iterator[tuple[int, int, str | None]]:
 
 
 def terminal(row: AlignRow, record: Mapping[str, Any]) -> Text:
-    """An example with its steps on coloured grounds, for a terminal.
-
-    row: its row of the alignment.
-    record: its normalised record.
-    """
+    """An example with its steps on coloured grounds, for a terminal."""
     from rich.text import Text
 
     text = Text(f"{title(row)}\n", style="bold")
@@ -130,12 +121,7 @@ def terminal(row: AlignRow, record: Mapping[str, Any]) -> Text:
 
 
 def svg(row: AlignRow, record: Mapping[str, Any], most: int = MOST) -> str:
-    """An example with its steps on coloured grounds, as one SVG document.
-
-    row: its row of the alignment.
-    record: its normalised record.
-    most: characters that are shown.
-    """
+    """An example with its steps on coloured grounds, as one SVG document."""
     drawing = _Drawing()
     drawing.title(title(row))
     for line in fragments(row, record, most):

@@ -1,7 +1,4 @@
-"""A normalised record, an example's tokens, its steps and a report, for a terminal.
-
-See also `spans.py`: steps in colours.
-"""
+"""A normalised record, an example's tokens, its steps and a report, for a terminal."""
 
 from __future__ import annotations
 
@@ -80,8 +77,6 @@ def show_steps(request: Request) -> Iterator[Text]:
     """An example with its steps in colours.
 
     request: path is the folder of the alignments; the normalised files are beside it.
-
-    Raises BadInput where there is no such example.
     """
     from gristmill.reasoning.format import align
     from gristmill.reasoning.show import spans

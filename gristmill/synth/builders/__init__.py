@@ -1,4 +1,1 @@
-"""Builders of Harmony shards, Megatron shards and their manifests.
-
-A builder writes one artifact into a staging folder. `gristmill.publish` publishes it.
-"""
+"""Builders of Harmony shards, Megatron shards and their manifests."""

@@ -1,7 +1,4 @@
-"""The drop that a data root's Harmony dataset is built from, by its settings.
-
-See also `source.py`: which drops are complete, and which of several is used.
-"""
+"""The drop that a data root's Harmony dataset is built from, by its settings."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ def raw_file_count(lake: DataRoot, folder: Path) -> int:
     """Returns how many raw files make a drop complete.
 
     folder: the drop; its own `gristmill.toml` comes before that of the data root.
-
-    Raises BadInput if the settings are wrong.
     """
     return int(lake.settings(RAW, folder).get("files", raw.FILES))
 
@@ -76,10 +71,7 @@ def record_path(lake: DataRoot, artifact: str, partition: str) -> Path:
 
 
 def drop_of_shard(lake: DataRoot, number: str) -> Path | None:
-    """Returns the drop that a Harmony shard was built from, which may be gone; None without shard.
-
-    Raises GristmillError if the shard's record is damaged.
-    """
+    """Returns the drop that a Harmony shard was built from, which may be gone, or None."""
     path = record_path(lake, FOLDER, number)
     if not path.exists():
         return None
@@ -113,10 +105,7 @@ def refuse_samples(lake: DataRoot, source: Source) -> None:
 
 
 def available(lake: DataRoot) -> Sequence[str]:
-    """Returns the shards that can be built: all of them, or none without a drop in use.
-
-    lake: the data root.
-    """
+    """Returns the shards that can be built: all of them, or none without a drop in use."""
     try:
         source_of(lake)
     except GristmillError:
@@ -125,10 +114,7 @@ def available(lake: DataRoot) -> Sequence[str]:
 
 
 def drop_inputs(lake: DataRoot, source: Source, files: Iterable[Path], record: str) -> list[Input]:
-    """Returns files of a drop as inputs; files that the record knows are not hashed again.
-
-    Raises BadInput where two raw files have the same bytes.
-    """
+    """Returns files of a drop as inputs; files that the record knows are not hashed again."""
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
     asset, name = _ASSETS[source.inbox], source.folder.name
     inputs = raw_inputs.raw_inputs(lake.root, files, asset, name, known, lake.link_rule())
@@ -152,10 +138,7 @@ def account(inbox: str, drop: Path, links: LinkRule) -> Account:
 
 
 def needs(drop: Path, root: Path, _is_there: IsThere) -> None:
-    """Raise Unread for a drop that is not the one in use.
-
-    drop: that is not refused. root: the data root.
-    """
+    """Raise Unread for a drop that is not the one in use."""
     try:
         used = source_of(DataRoot(root))
     except GristmillError as error:

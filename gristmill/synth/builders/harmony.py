@@ -1,9 +1,4 @@
-"""The builder of one Harmony shard from raw files: its parts become its Parquet file.
-
-See also `harmony_rows.py`: raw rows to Harmony rows; `harmony_manifest.py`: the manifest over all
-shards. Source: `docs/formats/synth.md#harmony-shards`,
-`docs/formats/synth.md#harmony-part-files`, `docs/formats/synth.md#parquet-limits`.
-"""
+"""The builder of one Harmony shard from raw files: its parts become its Parquet file."""
 
 from __future__ import annotations
 
@@ -33,13 +28,7 @@ if TYPE_CHECKING:
 
 
 class Joiner:
-    """Appends parts to a Harmony shard, whose file begins with the first row group.
-
-    path: the shard.
-    config: of the conversion.
-
-    read: number of raw rows so far.
-    """
+    """Appends parts to a Harmony shard, whose file begins with the first row group."""
 
     def __init__(self, path: Path, config: HarmonyConfig) -> None:
         self.read = 0
@@ -76,10 +65,6 @@ class Joiner:
 
     def add(self, part: Path, summary: Mapping[str, Any], raw_file: Path) -> None:
         """Append one part.
-
-        part: its file.
-        summary: as `harmony_part.make_part` returns it.
-        raw_file: that the part is from, for the error message.
 
         Raises BadInput if the rows of a row group take too many bytes, and for a raw file that
         had other rows when they were counted.
@@ -174,13 +159,7 @@ _CONVERTED_AS_COUNTED: Final = 6
 
 @dataclass(frozen=True)
 class HarmonySummary(Summary):
-    """Counts of one Harmony shard.
-
-    rows: conversations.
-    raw_files: raw files that they came from.
-    skipped: number of raw rows without a query, reasoning or answer.
-    row_groups: number of Parquet row groups.
-    """
+    """Counts of one Harmony shard."""
 
     rows: int
     skipped: int
@@ -299,10 +278,7 @@ def _named(
     out: Path,
     uncounted: list[harmony_part.NotCounted],
 ) -> Generator[tuple[str, harmony_part.Task]]:
-    """Yield the tasks with the rows that the row group under way has, and the parts' names.
-
-    uncounted: gets the error of a file whose rows cannot be counted; no task follows it.
-    """
+    """Yield the tasks with the rows that the row group under way has, and the parts' names."""
     size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers
     if workers <= 1:
         # Each part is added before the next task is asked for.

@@ -1,7 +1,4 @@
-"""`metadata.json` and `manifest.json` of a Harmony dataset, from the records of its shards.
-
-Source: `docs/formats/synth.md#harmony-manifest`.
-"""
+"""`metadata.json` and `manifest.json` of a Harmony dataset, from the records of its shards."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ from gristmill.synth.config import HarmonyConfig
 class HarmonyManifestSummary(Summary):
     """Sums over all shards.
 
-    shards: that the manifest lists.
-    rows: conversations of all shards.
     bytes: sizes of all shards.
-    skipped: number of raw rows without a text.
     """
 
     shards: int

@@ -1,12 +1,4 @@
-"""What a worker does for a Harmony shard: one raw file becomes one part.
-
-A part has the row groups that begin and end in the file as the shard will have them, and the
-rows before and after them. See also `harmony.py`: the parts to the shard.
-
-Source: `docs/formats/synth.md#harmony-part-files`, `docs/formats/synth.md#harmony-columns`,
-`docs/formats/synth.md#raw-columns`, `docs/formats/synth.md#harmony-parquet`,
-`docs/formats/synth.md#parquet-limits`.
-"""
+"""What a worker does for a Harmony shard: one raw file becomes one part."""
 
 from __future__ import annotations
 
@@ -38,11 +30,8 @@ _GROUP_BYTES: Final = 128 << 20
 class Task:
     """One part to make.
 
-    path: the raw file.
     rows: how many of its rows are read; None for all.
     before: how many rows the row group under way has from the files before.
-    config: of the conversion.
-    links: what happens if the raw file is a link.
     expected: how many rows it has that are kept, as its footer lets expect; None (default) if
         they must be counted.
     """
@@ -69,10 +58,6 @@ def schema_of(config: HarmonyConfig) -> pa.Schema:
 
 def opened(path: Path, config: HarmonyConfig, links: LinkRule) -> UntrustedParquet:
     """Open a raw file.
-
-    path: the file.
-    config: of the conversion.
-    links: what happens if it is a link.
 
     Raises BadInput for a file that is not readable Parquet, or that has a column that
     is read more than once.
@@ -103,14 +88,7 @@ def make_part(
 ) -> dict[str, Any]:
     """Write the part of a raw file.
 
-    task: the file, and how its rows are converted.
-    path: file to write.
     seen: takes each batch of Harmony rows, in order; default None.
-
-    Returns its summary: `before` of the task; `read` and `kept`, numbers of rows; `sizes`, bytes
-    of the row groups, of the rows before them and of the rows after them; and `head`, for each
-    batch that the rows before are from: its last raw row, its Harmony rows and their bytes.
-    Raises BadInput as `harmony.to_harmony`.
     """
     part = _Part(task, seen)
     with HashedFile(path) as file, ExitStack() as parquet_file:
@@ -144,13 +122,7 @@ def group_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def too_large(path: Path, row: int, rows: int, group_rows: int) -> BadInput:
-    """Return the error for a row group that takes too many bytes.
-
-    path: the raw file.
-    row: last raw row that was converted.
-    rows: number of Harmony rows that wait for the row group.
-    group_rows: number of rows in a row group.
-    """
+    """Return the error for a row group that takes too many bytes."""
     rule = f"{rows:,} Harmony rows up to this raw row take more than"
     return BadInput(
         path,
@@ -166,13 +138,7 @@ def is_too_large(waiting: int) -> bool:
 
 
 class _Part:
-    """Converts the rows of a raw file, and divides them into row groups and the rows beside them.
-
-    read, kept: numbers of rows so far.
-    head: rows that belong to the row group under way.
-    head_batches: what the joiner must know about the batches that they are from.
-    tail: rows after the last row group.
-    """
+    """Converts the rows of a raw file, divided into row groups and rows beside them."""
 
     def __init__(self, task: Task, seen: Callable[[pa.RecordBatch], None] | None) -> None:
         self.read = self.kept = 0

@@ -1,10 +1,4 @@
-"""Rows of a raw file become Harmony rows: messages and metadata as JSON.
-
-See also `harmony.py`: all rows of a shard.
-
-Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#ids`,
-`docs/formats/synth.md#harmony-columns`, `docs/formats/synth.md#row-filter`.
-"""
+"""Rows of a raw file become Harmony rows: messages and metadata as JSON."""
 
 from __future__ import annotations
 
@@ -99,10 +93,7 @@ class RawRows:
         return values
 
     def check_metadata(self, columns: Mapping[str, Sequence[Any]], kept: Sequence[int]) -> None:
-        """Check that JSON can hold all metadata values.
-
-        Raises BadInput with the row of the first value that JSON cannot hold.
-        """
+        """Check that JSON can hold all metadata values."""
         for name, column in columns.items():
             for index, value in zip(kept, column, strict=True):
                 try:
@@ -114,10 +105,7 @@ class RawRows:
                     raise BadInput(self.path, rule, row) from error
 
     def check_ids(self, kept: Iterable[int]) -> None:
-        """Check that all kept rows have a synth_id.
-
-        Raises BadInput with the first row whose id is null or blank.
-        """
+        """Check that all kept rows have a synth_id."""
         ids = self.values("synth_id")
         for index in kept:
             if ids[index] is None or not str(ids[index]).strip():

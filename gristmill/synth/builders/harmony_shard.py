@@ -1,8 +1,4 @@
-"""A Harmony shard as a file: its name, how it is opened, and its violations.
-
-Source: `docs/formats/synth.md#import`, `docs/formats/synth.md#harmony-parquet`,
-`docs/formats/synth.md#column-types`, `docs/formats/synth.md#harmony-laws`.
-"""
+"""A Harmony shard as a file: its name, how it is opened, and its violations."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ _SHOWN: Final = 300
 
 
 def shard_name(number: str) -> str:
-    """Return the file name of a Harmony shard.
-
-    number: "00" to "03".
-    """
+    """Return the file name of a Harmony shard."""
     return f"{_PREFIX}{number}.parquet"
 
 
@@ -51,7 +44,6 @@ def shards(folder: Path) -> dict[str, Path]:
 def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
     """Open a Harmony shard.
 
-    shard: the Parquet file.
     links: as for `UntrustedParquet`, default None.
 
     Raises BadInput if it is not readable Parquet, lacks a required column, or has
@@ -69,7 +61,6 @@ def wrong_types(
 ) -> Iterator[str]:
     """Yield what is wrong with the types of the columns that are read, with the cure.
 
-    schema: of a Harmony shard, or of a raw file.
     texts: columns that must be strings, default those of a shard.
     values: columns that must be strings or single values, default those of a shard. The column
         `synth_id` must be strings or integers.
@@ -101,10 +92,7 @@ def checked_columns(schema: pa.Schema) -> list[str]:
 
 
 def with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
-    """Return the batch with numbers and times in optional columns as strings.
-
-    Raises BadInput for a value that has no text form.
-    """
+    """Return the batch with numbers and times in optional columns as strings."""
     import pyarrow as pa
 
     columns = list(batch.columns)
@@ -138,7 +126,6 @@ def columns_of(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, s
 def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:
     """Yield the violations of one Harmony shard: columns, their types, nulls.
 
-    path: the Parquet file.
     links: as for `UntrustedParquet`, default None.
     """
     try:

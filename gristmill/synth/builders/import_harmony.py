@@ -1,9 +1,4 @@
-"""Import of a finished conversion: is a Harmony folder usable, and the copy of its files.
-
-`manifest.json` and `metadata.json` are copied byte for byte, because the KD
-manifest records the sha256 of `manifest.json`.
-Source: `docs/formats/synth.md#import`.
-"""
+"""Import of a finished conversion: is a Harmony folder usable, and the copy of its files."""
 
 from __future__ import annotations
 
@@ -46,7 +41,6 @@ class ImportedManifest(Summary):
     """Counts of an imported manifest.
 
     manifest_bytes: its size.
-    claimed_rows: its `storage.total_rows`, 0 if it has none.
     """
 
     manifest_bytes: int
@@ -56,10 +50,7 @@ class ImportedManifest(Summary):
 
 @dataclass(frozen=True)
 class ImportConfig:
-    """The config of an imported shard.
-
-    adopted_from: the drop, as `source.Source.name`.
-    """
+    """The config of an imported shard."""
 
     adopted_from: str
 
@@ -111,8 +102,6 @@ def import_shard(
 ) -> HarmonySummary:
     """Copy one Harmony shard of a finished conversion.
 
-    out: folder to write, which must not exist.
-
     Raises GristmillError with all violations of the shard, BadInput if it is damaged or
     breaks a limit.
     """
@@ -150,8 +139,6 @@ def import_manifest(
     source: Path, out: Path, progress: Progress = SILENT, *, links: LinkRule = REFUSE_LINKS
 ) -> ImportedManifest:
     """Copy `manifest.json` and `metadata.json` of a finished conversion.
-
-    out: folder to write, which must not exist.
 
     Raises GristmillError with all violations of the folder.
     """

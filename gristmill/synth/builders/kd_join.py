@@ -1,10 +1,4 @@
-"""The parts of a shard become its files: Megatron datasets, trace, quarantine.
-
-See also `kd_part.py`: some rows to a part; `kd_shard.py`: the builder.
-
-Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#caps`,
-`docs/formats/synth.md#quarantine`.
-"""
+"""The parts of a shard become its files: Megatron datasets, trace, quarantine."""
 
 from __future__ import annotations
 
@@ -36,14 +30,7 @@ _TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows
 class KDSummary(Summary):
     """Counts of one shard. Tokens include every EOD.
 
-    rows: documents of both splits.
-    train_rows, valid_rows: documents of a split.
-    train_tokens, valid_tokens: tokens of a split.
-    bad_rows: rows that were left out, because they are damaged.
     control_texts: texts of control tokens in contents, which stayed plain text.
-    fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
-    compared_rows: rows of the seeded sample, which both encoded.
-    spans: labels of each span, over both splits.
     languages, exercises: documents of the most frequent names; "other" has the rest.
     unknown_keys: messages that have a key that is not rendered, by its name, in the same way.
     """
@@ -66,10 +53,6 @@ class KDSummary(Summary):
 
 class Joiner:
     """Appends parts to the files of a shard, and sums their counts.
-
-    out: folder to write.
-    number: of the shard ("00").
-    config: of the shard.
 
     Enter `open` before the first part; its exit completes the files.
     """
@@ -117,11 +100,7 @@ class Joiner:
             )
 
     def add(self, part: Path, summary: Mapping[str, Any]) -> None:
-        """Append one part. Where all parts so far have too many bad rows, it only counts.
-
-        part: its file.
-        summary: as `kd_part.make_part` returns it.
-        """
+        """Append one part. Where all parts so far have too many bad rows, it only counts."""
         import pyarrow as pa
 
         for name in self._made:

@@ -1,8 +1,4 @@
-"""`manifest.json` of a Megatron dataset, from the records of its shards.
-
-Source: `docs/formats/synth.md#kd-manifest`, `docs/formats/synth.md#config-hash`,
-`docs/formats/synth.md#kd-manifest-keys`, `docs/formats/synth.md#unequal-shards`.
-"""
+"""`manifest.json` of a Megatron dataset, from the records of its shards."""
 
 from __future__ import annotations
 
@@ -35,11 +31,7 @@ _SPLITS: Final = ("train", "valid")
 class KDManifestSummary(Summary):
     """Sums over all shards.
 
-    shards: that the manifest lists.
-    train_rows, valid_rows: documents of a split.
-    train_tokens, valid_tokens: tokens of a split, with every EOD.
     bad_rows: rows of the Harmony shards that were left out, because they are damaged.
-    control_texts: texts of control tokens in contents.
     """
 
     shards: int
@@ -52,10 +44,7 @@ class KDManifestSummary(Summary):
 
 
 def contract_config(valid_fraction: float) -> dict[str, Any]:
-    """Return the `config` object of the manifest.
-
-    valid_fraction: from 0 to 1.
-    """
+    """Return the `config` object of the manifest."""
     return {
         "valid_fraction": valid_fraction,
         "hash": "blake2b-8",
@@ -203,10 +192,7 @@ def _shard(record: Mapping[str, Any], split: str, root: str) -> dict[str, Any]:
 
 
 def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the versions of openai-harmony and tiktoken that rendered all shards.
-
-    Raises GristmillError if shards were rendered by several versions, or if the records name none.
-    """
+    """Return the versions of openai-harmony and tiktoken that rendered all shards."""
     return {
         library: _common(
             [record.get("libraries", {}).get(library) for record in records],
@@ -217,10 +203,7 @@ def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def common_vocabulary(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the sha256 of the vocabulary that all shards were built with.
-
-    Raises GristmillError if there are several vocabularies, or if the records name none.
-    """
+    """Return the sha256 of the vocabulary that all shards were built with."""
     return _common(
         [(record.get("tokenizer") or {}).get("sha256") for record in records], "vocabularies"
     )

@@ -1,8 +1,4 @@
-"""What a worker does: rows of some row groups of a Harmony shard become one part.
-
-See also `kd_join.py`: the parts to the files of a shard.
-Source: `docs/formats/synth.md#part-files`, `docs/formats/vocabularies.md#sample-of-a-build`.
-"""
+"""What a worker does: rows of some row groups of a Harmony shard become one part."""
 
 from __future__ import annotations
 
@@ -52,13 +48,6 @@ _COUNTS: Final = (
 class Task:
     """One part to make.
 
-    shard: the Harmony shard.
-    row_groups: consecutive row groups of it.
-    first_row: number of rows before the first of them.
-    input_rows: number of rows in all of them.
-    valid_fraction: from 0 to 1.
-    vocabulary: the vocabulary file.
-    engine: one of `engine.ENGINES`.
     refuses_unknown_keys: whether a row with a key that is not rendered is refused.
     rows, tokens: the rest of each cap, None for no cap. A cap is tested before
         each row, so the last document may exceed the cap on tokens.
@@ -77,15 +66,7 @@ class Task:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task.
-
-    task: the rows, and how to render them.
-    path: file to write.
-
-    Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
-    compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
-    list of the first `quarantine.BadRow`s in short form.
-    """
+    """Write the part of a task."""
     return written(Part(task), path)
 
 
@@ -124,10 +105,7 @@ class Sorted:
 
 
 class Part:
-    """Renders the rows of a task batch by batch, and counts them.
-
-    summary: what `make_part` returns. task: that it makes.
-    """
+    """Renders the rows of a task batch by batch, and counts them."""
 
     columns: Sequence[str] = ()
     """That are read beside those of a Harmony shard."""
@@ -327,12 +305,7 @@ def _trace_rows(
     documents: Mapping[str, Documents],
     places: Mapping[str, Sequence[int]],
 ) -> pa.RecordBatch:
-    """Return the trace rows of a batch, in the order of the input rows.
-
-    places: of each split the rows of its documents, counted in the batch from 0.
-
-    Documents are counted from 0 in this batch.
-    """
+    """Return the trace rows of a batch, in the order of the input rows."""
     import pyarrow as pa
 
     kept = np.array([place for split in SPLITS for place in places[split]], dtype=np.int64)
@@ -375,10 +348,6 @@ class Sample:
     """The rows of one part that tiktoken encodes, too, where gigatoken encodes all.
 
     The sample is the same for any number of workers.
-
-    shard: the Harmony shard.
-    encoder: of the build; without gigatoken there is nothing to compare.
-    assemble: makes documents of conversations.
 
     `rows` counts those that the seed chose. The first row of the part is not among them
     for its place alone, so that the count does not depend on the size of parts.

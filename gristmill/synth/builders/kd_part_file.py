@@ -1,8 +1,4 @@
-"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it.
-
-A part is a sequence of batches. A batch has the documents of some consecutive
-rows, by split. Source: `docs/formats/synth.md#part-files`.
-"""
+"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it."""
 
 from __future__ import annotations
 
@@ -44,9 +40,6 @@ class Batch:
 def write(file: HashedFile, batch: Batch) -> None:
     """Append a batch to the file of a part.
 
-    file: open for writing.
-    batch: to append; token ids are below 2^24.
-
     A document takes half of the bytes that it takes in the datasets, since a killed
     build keeps its parts beside them.
     """
@@ -76,8 +69,6 @@ def _bytes(array: npt.NDArray[Any]) -> memoryview:
 
 def read(path: Path) -> Iterator[Batch]:
     """Yield the batches of a part, in order.
-
-    path: the file.
 
     The runs of the documents are empty.
     """

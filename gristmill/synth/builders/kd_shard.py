@@ -1,11 +1,4 @@
-"""The builder of the Megatron datasets of one shard, from its Harmony shard.
-
-See also `kd_part.py`: some rows to a part; `kd_join.py`: the parts to the files;
-`kd_manifest.py`: the manifest over all shards.
-
-Source: `docs/formats/synth.md#dataset-files`, `docs/formats/synth.md#shard-layout`,
-`docs/formats/synth.md#quarantine`.
-"""
+"""The builder of the Megatron datasets of one shard, from its Harmony shard."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What both manifests share: file names, JSON form, and the config that all shards have.
-
-Source: `docs/formats/synth.md#harmony-manifest`, `docs/formats/synth.md#manifest-content`,
-`docs/formats/synth.md#import`, `docs/formats/synth.md#harmony-laws`,
-`docs/formats/synth.md#unequal-shards`.
-"""
+"""What both manifests share: file names, JSON form, and the config that all shards have."""
 
 from __future__ import annotations
 
@@ -33,18 +28,13 @@ LIMITS: Final = Limits(bytes=16 << 20, depth=64, digits=100)
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON with indent 2, in ASCII, with keys in the given order and a final newline.
-
-    path: the file.
-    value: what JSON can hold.
-    """
+    """Write JSON with indent 2, in ASCII, with keys in the given order and a final newline."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="ascii")
 
 
 def content_note(value: object, roots: Sequence[str]) -> FileNote:
     """Return the note of a manifest: its data version is that of its contents.
 
-    value: the manifest, or the JSON object of another file beside it.
     roots: folders as the manifest names them; only what follows them counts.
 
     Times, the git commit, places and the sha256 of another manifest, which has
@@ -67,7 +57,6 @@ def _content(value: object, roots: Sequence[str]) -> object:
 def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[str, Any]]:
     """Return the bytes of a file and the JSON object that they are.
 
-    path: the file.
     links: what happens if it is a link, for a file of a drop; None (default) for another
         file: a link is followed.
 

@@ -1,10 +1,4 @@
-"""Which drop the Harmony dataset is built from: raw files, or a finished conversion.
-
-There is one dataset `synth_harmony/`, so one of several drops must be named. The
-sample drop is used only if there is no other complete drop.
-
-Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
-"""
+"""Which drop the Harmony dataset is built from: raw files, or a finished conversion."""
 
 from __future__ import annotations
 

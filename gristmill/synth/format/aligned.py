@@ -1,10 +1,4 @@
-"""Alignment checks: do the three datasets of a shard belong together, and which data are they?
-
-Imports neither torch nor Megatron.
-
-Source: `docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#shard-layout`,
-`docs/formats/synth.md#index-cache`.
-"""
+"""Alignment checks: do the three datasets of a shard belong together, and which data are they?"""
 
 from __future__ import annotations
 
@@ -30,11 +24,7 @@ DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
 
 
 def sibling(tokens: Path, name: str) -> Path:
-    """Return the prefix of another dataset of the same shard and split.
-
-    tokens: prefix of the tokens dataset, which ends in `_tokens`.
-    name: key of `DTYPES`.
-    """
+    """Return the prefix of another dataset of the same shard and split."""
     return tokens.with_name(f"{tokens.name.removesuffix('_tokens')}_{name}")
 
 
@@ -96,8 +86,6 @@ def _compare_with_record(
 
 def cache_folder(tokens: Path) -> Path:
     """Return the folder for index caches of this dataset, outside of the published artifact.
-
-    tokens: prefix of the tokens dataset.
 
     The folder is in the `cache` folder of the data root, which the provenance
     record determines. Without a record, or if the dataset is not where its record

@@ -1,10 +1,4 @@
-"""How many bytes the rows of a batch take once each has its own values, and such batches.
-
-Arrow stores a string of a dictionary once, and Python makes it once for each row. Batches that
-`parquet_child.py` reads are divided by these numbers.
-
-Source: `docs/formats/synth.md#parquet-limits`, `docs/formats/synth.md#raw-columns`.
-"""
+"""How many bytes the rows of a batch take once each has its own values, and such batches."""
 
 from __future__ import annotations
 
@@ -54,10 +48,7 @@ def bytes_apart(array: pa.Array, cell: int = 0) -> int:
 
 
 def longest(array: pa.Array) -> int:
-    """Return how many bytes `bytes_apart` of one value is at most.
-
-    array: of any type. Other values than strings count together.
-    """
+    """Return how many bytes `bytes_apart` of one value is at most."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -72,9 +63,6 @@ def divided(
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield a batch in parts that are small enough, in order, each with its bytes.
 
-    batch: rows of a file.
-    path: of the file, for error messages.
-    first_row: number of rows before the batch.
     row_bytes: bytes of one row, at most.
 
     Raises BadInput for a row that takes more.

@@ -1,8 +1,4 @@
-"""The control tokens of Harmony, and the numbers that all SYNTH artifacts share.
-
-See also `render/`: how conversations become tokens.
-Source: `docs/formats/synth.md#control-tokens` and `docs/formats/synth.md#span-codes`.
-"""
+"""The control tokens of Harmony, and the numbers that all SYNTH artifacts share."""
 
 from __future__ import annotations
 

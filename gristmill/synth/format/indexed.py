@@ -1,10 +1,4 @@
-"""Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory.
-
-The meaning of the values does not belong here.
-
-Source: `docs/formats/synth.md#bin-file`, `docs/formats/synth.md#idx-file`,
-`docs/formats/synth.md#equal-boundaries`.
-"""
+"""Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory."""
 
 from __future__ import annotations
 
@@ -114,11 +108,7 @@ class IndexedWriter:
 class Indexed:
     """An IndexedDataset with one sequence a document.
 
-    path: file of the values.
-    index: file of the index.
     dtype: of the values, int32 or uint8.
-    count: number of documents.
-    size: number of values.
 
     This object holds no array of all documents: a shard of the full run has
     nineteen million of them.
@@ -188,10 +178,7 @@ class Indexed:
 
 
 def same_boundaries(one: Indexed, other: Indexed) -> bool:
-    """Return whether two datasets have the same number of documents, of the same lengths.
-
-    one, other: of any dtype.
-    """
+    """Return whether two datasets have the same number of documents, of the same lengths."""
     return len(one) == len(other) and all(
         np.array_equal(a, b)
         for a, b in zip(one.length_batches(), other.length_batches(), strict=True)
@@ -200,8 +187,6 @@ def same_boundaries(one: Indexed, other: Indexed) -> bool:
 
 def read(prefix: Path) -> Indexed:
     """Open the dataset `<prefix>.bin` and `<prefix>.idx` and check its whole index.
-
-    prefix: path of both files without suffix.
 
     Memory does not grow with the dataset. Raises BadInput if a file is missing,
     or if magic, version, dtype, counts, offsets or file sizes are not those of an

@@ -1,8 +1,4 @@
-"""Columns of strings become one column of JSON, without a Python object for each string.
-
-The bytes are those of `json.dumps`: ASCII with escapes. numba compiles the loops, and is
-imported with this module. Source: `docs/formats/synth.md#harmony-columns`.
-"""
+"""Columns of strings become one column of JSON, without a Python object for each string."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -44,8 +40,6 @@ _SPACE, _QUOTE, _BACKSLASH, _DELETE = b' "\\\x7f'
 def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) -> pa.Array:
     """Return a column of texts: the JSON of each value of a row, between fixed texts.
 
-    columns: of type string and valid UTF-8. A null is `null`.
-    between: ASCII texts, one before each value and one after the last.
     rows: int64, numbers of the rows that are wanted, from 0.
 
     Raises ValueError if the result has more than 2 GiB.
@@ -95,11 +89,7 @@ def _space(size: int) -> npt.NDArray[np.uint8]:
 
 
 def _octets(buffers: Sequence[pa.Buffer | None]) -> tuple[npt.NDArray[np.uint8], list[int]]:
-    """Return the bytes of all buffers in one array, and where each buffer begins in it.
-
-    The compiled code reads beyond the end of a text, so there are bytes behind the last buffer. The
-    columns of a batch that came from another process lie in one message, and are not copied.
-    """
+    """Return the bytes of all buffers in one array, and where each buffer begins in it."""
     there = [buffer for buffer in buffers if buffer is not None]
     whole = there[0].parent if there else None
     if whole is not None and all(

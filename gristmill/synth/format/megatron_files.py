@@ -1,8 +1,4 @@
-"""The files of one dataset, as Megatron's IndexedDataset asks for index and values.
-
-`indexed.py` checks such files and reads them for our own code. This module imports neither torch
-nor Megatron. Source: `docs/formats/synth.md#bin-file` and `docs/formats/synth.md#idx-file`.
-"""
+"""The files of one dataset, as Megatron's IndexedDataset asks for index and values."""
 
 from __future__ import annotations
 
@@ -22,10 +18,7 @@ _IDX_HEADER, _IDX_BYTES, _IDX_BYTES_A_DOCUMENT = 34, 42, 20
 
 
 class Index:
-    """The index of one dataset, as IndexedDataset asks it: one sequence a document.
-
-    path: opens the `.idx` file, which `aligned.digest` has checked.
-    """
+    """The index of one dataset, as IndexedDataset asks it: one sequence a document."""
 
     sequence_modes = None
 

@@ -1,10 +1,4 @@
-"""Reads Parquet files from other writers in batches; errors name the file and the row.
-
-See also `raw/files.py` and `builders/kd_part.py`: what the columns mean.
-
-Source: `docs/formats/synth.md#raw-columns`, `docs/formats/synth.md#harmony-columns`,
-`docs/formats/synth.md#harmony-part-files`.
-"""
+"""Reads Parquet files from other writers in batches; errors name the file and the row."""
 
 from __future__ import annotations
 
@@ -23,7 +17,6 @@ if TYPE_CHECKING:
 def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     """Open a Parquet file; its page checksums are compared when pages are read.
 
-    path: the file.
     once: names of columns that the file may have at most once. Other columns may
         be there several times.
 
@@ -161,12 +154,7 @@ def statistics(parquet: pq.ParquetFile, group: int, leaf: int) -> pq.Statistics 
 
 
 def null_count(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
-    """Return the nulls of a column in a row group as the footer says; None where it does not.
-
-    parquet: the open file.
-    group: number of the row group.
-    leaf: number of the column among the leaves of the schema.
-    """
+    """Return the nulls of a column in a row group as the footer says; None where it does not."""
     said = statistics(parquet, group, leaf)
     if said is None or not said.has_null_count:
         return None

@@ -1,8 +1,4 @@
-"""What a child process does with an untrusted Parquet file: describe it, read its rows.
-
-See also `untrusted_parquet.py`: the calls of these functions; `untrusted/parquet.py`: limits.
-Source: `docs/formats/synth.md#parquet-limits`.
-"""
+"""What a child process does with an untrusted Parquet file: describe it, read its rows."""
 
 from __future__ import annotations
 
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
 class Described:
     """What a footer says.
 
-    schema: the columns, without metadata.
-    groups: number of rows of each row group.
     nulls: by column, for those that were asked for and are there, the number of nulls in
         each row group; None where the footer does not say it.
     """
@@ -39,10 +33,7 @@ class Described:
 class Wanted:
     """Which rows to read.
 
-    size: rows of a batch, at most.
     columns: names; None for all.
-    groups: numbers of row groups in order.
-    first_row: number of rows before these row groups.
     row_bytes: bytes of one row, at most.
     """
 
@@ -55,10 +46,6 @@ class Wanted:
 
 def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
     """Return what the footer of a file says, after comparing it with the limits.
-
-    descriptor: of the open file.
-    path: of the file, for error messages.
-    nulls: names of columns.
 
     Raises BadInput.
     """
@@ -81,10 +68,6 @@ def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
 def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
     """Yield batches of rows, each as an Arrow IPC stream of its own.
 
-    descriptor: of the open file.
-    path: of the file, for error messages.
-    wanted: which rows.
-
     Strings of a dictionary and string views become strings. A batch that is too large is
     divided. Raises BadInput.
     """
@@ -103,9 +86,6 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
 def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int:
     """Return how many rows have in each column a text that is neither null nor empty.
 
-    descriptor: of the open file.
-    path: of the file, for error messages.
-    wanted: which rows; columns of strings.
     rows: how many rows are looked at; None for all.
 
     Raises BadInput for a damaged file.
@@ -126,10 +106,6 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
 
 def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int | None:
     """Return what `filled` counts if no text is empty, by the footer; None if it says nothing.
-
-    descriptor: of the open file.
-    path: of the file, for error messages.
-    columns: names of columns of strings.
 
     The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
     """

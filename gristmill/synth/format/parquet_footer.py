@@ -1,8 +1,4 @@
-"""One Parquet file from row groups of several writers, and its footer as nested lists.
-
-The file is byte for byte as one writer's. A footer is a struct of Thrift's compact protocol.
-Source: `docs/formats/synth.md#joined-row-groups`.
-"""
+"""One Parquet file from row groups of several writers, and its footer as nested lists."""
 
 from __future__ import annotations
 
@@ -18,8 +14,6 @@ _DOUBLE_BYTES: Final = 8
 class Field(NamedTuple):
     """A field of a struct.
 
-    number: of the field in Parquet's definition.
-    kind: its type in the compact protocol.
     value: an int, bytes, a list of values, or a list of fields. A truth value is in its kind.
     """
 
@@ -36,10 +30,7 @@ class List(NamedTuple):
 
 
 def read_struct(data: bytes) -> list[Field]:
-    """Return the fields of a struct.
-
-    Raises ValueError for a type that Parquet does not use, IndexError for data that end early.
-    """
+    """Return the fields of a struct."""
     return _Reader(data).struct()
 
 

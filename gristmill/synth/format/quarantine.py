@@ -1,9 +1,4 @@
-"""Rows that cannot be rendered: the file that lists them, and the error that names them.
-
-See also `builders/kd_part.py`, which finds them.
-
-Source: `docs/formats/synth.md#quarantine`, `docs/formats/synth.md#part-files`.
-"""
+"""Rows that cannot be rendered: the file that lists them, and the error that names them."""
 
 from __future__ import annotations
 
@@ -27,9 +22,7 @@ _NONE_GOOD: Final = "a shard without a good row is not built, whatever `bad_rows
 class BadRow(NamedTuple):
     """A row that cannot be rendered.
 
-    row: of the Harmony shard, from 1.
     synth_id: of the row, or None.
-    rule: that the row breaks, as `<error type>: <text>`.
     """
 
     row: int
@@ -65,8 +58,6 @@ def packed(rows: Iterable[BadRow]) -> bytes:
 
 class QuarantineWriter:
     """Writes a quarantine file. The file begins with its first row.
-
-    number: of the shard in two digits, as "00".
 
     Use it as a context manager. Memory does not grow with the number of rows.
     """

@@ -1,9 +1,4 @@
-"""The row digest: a sha256 over the rows of a table, independent of how Parquet stores them.
-
-A Parquet file names the library version that wrote it, so its bytes cannot be
-reproduced from its rows. The row digest can.
-Source: `docs/formats/synth.md#row-digest`.
-"""
+"""The row digest: a sha256 over the rows of a table, independent of how Parquet stores them."""
 
 from __future__ import annotations
 
@@ -32,10 +27,7 @@ class RowsDigest:
         self._rows = 0
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch.
-
-        batch: has the same columns as every batch before it.
-        """
+        """Add the rows of a batch."""
         for field, column in zip(batch.schema, batch.columns, strict=True):
             if field.name not in self._columns:
                 self._columns[field.name] = [hashlib.sha256(), hashlib.sha256()]
@@ -54,11 +46,7 @@ class RowsDigest:
 
 
 def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
-    """The bytes that both digests of a column take: sizes of its values, and values.
-
-    The size of a null is -1. Integers have one size, so the row numbers of their
-    nulls take the place of sizes. before: number of rows in earlier batches.
-    """
+    """The bytes that both digests of a column take: sizes of its values, and values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

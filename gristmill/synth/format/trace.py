@@ -1,8 +1,4 @@
-"""The trace file of a shard: its path, its columns, its writer.
-
-See also `read/trace.py`: one document back to its row.
-Source: `docs/formats/synth.md#trace`.
-"""
+"""The trace file of a shard: its path, its columns, its writer."""
 
 from __future__ import annotations
 
@@ -56,8 +52,6 @@ def schema() -> pa.Schema:
 class TraceWriter:
     """Writes a trace file; the size of its row groups does not depend on the batches.
 
-    file: to write. Its folder is made if it is missing.
-
     Use it as a context manager. The file is complete after an exit without an
     error.
     """
@@ -107,8 +101,6 @@ class TraceWriter:
 
 def opened(file: Path) -> pq.ParquetFile:
     """Open a trace file.
-
-    file: to read.
 
     Raises BadInput if it is not readable Parquet or has other columns than
     `schema`.

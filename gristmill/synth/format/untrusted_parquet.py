@@ -1,10 +1,4 @@
-"""Reads Parquet files from other writers, in a child process; errors name the file and the row.
-
-See also `parquet_child.py`: what the child does; `parquet.py`: files that
-we wrote, and the values of columns.
-
-Source: `docs/formats/synth.md#parquet-limits`, `docs/formats/synth.md#harmony-part-files`.
-"""
+"""Reads Parquet files from other writers, in a child process; errors name the file and the row."""
 
 from __future__ import annotations
 
@@ -35,15 +29,11 @@ _BYTES_PER_SECOND: Final = 1 << 20
 class UntrustedParquet:
     """An open Parquet file whose rows are read in a child process.
 
-    path: the file.
     once: names of columns that the file may have at most once. Other columns may be there
         several times.
     nulls: names of columns whose nulls `self.nulls` gives, default none.
     links: what happens if the file is a link, for a file of a drop; None (default) for a
         file that a person or our own code named: a link is followed.
-
-    schema: its columns.
-    groups: number of rows of each row group.
     nulls: by column, the nulls in each row group as the footer says, None where it does not.
 
     Raises BadInput if the file is not a regular file, is not readable Parquet, breaks a
@@ -136,8 +126,6 @@ class UntrustedParquet:
     def filled(self, size: int, columns: Sequence[str], rows: int | None = None) -> int:
         """Return how many rows have a text in each of some columns that is neither null nor empty.
 
-        size: number of rows in a batch, at most.
-        columns: names of columns of strings.
         rows: how many rows are looked at; None (default) for all.
 
         Raises BadInput if the file is damaged, or takes too much memory or time.
@@ -174,10 +162,7 @@ class UntrustedParquet:
         return _SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND
 
     def copy(self, path: Path) -> None:
-        """Write the same bytes to another file.
-
-        path: of a file that is not there yet.
-        """
+        """Write the same bytes to another file."""
         with os.fdopen(os.dup(self._file.fileno()), "rb") as source, path.open("xb") as target:
             source.seek(0)
             shutil.copyfileobj(source, target, _COPIED)

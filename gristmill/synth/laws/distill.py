@@ -1,7 +1,4 @@
-"""Laws of datasets of token ids, labels and spans: files, columns, rows, and where they come from.
-
-Source: `docs/formats/synth.md#distill-laws`.
-"""
+"""Laws of datasets of token ids, labels and spans: files, columns, rows and their origin."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Laws of the two JSON files of a Harmony dataset.
-
-Source: `docs/formats/synth.md#harmony-laws`.
-"""
+"""Laws of the two JSON files of a Harmony dataset."""
 
 from __future__ import annotations
 

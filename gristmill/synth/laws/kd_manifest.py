@@ -1,7 +1,4 @@
-"""Laws of the manifest of a Megatron dataset.
-
-Source: `docs/formats/synth.md#manifest-laws`.
-"""
+"""Laws of the manifest of a Megatron dataset."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows.
-
-Several conversations may have one synth_id, as the answers of one prompt that were sampled, and
-then all of them are in one split. So the share of a split is one of ids, not of conversations,
-and one hash value divides the splits. See also `values.py`: tokens, mask and span. Source:
-`docs/formats/synth.md#shard-laws`, `docs/formats/synth.md#unknown-keys`,
-`docs/formats/synth.md#trace-laws`, `docs/formats/synth.md#hash-rule`.
-"""
+"""Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows."""
 
 from __future__ import annotations
 
@@ -36,9 +29,6 @@ class HashBounds:
 
     No id is in both splits if the first is below the second: the memory for this
     law does not grow with the number of conversations.
-
-    highest_valid: -1 without valid conversations.
-    lowest_train: 2^64 without train conversations.
     """
 
     def __init__(self) -> None:
@@ -46,11 +36,7 @@ class HashBounds:
         self.lowest_train = 1 << 64
 
     def add(self, split: str, synth_ids: Iterable[str]) -> list[int]:
-        """Take the ids of some conversations into the bounds; returns their hashes.
-
-        split: "train" or "valid".
-        synth_ids: of conversations of this split.
-        """
+        """Take the ids of some conversations into the bounds; returns their hashes."""
         values = list(map(division.value, synth_ids))
         if split == "valid":
             self.highest_valid = max(self.highest_valid, max(values, default=-1))
@@ -63,10 +49,7 @@ class HashBounds:
         return self.highest_valid < self.lowest_train
 
     def divide_at(self, valid_fraction: float) -> bool:
-        """Return whether the threshold of a fraction divides valid from train.
-
-        valid_fraction: from 0 to 1.
-        """
+        """Return whether the threshold of a fraction divides valid from train."""
         return self.highest_valid < division.threshold(valid_fraction) <= self.lowest_train
 
 

@@ -1,7 +1,4 @@
-"""The shards of a folder: their numbers and their records.
-
-Source: `docs/formats/synth.md#shard-layout`.
-"""
+"""The shards of a folder: their numbers and their records."""
 
 from __future__ import annotations
 
@@ -28,10 +25,7 @@ def shard_numbers(root: Path) -> list[str]:
 
 
 def shard_records(root: Path, skip: str | None = None) -> list[Record]:
-    """Return the provenance records of the shards of a folder, sorted by partition.
-
-    Raises GristmillError for a file that is not a provenance record.
-    """
+    """Return the provenance records of the shards of a folder, sorted by partition."""
     folder = root / provenance.SHARED_RECORDS
     paths = sorted(path for path in folder.glob("*.json") if path.stem != skip)
     return [provenance.read_record(path) for path in paths]

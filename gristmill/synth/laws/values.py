@@ -1,7 +1,4 @@
-"""Laws of the values of a shard: vocabulary, order of control tokens, mask and span.
-
-Source: `docs/formats/synth.md#value-laws`.
-"""
+"""Laws of the values of a shard: vocabulary, order of control tokens, mask and span."""
 
 from __future__ import annotations
 
@@ -60,7 +57,6 @@ class Form(NamedTuple):
     """What the datasets of a shard are.
 
     is_harmony: whether documents have Harmony's control tokens, and messages as runs.
-    is_by_hash: whether the id of a conversation decides its split.
     eod, ids: of the tokenizer: the id that ends a document, and the number of ids.
     """
 
@@ -76,8 +72,6 @@ SYNTH: Final = Form()
 class Values:
     """The documents of a split, whose values are checked as they are read.
 
-    where: name of the tokens dataset, for the violations.
-    three: "tokens", "lossmask" and "span".
     checked: False where they are not aligned: then the tokens are read alone.
     form: of the datasets; default: that of SYNTH.
 
@@ -163,13 +157,7 @@ def _broken(
     form: Form,
     tables: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return for each law the places where it is broken, in whole documents.
-
-    ids, mask, span: of all tokens [T].
-    ends: places of the last tokens of the documents [D].
-    form: of the datasets.
-    tables: as `_tables` returns them; None where control tokens may be in any order.
-    """
+    """Return for each law the places where it is broken, in whole documents."""
     outside = np.flatnonzero((ids < 0) | (ids >= form.ids))
     broken = {
         "tokens in the vocabulary": outside,

@@ -1,10 +1,4 @@
-"""Drops of SYNTH: which of their files are read. Raw Parquet files, or a finished conversion.
-
-See also `files.py`: the files of a complete drop; `gristmill.synth.builders.source`: which drop is
-used, and what a finished conversion must hold.
-
-Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
-"""
+"""Drops of SYNTH: which of their files are read. Raw Parquet files, or a finished conversion."""
 
 from __future__ import annotations
 
@@ -50,12 +44,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -
 
 
 def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
-    """What becomes of each file of a drop of raw files.
-
-    Raises BadInput for a drop that is not complete or has fewer files than there are shards, for
-    Parquet files in a subfolder beside others or with an ending in capitals, for two with the same
-    bytes, and for what is no regular file.
-    """
+    """What becomes of each file of a drop of raw files."""
     sizes, left_out, inner = {}, {}, []
     for name, size in visible_files(drop, links, (SUMS, FILE)).items():
         if not name.lower().endswith(ENDING):
@@ -82,11 +71,7 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
 
 
 def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of each file of a finished conversion, by the names alone.
-
-    Raises BadInput where one of its files is missing, for a shard with another number, for two
-    shards with the same bytes, and for what is no regular file.
-    """
+    """What becomes of each file of a finished conversion, by the names alone."""
     sizes = visible_files(drop, links, (SUMS, FILE))
     others = [name for name in sizes if name not in READY_FILES]
     if shards := [name for name in others if name.startswith(_SHARD) and name.endswith(ENDING)]:

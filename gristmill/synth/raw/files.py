@@ -1,10 +1,4 @@
-"""Raw SYNTH files: their columns, and the files of a complete drop.
-
-See also `inbox/division.py`: which shard takes which files.
-
-Source: `docs/formats/synth.md#raw-files`, `docs/formats/synth.md#complete-drop`,
-`docs/formats/synth.md#raw-columns`.
-"""
+"""Raw SYNTH files: their columns, and the files of a complete drop."""
 
 from __future__ import annotations
 
@@ -112,7 +106,6 @@ def complete_files(
 ) -> list[Path]:
     """Return the raw files of a complete drop, sorted by name.
 
-    folder: the drop.
     expected: number of Parquet files, default 500.
     links: what happens to files that are links; default: they are refused.
 
@@ -135,11 +128,6 @@ def complete_files(
 
 
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:
-    """Check that a raw file has the columns that are needed.
-
-    needed: names of the columns that it must have.
-
-    Raises BadInput if one is missing.
-    """
+    """Check that a raw file has the columns that are needed."""
     if missing := [name for name in needed if name not in names]:
         raise BadInput(path, f"has no column {', '.join(missing)}: is it a raw SYNTH file?")

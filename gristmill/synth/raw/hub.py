@@ -1,8 +1,4 @@
-"""Downloads raw SYNTH files from a dataset hub into a drop.
-
-See also `gristmill.inbox.hub`: the client; `files.py`: what the files are for.
-Source: `docs/formats/synth.md#pinned-download`.
-"""
+"""Downloads raw SYNTH files from a dataset hub into a drop."""
 
 from __future__ import annotations
 
@@ -36,11 +32,7 @@ class Source(hub.Source):
 
 
 def remote_files(source: Source) -> list[RemoteFile]:
-    """Return the Parquet files of a repository, sorted by name.
-
-    Raises HubError if the hub does not answer, lists a file without a sha256, or lists two files of
-    one name.
-    """
+    """Return the Parquet files of a repository, sorted by name."""
     listed = hub.listed(source, lambda path: path.endswith(".parquet"))
     for file in listed:
         if file.sha256 is None:

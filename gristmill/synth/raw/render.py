@@ -1,8 +1,4 @@
-"""How conversations are rendered: `[render]` in the recipe of their drop.
-
-The rest of the recipe is read by the family that makes conversations of rows.
-Source: `docs/formats/chat.md#rendering`.
-"""
+"""How conversations are rendered: `[render]` in the recipe of their drop."""
 
 from __future__ import annotations
 
@@ -41,7 +37,6 @@ class Render:
     kwargs: variables that the file sees, as JSON. date: the day that it sees.
     thinking: whether it gets thoughts as tags in the content, or in a field.
     expand: "turns" for a document for each answer; empty for one a conversation.
-    tokenizer: its name.
     """
 
     template: str = HARMONY
@@ -62,11 +57,7 @@ class Render:
 
 
 def read_render(drop: Path, links: LinkRule = REFUSE_LINKS) -> Render:
-    """Read `[render]` of a drop's recipe; without it, conversations are rendered in Harmony.
-
-    Raises BadInput, naming file, key and rule, for a value that is wrong, and for a template file
-    that is not there, no UTF-8 or over 256 KiB.
-    """
+    """Read `[render]` of a drop's recipe; without it, conversations are rendered in Harmony."""
     path = drop / RECIPE
     raw = read_toml(path, root=drop, links=links).get("render", {})
     try:

@@ -1,10 +1,4 @@
-"""The training reader: Megatron's GPTDataset with an aligned loss mask and span codes.
-
-This module imports torch and Megatron-Core, so only training jobs and tests import it. Source:
-`docs/formats/synth.md#training-reader`, `docs/formats/synth.md#sample-fields`,
-`docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#tokenizer-check`,
-`docs/formats/synth.md#index-cache`, `docs/publishing.md#verification-levels`.
-"""
+"""The training reader: Megatron's GPTDataset with an aligned loss mask and span codes."""
 
 from __future__ import annotations
 
@@ -35,10 +29,7 @@ from gristmill.synth.read.tokenizer import HARMONY, contradiction
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
     """An IndexedDataset over held files, which a worker opens again in the same generation.
 
-    mmap: whether the values are mapped.
     counts: numbers of sequences and documents that the job expects; None for any.
-
-    Raises Misaligned for other numbers.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""Rows of token ids, labels and spans: their columns, how documents become rows, and their files.
-
-A folder has what `datasets.load_from_disk` opens: `dataset_dict.json`, and a folder of Arrow
-streams for each split. Source: `docs/formats/synth.md#distill-datasets`.
-"""
+"""Rows of token ids, labels and spans: columns, files, and how documents become rows."""
 
 from __future__ import annotations
 
@@ -167,10 +163,7 @@ def batches(folder: Path, split: str) -> Iterator[pa.RecordBatch]:
 
 
 def batches_of(path: Path, named: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file, whose memory map lives as long as they do.
-
-    named: the file in messages. Raises as `batches`.
-    """
+    """Yield the rows of one file, whose memory map lives as long as they do."""
     try:
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
             if not stream.schema.equals(SCHEMA):

@@ -1,7 +1,4 @@
-"""The rows of distill datasets as a source of the loader: token ids and the labels of answers.
-
-Source: `docs/formats/loading.md#sources`, `docs/formats/synth.md#distill-datasets`.
-"""
+"""The rows of distill datasets as a source of the loader: token ids and the labels of answers."""
 
 from __future__ import annotations
 

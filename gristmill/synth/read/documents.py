@@ -1,9 +1,4 @@
-"""The documents of SYNTH's Megatron datasets by number, with loss mask and span: no Megatron.
-
-See also `dataset.py`: Megatron's own samples, which run over documents.
-
-Source: `docs/formats/loading.md#sources`, `docs/formats/synth.md#alignment-check`.
-"""
+"""The documents of SYNTH's Megatron datasets by number, with loss mask and span: no Megatron."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Shards as other programs read them: Harmony rows, and documents with labels and spans.
-
-A document becomes a row of DistillKit: see `distill.py`. Source: `docs/consumers.md#distillkit`.
-"""
+"""Shards as other programs read them: Harmony rows, and documents with labels and spans."""
 
 from __future__ import annotations
 

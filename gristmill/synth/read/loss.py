@@ -1,7 +1,4 @@
-"""The span-normalised loss: reasoning and final answer each have a weight of their own.
-
-Source: `docs/formats/synth.md#span-normalised-loss`, `docs/formats/synth.md#loss-report`.
-"""
+"""The span-normalised loss: reasoning and final answer each have a weight of their own."""
 
 from __future__ import annotations
 
@@ -18,14 +15,9 @@ if TYPE_CHECKING:
 class SpanLoss:
     """The loss of one micro-batch, and what is logged. All values but `ranks` are 0-dim tensors.
 
-    The losses are float32 and differentiable.
-
     loss: combined * tokens. Megatron divides its sum over micro-batches by the
         sum of tokens.
     tokens: int64, number of supervised labels of both spans.
-    combined: w_r * reasoning + w_f * final.
-    reasoning, final: mean loss of each span, 0 if it has no labels.
-    reasoning_sum, final_sum: sum of the losses of each span.
     reasoning_tokens, final_tokens: int64, number of labels of each span.
     reasoning_weight, final_weight: float32, weight of one label of the span in
         `combined`: w / max(labels, 1).
@@ -33,6 +25,8 @@ class SpanLoss:
         With several, tokens, sums and counts are those of this rank; the means are over the
         labels of all ranks, and the values of `loss`, `combined`, `reasoning` and `final` are
         this rank's summands of them.
+
+    The losses are float32 and differentiable.
     """
 
     loss: torch.Tensor

@@ -1,8 +1,4 @@
-"""From a document or a Harmony row to the raw SYNTH row: file, row, and bytes of its columns.
-
-The rows before it are not read. See also `trace.py`: a document to its Harmony row. Source:
-`docs/formats/synth.md#row-filter`, `docs/publishing.md#tracing`.
-"""
+"""From a document or a Harmony row to the raw SYNTH row: file, row, and bytes of its columns."""
 
 from __future__ import annotations
 
@@ -35,10 +31,7 @@ _LONGEST_GAP: Final = 64
 class Wanted:
     """A row of a Harmony shard.
 
-    row: its number, from 0.
-    before: synth_ids of some rows before it, the nearest first.
     synth_id: its own; None where it has none.
-    after: synth_ids of some rows after it, the nearest first.
     """
 
     row: int
@@ -112,12 +105,7 @@ def _counted(files: Iterable[Path], left: int, by_statistics: bool) -> tuple[int
 def one_row(
     file: Path, shard: pq.ParquetFile, group: int, inside: int, columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Return columns of one row.
-
-    group, inside: its row group, and its number in it, both from 0.
-
-    Raises BadInput where the row group is damaged.
-    """
+    """Return columns of one row."""
     passed = 0
     for batch in parquet.batches(file, shard, _BATCH_ROWS, columns, [group]):
         if inside < passed + len(batch):
@@ -128,10 +116,7 @@ def one_row(
 
 
 def ids_of(file: Path, shard: pq.ParquetFile, group: int) -> pa.Array | None:
-    """Return the synth_ids of a row group as bytes; None where it has none that compare.
-
-    group: its number, from 0.
-    """
+    """Return the synth_ids of a row group as bytes; None where it has none that compare."""
     import pyarrow as pa
 
     if ID not in shard.schema_arrow.names:
@@ -182,10 +167,7 @@ def _follow(rows: Sequence[bytes | None], neighbours: Sequence[bytes | None]) ->
 
 
 def has_all_texts(shard: pq.ParquetFile, group: int) -> bool:
-    """Return whether the footer says that no text of a row group is null or empty.
-
-    group: its number, from 0.
-    """
+    """Return whether the footer says that no text of a row group is null or empty."""
     for statistics in _statistics(shard, group):
         if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
             return False
@@ -249,8 +231,6 @@ def document_origins(
 
 def row_origins(folder: Path, shard: str, row: int) -> Iterator[contract.Trace]:
     """Trace a row of a Harmony shard to its raw row.
-
-    row: number of the row, from 0.
 
     Raises BadInput where there is no such shard or row.
     """

@@ -1,8 +1,4 @@
-"""The files of one shard in one generation, and the cache of the indices of its datasets.
-
-`dataset.py` reads them as Megatron's datasets do, `documents.py` as documents. Source:
-`docs/formats/synth.md#alignment-check`, `docs/formats/synth.md#index-cache`.
-"""
+"""The files of one shard in one generation, and the cache of the indices of its datasets."""
 
 from __future__ import annotations
 
@@ -40,10 +36,6 @@ class Misaligned(BadInput, RuntimeError):
 class ShardFiles(Reader[Mapping[str, HeldFile]]):
     """The six files of a shard and split: `.bin` and `.idx` of tokens, loss mask and span.
 
-    prefix: of the tokens dataset, which ends in `_tokens`.
-    verify: how much is compared with the shard's record.
-
-    data_digest: what `aligned.digest` gives.
     tokenizer: of the tokens, as the record says. words: its name and the sha256 of its file.
 
     Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
@@ -128,8 +120,6 @@ INDEX_FILES: Final = (
 def index_folder(cache: Path, key: str, files: Sequence[str] = INDEX_FILES) -> Iterator[Path]:
     """Yield the cache where the index of a key is there, else an empty folder to make it in.
 
-    cache: the folder of indices; made where it does not exist.
-    key: what the names of the files begin with.
     files: how their names end; default: those of a dataset.
 
     The second process waits for the first. Where the body ends without an error, the files that it

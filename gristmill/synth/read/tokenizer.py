@@ -1,7 +1,4 @@
-"""The tokenizer of a training job, compared with the tokens that SYNTH's documents have.
-
-Source: `docs/formats/synth.md#tokenizer-check`.
-"""
+"""The tokenizer of a training job, compared with the tokens that SYNTH's documents have."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Traces a document of a Megatron dataset back to its Harmony shard, row and synth_id.
-
-See also `format/trace.py`: the bytes of a trace file.
-Source: `docs/formats/synth.md#trace`.
-"""
+"""Traces a document of a Megatron dataset back to its Harmony shard, row and synth_id."""
 
 from __future__ import annotations
 
@@ -78,10 +74,7 @@ def trace(folder: Path, shard: str, split: str, document: int) -> Trace:
 
 
 def _group_of(parquet: pq.ParquetFile, split: str, document: int) -> int:
-    """The row group that has a document if there is one: the last that begins at or before it.
-
-    Rows are in the order of the input, so each split counts upwards.
-    """
+    """The row group that has a document if there is one: the last that begins at or before it."""
     sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
     firsts = [*accumulate(sizes, initial=0)]
     low, high = 0, len(sizes)

@@ -1,9 +1,4 @@
-"""The training step of Megatron-Core on SYNTH's datasets, its batch, and a blend of shards.
-
-This module imports torch and Megatron-Core, so only training jobs and tests import it. It does
-not need Megatron-LM (`megatron.training`). Source: `docs/formats/synth.md#step`,
-`docs/formats/synth.md#index-cache`, `docs/formats/synth.md#micro-batch`.
-"""
+"""The training step of Megatron-Core on SYNTH's datasets, its batch, and a blend of shards."""
 
 from __future__ import annotations
 
@@ -76,10 +71,6 @@ def get_batch(
     labels: whether it computes losses, default True. A stage that does neither reads nothing.
     cp_group: context parallel ranks, default this process alone. Each has the same samples
         and keeps two of 2*cp slices of the sequence, as in Megatron.
-
-    Raises, on every rank of `tp_group`: StopIteration at the end of the iterator;
-    RuntimeError if the samples have no `span_id`; ValueError if S cannot be divided by 2*cp.
-    Another error of the iterator is raised where it is read, and RuntimeError elsewhere.
     """
     if not (inputs or labels):
         return Batch()
@@ -133,11 +124,7 @@ def _broadcast(
     group: distributed.ProcessGroup | None,
     device: torch.device,
 ) -> dict[str, torch.Tensor]:
-    """The same as `_read` on every rank of a group, whose first rank reads.
-
-    First go the sizes, or why there is no batch: a rank that waits for a batch which never
-    comes would wait until the time of the group is over.
-    """
+    """The same as `_read` on every rank of a group, whose first rank reads."""
     batch: dict[str, torch.Tensor] = {}
     error: BaseException | None = None
     header = [_READ, 0, 0, 0]

@@ -1,11 +1,4 @@
-"""Assembles conversations into the arrays of one split: tokens, spans of labels, lengths.
-
-A shape is what conversations have around their bodies. See also `templates.py`, which reads
-conversations, and `format/indexed.py`, which writes arrays. Source:
-`docs/formats/synth.md#label-alignment`, `docs/formats/synth.md#templates`,
-`docs/formats/synth.md#ordinary-bpe`, `docs/formats/synth.md#message-form`,
-`docs/formats/synth.md#final-terminator`.
-"""
+"""Assembles conversations into the arrays of one split: tokens, spans of labels, lengths."""
 
 from __future__ import annotations
 
@@ -54,9 +47,6 @@ class Shape:
 class Conversation(NamedTuple):
     """A conversation that can be assembled.
 
-    shape: everything but its bodies.
-    bodies: texts in order, not yet encoded.
-    control_texts: number of control-token texts in all its contents.
     keys: number of keys in its JSON, each once in its object; default UNKNOWN, for one that
         openai-harmony rendered.
     """
@@ -72,9 +62,6 @@ class MessageKind:
     """The tokens of a kind of message around its body, or those of a fixed message.
 
     before: token ids before the body, or all token ids of a fixed message.
-    control_texts: number of control-token texts in a fixed message.
-    unknown_keys: of a fixed message, as `harmony.unknown_keys`.
-    keys: number of keys in the JSON of a fixed message.
     """
 
     before: tuple[int, ...]
@@ -205,8 +192,6 @@ def assemble(
 ) -> Documents:
     """Encode the bodies of conversations and place them between their templates.
 
-    conversations: D conversations in order; none gives empty arrays.
-    vocabulary: file of the o200k_base ranks.
     engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
 
     Raises ValueError if a body cannot be encoded, without naming the conversation.

@@ -1,12 +1,4 @@
-"""The complete renderer: openai-harmony renders one conversation at a time.
-
-It takes every conversation that `templates.py` does not take, and it raises every
-error. It is not made to be fast.
-
-Source: `docs/formats/synth.md#rendering`, `docs/formats/synth.md#refusals`,
-`docs/formats/synth.md#span-codes`, `docs/formats/synth.md#final-terminator`,
-`docs/formats/synth.md#control-text-in-bodies`, `docs/formats/synth.md#unknown-keys`.
-"""
+"""The complete renderer: openai-harmony renders one conversation at a time."""
 
 from __future__ import annotations
 
@@ -45,14 +37,7 @@ _MOST_NAMED: Final = 60
 
 @dataclass(frozen=True)
 class Rendered:
-    """One conversation as tokens, its EOD included.
-
-    tokens: token ids; the last one is 199999.
-    lengths: number of tokens of each message in order, without the EOD.
-    spans: span code of each message in order.
-    control_texts: number of control-token texts in its contents.
-    unknown_keys: as the function of this name returns them.
-    """
+    """One conversation as tokens, its EOD included."""
 
     tokens: Sequence[int]
     lengths: Sequence[int]
@@ -74,8 +59,6 @@ def encoding(vocabulary: Path) -> HarmonyEncoding:
 
 def parse(messages_json: str) -> list[Any]:
     """Return the list `messages` of a Harmony row.
-
-    messages_json: value of that column.
 
     Raises ValueError if it is not strict JSON with such a list.
     """
@@ -132,10 +115,7 @@ def _check_roles(messages: Sequence[Any]) -> None:
 
 
 def span_of(message: Mapping[str, Any]) -> int:
-    """Return the span code of a message.
-
-    Raises ValueError for an assistant message without the channel `analysis` or `final`.
-    """
+    """Return the span code of a message."""
     if message["role"] != "assistant":
         return harmony_tokens.PROMPT
     channel = message.get("channel")

@@ -1,9 +1,4 @@
-"""Strict JSON: no NaN, no infinity, and no key twice in one object.
-
-orjson takes the last of equal keys, and Python's JSON needs five times its time. So the keys of
-many texts are counted at once, and only a text that has more keys than were parsed is parsed again.
-Source: `docs/formats/synth.md#strict-json`.
-"""
+"""Strict JSON: no NaN, no infinity, and no key twice in one object."""
 
 from __future__ import annotations
 
@@ -27,8 +22,6 @@ _SPACE, _QUOTE, _COLON, _BACKSLASH = b' ":\\'
 def parse(text: str) -> Any:
     """Return the value of a JSON text.
 
-    text: one value.
-
     Raises ValueError, or RecursionError for deep nesting.
     """
     return json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
@@ -48,10 +41,7 @@ def _constant(name: str) -> Any:
 
 
 def shown(key: str) -> str:
-    """Return a key as messages and counts name it.
-
-    key: any text.
-    """
+    """Return a key as messages and counts name it."""
     return cut(printable(key), _LONGEST_KEY)
 
 
@@ -72,7 +62,6 @@ def suspects(texts: pa.Array, keys: Sequence[int]) -> list[int]:
     """Return which texts may have a key twice in one object; the others certainly do not.
 
     texts: of type string, large_string or null, each of them JSON or null.
-    keys: number of keys of each as orjson parsed it.
 
     A key ends in a quote that no backslash is before, and nothing of this form is in a text. Keys
     that end otherwise, in a backslash or with a space before the colon, are suspected.

@@ -1,12 +1,4 @@
-"""The fast renderer: conversations of texts are rendered by templates around their bodies.
-
-It takes a conversation only if no rule can refuse it and each of its messages is
-a header, one text and a terminator. openai-harmony renders system and developer
-messages without tools once; they are remembered. All other conversations go to
-`harmony.py`, with which the tests compare this module.
-
-Source: `docs/formats/synth.md#templates`, `docs/formats/synth.md#refusals`.
-"""
+"""The fast renderer: conversations of texts are rendered by templates around their bodies."""
 
 from __future__ import annotations
 
@@ -42,11 +34,7 @@ class BadRow(Exception):
 
 
 class _Head(NamedTuple):
-    """The beginning that conversations of one dataset share, up to the first user message.
-
-    text: of the JSON; empty if nothing is remembered.
-    keys: of the fixed messages in it.
-    """
+    """The beginning that conversations of one dataset share, up to the first user message."""
 
     text: str = ""
     keys: tuple[Key, ...] = ()
@@ -54,10 +42,7 @@ class _Head(NamedTuple):
 
 
 class Renderer:
-    """Reads Harmony rows. It remembers a limited number of messages and shapes.
-
-    vocabulary: file of the o200k_base ranks; its sha256 is checked.
-    """
+    """Reads Harmony rows. It remembers a limited number of messages and shapes."""
 
     def __init__(self, vocabulary: Path) -> None:
         # Loaded before the first row, so that an error here is not a bad row.
@@ -71,8 +56,6 @@ class Renderer:
 
     def read(self, messages_json: str) -> Conversation:
         """Parse one row and find its shape.
-
-        messages_json: value of that column.
 
         Raises BadRow with the rule that the row breaks.
         """
@@ -163,10 +146,7 @@ class Renderer:
         return shape
 
     def _fixed(self, message: dict[str, Any]) -> MessageKind | None:
-        """A system or developer message without texts, as openai-harmony renders it.
-
-        None if its tokens depend on other messages (tools) or it is not valid.
-        """
+        """A system or developer message without texts, as openai-harmony renders it."""
         from openai_harmony import Message
 
         if any("tools" in item or item["type"] == "text" for item in message["content"]):
@@ -193,10 +173,7 @@ class Renderer:
 
 
 def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | None:
-    """The kind of each message, the texts among them, and how many JSON keys are around these.
-
-    None if one needs openai-harmony.
-    """
+    """The kind of each message, the texts among them, and how many JSON keys are around these."""
     keys: list[Key] = []
     bodies: list[str] = []
     around = 0
@@ -231,18 +208,12 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | 
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Whether openai-harmony panicked, as it does on a run of a million equal characters.
-
-    The class of the error cannot be imported, and it is not an Exception.
-    """
+    """Whether openai-harmony panicked, as it does on a run of a million equal characters."""
     return type(error).__name__ == "PanicException"
 
 
 def _head(messages_json: str, messages: list[Any]) -> _Head:
-    """The system and developer messages that begin a conversation, to compare the next one with.
-
-    messages: of the same JSON; `_keys_and_bodies` has accepted them.
-    """
+    """The system and developer messages that begin a conversation, to compare the next one with."""
     end = messages_json.find(', {"role": "user"')
     try:
         fixed = orjson.loads(messages_json[:end] + "]}")["messages"]

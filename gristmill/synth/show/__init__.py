@@ -1,4 +1,1 @@
-"""Conversations and shards for people: drawings of tokens, Markdown previews, terminal text.
-
-The modules only read what is published.
-"""
+"""Conversations and shards for people: drawings of tokens, Markdown previews, terminal text."""

@@ -1,7 +1,4 @@
-"""The columns of Harmony shards and Megatron datasets, for people who look for a field.
-
-Source: docs/formats/synth.md#harmony-columns, docs/formats/synth.md#trace
-"""
+"""The columns of Harmony shards and Megatron datasets, for people who look for a field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A shard as Markdown: counts, lengths, languages, exercises and a few conversations.
-
-Source: `docs/formats/synth.md#unknown-keys`, `docs/formats/synth.md#kd-manifest-keys`.
-"""
+"""A shard as Markdown: counts, lengths, languages, exercises and a few conversations."""
 
 from __future__ import annotations
 
@@ -150,9 +147,6 @@ _NAME_LIMIT: Final = 60
 def preview(root: Path, number: str, vocabulary: Path, counts: Mapping[str, int | float]) -> str:
     """Return a shard as Markdown of at most `LIMIT` bytes.
 
-    root: the dataset.
-    number: of the shard ("00").
-    vocabulary: the vocabulary file.
     counts: of the shard's record (`train_rows`, `spans/prompt`, `languages/en` ..).
 
     A longer text loses conversations. Raises BadInput if a shown document is

@@ -1,9 +1,4 @@
-"""A conversation as coloured tokens in a terminal, from a Harmony shard or a Megatron dataset.
-
-See also `preview.py`: conversations in SVG.
-
-Source: `docs/formats/synth.md#rendering`.
-"""
+"""A conversation as coloured tokens in a terminal, from a Harmony shard or a Megatron dataset."""
 
 from __future__ import annotations
 
@@ -42,12 +37,7 @@ _GROUNDS: Final = (
 
 
 def document_text(root: Path, number: str, split: str, document: int, vocabulary: Path) -> Text:
-    """Return one document of a dataset as coloured tokens.
-
-    document: in the split of this shard, from 0.
-
-    Raises BadInput if there is no such document, or if it is damaged.
-    """
+    """Return one document of a dataset as coloured tokens."""
     prefix = root / split / f"shard_{number}_tokens"
     if not prefix.with_name(prefix.name + ".idx").exists():
         raise BadInput(prefix, f"shard {number} has no documents in {split}")
@@ -59,12 +49,7 @@ def document_text(root: Path, number: str, split: str, document: int, vocabulary
 
 
 def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
-    """Return one row of a Harmony shard, rendered, as coloured tokens.
-
-    row: from 0.
-
-    Raises BadInput if there is no such row, or if it cannot be rendered.
-    """
+    """Return one row of a Harmony shard, rendered, as coloured tokens."""
     shard = folder / shard_name(number)
     if not shard.is_file():
         raise BadInput(shard, "there is no such shard")

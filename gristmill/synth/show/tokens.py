@@ -1,9 +1,4 @@
-"""A document as shown tokens: their texts, their spans, and which of them the loss leaves out.
-
-See also `preview.py`: conversations in SVG; `terminal.py`: coloured text.
-
-Source: `docs/formats/synth.md#label-alignment`.
-"""
+"""A document as shown tokens: their texts, their spans, and which of them the loss leaves out."""
 
 from __future__ import annotations
 
@@ -34,7 +29,6 @@ class Words(NamedTuple):
     """What the ids of a tokenizer are written as.
 
     bytes_of: of an ordinary token. name_of: of a control token, None for an ordinary one.
-    eod: id of the end. size: number of ids.
     """
 
     bytes_of: Callable[[int], bytes]
@@ -68,7 +62,6 @@ class ShownToken:
     """One token on a coloured ground, tokens that share a character, or a note in their place.
 
     span: code of its span as a label; None for a note.
-    masked: whether the loss leaves it out.
     control: whether it is a control token; default False.
     count: number of tokens, default 1. Several together have the bytes of whole characters, and
         none of them has.
@@ -90,11 +83,7 @@ class ShownToken:
 
 @dataclass(frozen=True)
 class Line:
-    """One message.
-
-    label: its role, or the channel of an assistant message.
-    tokens: in order.
-    """
+    """One message."""
 
     label: str
     tokens: list[ShownToken]
@@ -105,11 +94,6 @@ def conversation(
 ) -> tuple[str, list[Line]]:
     """Return the title of a document, and its messages.
 
-    root: the dataset.
-    number: of the shard ("00").
-    split: "train" or "valid".
-    document: in the split of this shard, from 0.
-    vocabulary: the vocabulary file.
     whole: whether to keep long bodies whole; default False, which shortens them.
 
     A shown token has the span and mask of its token as a label. The datasets hold
@@ -153,12 +137,7 @@ def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> tuple[
 
 
 def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:
-    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
-
-    length: as the trace says. size: number of ids. No other entry of the three indexes is read: a
-    shard of the full run has millions. The trace and the two other indexes must agree on the place
-    of this one.
-    """
+    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value."""
     found: list[list[int]] = []
     place: list[int] | None = None
     limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}
@@ -217,10 +196,7 @@ def _groups(
     bounds: tuple[int, int],
     encoding: Words,
 ) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each shown token: several tokens where they share a character.
-
-    kinds: of each token; tokens of one group have one kind.
-    """
+    """Yield begin and end of each shown token: several tokens where they share a character."""
     place, end = bounds
     while place < end:
         stop = _character_end(tokens[place:end], encoding) + place
@@ -248,9 +224,6 @@ def _character_end(tokens: Sequence[int], encoding: Words) -> int:
 def written(tokens: Sequence[int], encoding: Words) -> str:
     """Return the text of tokens on one line.
 
-    tokens: one id, or several that have whole characters together.
-    encoding: of the vocabulary.
-
     Spaces and line ends are visible. Bytes that are not UTF-8 are in hexadecimal, and characters
     that are not printable are named, as `‹U+200D›`.
     """
@@ -266,10 +239,7 @@ def written(tokens: Sequence[int], encoding: Words) -> str:
 
 
 def _label(tokens: Sequence[int], span: int, words: Words) -> str:
-    """Return the role of a message, or the channel of an assistant message, from its header.
-
-    A run of another template than Harmony is named by its span.
-    """
+    """Return the role of a message, or the channel of an assistant message, from its header."""
     if tokens[0] == words.eod:
         return "end"
     is_harmony = words.eod == harmony_tokens.ENDOFTEXT and tokens[0] == harmony_tokens.START

@@ -1,8 +1,4 @@
-"""Sudoku boards: text, digits and tokens, and what is wrong with a board.
-
-A board is 81 digits in rows, 0 for a blank cell. A token is a digit and one more; 0 is padding.
-Source: docs/formats/puzzles.md#sudoku
-"""
+"""Sudoku boards: text, digits and tokens, and what is wrong with a board."""
 
 from __future__ import annotations
 

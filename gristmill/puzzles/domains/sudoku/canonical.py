@@ -1,9 +1,4 @@
-"""When two Sudokus are the same up to symmetry: a fast invariant, and the canonical form.
-
-Boards that a symmetry takes into one another have the same invariant. Boards with the same
-invariant nearly always are such twins; the canonical form, which is slower, decides.
-Source: docs/formats/puzzles.md#canonical-form
-"""
+"""When two Sudokus are the same up to symmetry: a fast invariant, and the canonical form."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -28,11 +23,7 @@ _ZERO = np.uint64(0)
 
 @njit
 def _refine(board, lines, boxes, digits, sums):
-    """Give each line, box and digit a colour by the colours of the clues in it.
-
-    lines: uint64 [18], rows and then columns, which transposition exchanges: nothing here tells
-        one from the other. boxes, digits: uint64 [9]. sums: uint64 [36], scratch.
-    """
+    """Give each line, box and digit a colour by the colours of the clues in it."""
     sums[:] = _ZERO
     for cell in range(81):
         if board[cell] > 0:
@@ -128,13 +119,7 @@ def _may_follow(row, depth, rows, used, empty):
 
 @njit
 def _relabel(grid, row, order, labels, depth, out, best, is_less):
-    """Write a row with digits relabelled by first appearance.
-
-    labels: uint8 [10, 10]; row `depth` has the labels so far and at 0 how many there are, row
-        depth + 1 is set to those after the row. best: the row to compare with.
-
-    Returns -1, 0 or 1: the row is less than, equal to or greater than `best`; -1 where is_less.
-    """
+    """Write a row with digits relabelled by first appearance."""
     labels[depth + 1] = labels[depth]
     verdict = -1 if is_less else 0
     for k in range(9):
@@ -155,11 +140,7 @@ def _relabel(grid, row, order, labels, depth, out, best, is_less):
 
 @njit
 def _search(grid, order, empty, labels, rows, out, best):
-    """Improve `best`, uint8 [9, 9], by all orders of the rows under one order of the columns.
-
-    empty: bool [9], the blank rows. labels: uint8 [10, 10], rows: int64 [9], out: uint8 [9, 9],
-        scratch.
-    """
+    """Improve `best`, uint8 [9, 9], by all orders of the rows under one order of the columns."""
     labels[0, :] = 0
     depth, used = 0, 0
     less_from = 9  # The first row that is less than that of `best`.

@@ -1,8 +1,4 @@
-"""What is wrong with Sudoku examples, over many rows at once.
-
-The names of the findings are those of the original's inspection script, and a few more.
-Source: docs/formats/puzzles.md#sudoku-findings
-"""
+"""What is wrong with Sudoku examples, over many rows at once."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call,assignment"
 
@@ -25,10 +21,7 @@ _MOST: Final = 10
 
 @njit
 def _units_hold(label, bits, columns):
-    """Whether each row, column and box of labels in 2 to 10 holds each digit once.
-
-    bits: int32 [81], columns: int32 [9], scratch.
-    """
+    """Whether each row, column and box of labels in 2 to 10 holds each digit once."""
     for cell in range(81):
         bits[cell] = np.int32(1) << np.int32(label[cell])
     columns[:] = 0
@@ -86,8 +79,6 @@ def check(inputs, labels, findings, clues):
 
 def described(given: npt.NDArray[Any], label: npt.NDArray[Any]) -> Iterator[str]:
     """Yield the names of what is wrong with one example.
-
-    given, label: tokens; of any length.
 
     `row_dup_r`, `col_dup_c` and `box_dup_r_c` count rows, columns and boxes from 0.
     """

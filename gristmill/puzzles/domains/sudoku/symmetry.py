@@ -1,9 +1,4 @@
-"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition.
-
-They form a group, and each leaves a Sudoku's rules, its clues and its number of solutions as they
-are. An augmentation is a symmetry that the seed draws; a compiled function applies many.
-Source: docs/formats/puzzles.md#sudoku-augmentation
-"""
+"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -91,11 +86,7 @@ def _drawn(key, number, digits, rows, columns):
 class Symmetry:
     """One symmetry.
 
-    transposes: whether the board is transposed first.
     rows, columns: nine numbers: cell (i, j) comes from cell (rows[i], columns[j]).
-    digits: ten numbers: digit d becomes digits[d]; 0 stays 0.
-
-    Raises ValueError for numbers that are no symmetry.
     """
 
     transposes: bool
@@ -141,10 +132,7 @@ def _inverse(places: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def key_of(seed: int, question: str) -> int:
-    """The key of a source's draws.
-
-    seed: of the build. question: 81 digits, blanks as 0.
-    """
+    """The key of a source's draws."""
     return source_key(seed, KIND, question)
 
 
@@ -215,8 +203,6 @@ def write_groups(questions, answers, keys, num_aug, inputs, labels, draws, sizes
     inputs, labels: uint8 [sources * (1 + num_aug), 81], filled from the beginning.
     sizes: int32 [sources], examples of each group.
     table: int64 [a power of 2 above twice the size of a group], -1 everywhere.
-
-    Returns the number of examples.
     """
     state = np.zeros(1, np.uint64)
     digits, identity = np.empty(10, np.uint8), np.arange(10).astype(np.uint8)

@@ -11,11 +11,7 @@ from gristmill.reasoning.raw.chat import drops
 
 
 def conversations_build(wanted: Wanted) -> Build:
-    """Returns the build of one shard of the conversations of a drop.
-
-    Raises NothingToBuild if the drop is not there, or its terms forbid training and no setting
-    allows it; BadInput if the drop or a setting is refused; ValueError for an unknown key.
-    """
+    """Returns the build of one shard of the conversations of a drop."""
     root, key = wanted.root, wanted.partition
     folder, chat, files, account = drops.files_of(root, key)
     config = wanted.config(ConversationsConfig)

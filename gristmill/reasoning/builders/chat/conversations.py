@@ -1,8 +1,4 @@
-"""Rows of a drop of conversations to one Parquet shard of normalised conversations.
-
-Rows that are set aside are listed in a file, as those of a corpus. See also `../normalize.py`.
-Source: `docs/formats/chat.md#conversations`, `docs/formats/chat.md#refusals`.
-"""
+"""Rows of a drop of conversations to one Parquet shard of normalised conversations."""
 
 from __future__ import annotations
 
@@ -47,18 +43,8 @@ _NO_ROW: Final[Mapping[str, Any]] = {}
 class ConversationsSummary(Summary):
     """What was normalised, of the rows that belong to the shard.
 
-    rows: conversations that were written.
     raw_rows: rows that were read; but for trees, those of `rows` and `rejected`.
-    held: rows that are messages of trees.
-    from_trees: conversations, or rejected ones, that these made.
-    validation: conversations of that split.
-    messages: of all conversations, a thought being one.
-    thoughts: messages that are thoughts.
-    masked: messages of assistants that are not trained on.
     rejected: rows that are no conversation: damaged, or left out by a rule of the recipe.
-    rejected_by: number of damaged ones by reason.
-    left_out_by: number of those that are whole and left out, by reason.
-    ignored: messages that have a key that nothing reads, by its name.
     """
 
     rows: int
@@ -88,7 +74,6 @@ def normalize_conversations(
     """Write the conversations of one shard: `shard_NN.parquet`, and the rows that are set aside.
 
     source: the drop. files: its files by split; with a rule for splits, all are in each.
-    out: folder to write, which must not exist.
     partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
         by the recipe of SYNTH, the rows of some files do.
     config: with the recipe. progress: gets the stage "normalise", in rows.
@@ -129,10 +114,7 @@ def normalize_conversations(
 
 
 class _Work:
-    """One shard under way: takes rows, writes conversations.
-
-    rules: of the recipe. counts: by the names of the summary.
-    """
+    """One shard under way: takes rows, writes conversations."""
 
     def __init__(
         self,
@@ -195,10 +177,7 @@ class _Work:
         )
 
     def _file(self, number: int, path: Path, links: LinkRule, stage: Stage) -> None:
-        """Write the conversations of a file. Raises BadInput for one without a row, or a good one.
-
-        A shard that has few rows of a file says nothing of the file.
-        """
+        """Write the conversations of a file. Raises BadInput where no row is good."""
         row, held, good = 0, self.counts["held"], self._good
         found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
         for row, value in found:

@@ -21,11 +21,7 @@ from gristmill.vocabularies.tokenizer import open_tokenizer
 
 
 def spans_build(wanted: Wanted) -> Build:
-    """Returns the build of the spans of arithmetic of a split.
-
-    Raises NothingToBuild if the split has no annotation, GristmillError if the normalised records
-    or the tokenizer are not published.
-    """
+    """Returns the build of the spans of arithmetic of a split."""
     root, key, config = wanted.root, wanted.partition, wanted.config(SpansConfig)
     normalized = root.published(names.NORMALIZED, NORMALIZED, key)
     # Of a damaged file the run says what is wrong, once it has compared it with its record.
@@ -51,10 +47,7 @@ def spans_build(wanted: Wanted) -> Build:
 
 
 def exports_build(wanted: Wanted) -> Build:
-    """Returns the build of a token dataset in the formats of other programs.
-
-    Raises NothingToBuild if no format is asked for, GristmillError if the dataset is not published.
-    """
+    """Returns the build of a token dataset in the formats of other programs."""
     root, key, config = wanted.root, wanted.partition, wanted.config(ExportsConfig)
     if not config.formats:
         raise NothingToBuild("no format is asked for: set formats of [reasoning.exports]")

@@ -1,7 +1,4 @@
-"""The part of each trace of a split, and control pairs as the scripts of RL-Decoder read them.
-
-Source: `docs/formats/reasoning.md#controls`.
-"""
+"""The part of each trace of a split, and control pairs as the scripts of RL-Decoder read them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The builder of a token dataset in the formats of other programs.
-
-See also `gristmill/exports/`: the formats. Source: `docs/formats/reasoning.md#exports`.
-"""
+"""The builder of a token dataset in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ TEXTS = "nanochat"
 
 @dataclass(frozen=True)
 class ExportsSummary(Summary):
-    """What was written.
-
-    tokens, texts: by format, those of all files.
-    """
+    """What was written."""
 
     tokens: Mapping[str, int]
     texts: Mapping[str, int]

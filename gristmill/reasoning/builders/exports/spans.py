@@ -1,7 +1,4 @@
-"""The builder of the spans of arithmetic of one split, for a named tokenizer.
-
-Source: `docs/formats/reasoning.md#spans`.
-"""
+"""The builder of the spans of arithmetic of one split, for a named tokenizer."""
 
 from __future__ import annotations
 
@@ -40,15 +37,7 @@ _BATCH: Final = 256
 
 @dataclass(frozen=True)
 class SpansSummary(Summary):
-    """What was found.
-
-    annotations: rows.
-    traces: records that have an annotation.
-    records: all that were looked at.
-    calibration: traces that calibrate; the others evaluate.
-    skipped_by: rows that RL-Decoder skips, by reason.
-    controls: control pairs.
-    """
+    """What was found."""
 
     annotations: int
     traces: int

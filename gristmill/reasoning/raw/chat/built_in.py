@@ -1,8 +1,4 @@
-"""The built-in recipes of conversations, which a `corpus.toml` names as `recipe = "synth"`.
-
-Their files are in `chats/`. See also `recipe.py`: the keys of a recipe.
-Source: `docs/formats/chat.md#synth`.
-"""
+"""The built-in recipes of conversations, which a `corpus.toml` names as `recipe = "synth"`."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ def _built_in(name: str) -> Mapping[str, Any]:
 
 
 def check_built_in(raw: Mapping[str, Any]) -> None:
-    """Check what a recipe has beside the name of a built-in one, if it names one.
-
-    raw: its table. Raises ValueError with key, value and rule.
-    """
+    """Check what a recipe has beside the name of a built-in one, if it names one."""
     if (name := raw.get("recipe")) is None:
         return
     if name not in [*_FILES]:

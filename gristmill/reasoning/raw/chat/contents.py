@@ -1,7 +1,4 @@
-"""The text of a message, its parts, and the thoughts and calls of tools among them.
-
-See also `messages.py`: messages. Source: `docs/formats/chat.md#messages`.
-"""
+"""The text of a message, its parts, and the thoughts and calls of tools among them."""
 
 from __future__ import annotations
 
@@ -36,8 +33,6 @@ class Content(NamedTuple):
 
 def content_of(value: Any, tools: Callable[[str], Unfit]) -> Content:
     """What a message says: a text, a part, a list of parts, or an object with `parts`.
-
-    tools: makes the refusal of a part that calls a tool, of its kind.
 
     Raises Unfit for a part that is no text, and for an object without parts.
     """

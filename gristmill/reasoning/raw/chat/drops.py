@@ -1,7 +1,4 @@
-"""Drops of conversations: their recipe, their files, and the partitions that they give.
-
-See also `../drops.py`: which files hold rows, and of which split.
-"""
+"""Drops of conversations: their recipe, their files, and the partitions that they give."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The list of messages of a column, in each form that public files have.
-
-See also `messages.py`: messages; `contents.py`: the text of one.
-Source: `docs/formats/chat.md#lists-of-messages`.
-"""
+"""The list of messages of a column, in each form that public files have."""
 
 from __future__ import annotations
 
@@ -25,12 +21,7 @@ _REASONING: Final = "reasoning"
 
 
 def filled_list(value: Any, name: str, cure: str = "") -> list[Any]:
-    """The list of messages of a column, with one at least.
-
-    value: of the column. name: of it. cure: of an empty list.
-
-    Raises Unfit for a value that holds none.
-    """
+    """The list of messages of a column, with one at least."""
     given = value
     try:
         value = message_list(given)

@@ -1,9 +1,4 @@
-"""A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation.
-
-See also `recipe.py`: what a person says of the rows; `lists.py`: lists of messages; `contents.py`:
-texts in parts; `transcripts.py`: conversations in one text; `trees.py`: messages of trees.
-Source: `docs/formats/chat.md#messages`, `docs/formats/chat.md#refusals`.
-"""
+"""A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation."""
 
 from __future__ import annotations
 
@@ -81,8 +76,6 @@ class Talk(NamedTuple):
 
 class Messages:
     """Reads the rows of a recipe.
-
-    columns: that it reads of a row.
 
     Raises ValueError, naming the key, for a value that is wrong.
     """
@@ -301,10 +294,7 @@ class Messages:
         return role
 
     def _count_unread(self, item: Any, used: Collection[str], ignored: list[str]) -> None:
-        """Put the keys of a message that nothing reads into `ignored`.
-
-        Raises Unfit where one of them is a call of tools, and for any where the recipe says so.
-        """
+        """Put the keys of a message that nothing reads into `ignored`."""
         for key, value in item.items() if isinstance(item, Mapping) else ():
             if key in used or value in (None, "", [], {}, False):
                 continue
@@ -422,10 +412,7 @@ def _is_filled(value: Any) -> bool:
 
 
 def _check_turns(messages: Sequence[Message], bare: Callable[[str], str]) -> None:
-    """Raise Unfit unless users and assistants take turns, and an assistant is the last.
-
-    bare: gives of a question what must not be empty.
-    """
+    """Raise Unfit unless users and assistants take turns, and an assistant is the last."""
     for number, each in enumerate(messages):
         after = messages[number + 1 : number + 2]
         if each.channel == "analysis" and not any(next.channel == "final" for next in after):

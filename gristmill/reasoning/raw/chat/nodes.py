@@ -1,7 +1,4 @@
-"""A conversation that is one branch of a tree in an object, as an export of ChatGPT has it.
-
-See also `trees.py`: trees whose messages are rows. Source: `docs/formats/chat.md#branches`.
-"""
+"""A conversation that is one branch of a tree in an object, as an export of ChatGPT has it."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ def branch_of(nodes: Any, last: Any, names: tuple[str, str]) -> list[Mapping[str
     """The messages from the root to a node, as a list of messages has them.
 
     nodes: of the row. last: the id of the last node. names: of both columns.
-
-    Raises Unfit where there is no such branch.
     """
     if not is_nodes(nodes):
         rule = "is no object of nodes with `message` and `parent`: leave `branch` out"
@@ -54,10 +49,7 @@ def branch_of(nodes: Any, last: Any, names: tuple[str, str]) -> list[Mapping[str
 
 
 def messages_of(nodes: Iterable[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
-    """The messages of nodes, as a list of messages has them. name: of their column.
-
-    Raises Unfit for one that is no message.
-    """
+    """The messages of nodes, as a list of messages has them. name: of their column."""
     messages = (node["message"] for node in nodes)
     return [said for each in messages if each is not None for said in _said(each, name)]
 

@@ -1,15 +1,4 @@
-"""A recipe of conversations: `corpus.toml` with `kind = "chat"`.
-
-schema = 1
-kind = "chat"
-name = "my_chat"
-messages = "conversations"
-roles = { human = "user", gpt = "assistant" }
-
-See also `forms/corpus_file.py`: what recipes of all kinds have; `built_in.py`: recipes with a name;
-`messages.py`: rows by a recipe.
-Source: `docs/formats/chat.md#recipes`.
-"""
+"""A recipe of conversations: `corpus.toml` with `kind = "chat"`."""
 
 from __future__ import annotations
 
@@ -84,9 +73,6 @@ _EXAMPLE: Final = 'write messages = "name of the column that has the list of mes
 class Chat:
     """A recipe of conversations.
 
-    corpus: its name, files, licence, and the rules for rows.
-    recipe: the built-in one that it names; empty where it names none.
-    messages: column with the list of messages, or with one text; or
     prompt, completion: values of what is asked and of what is answered, texts or lists of
         messages; or
     turns: values of the texts of one turn, by `TURNS`, and the turns before it, `HISTORY`; or
@@ -98,12 +84,8 @@ class Chat:
         none where `messages` has a list.
     keys: names of the keys of a message by `KEYS`; role and content are guessed where it lacks
         them.
-    roles: what else a role means, one of `ROLES`.
-    system: value of the system message.
     thinking: "tags", "none", or the tags around a thought, and around the answer behind it.
-    tools, broken, train, unknown_keys: one of the words of the page.
     shards: how many artifacts the conversations are divided into, 1 to `MOST_SHARDS`.
-    table: the recipe as JSON, without what rows do not depend on.
     """
 
     corpus: Corpus
@@ -151,9 +133,6 @@ def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Cha
 
     path: its `corpus.toml`. name: of the drop, which must be that of the recipe.
     links: what happens if it is a link; default: it is refused.
-
-    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule. What
-    the values of its columns are, `Messages` looks at.
     """
     raw = read_recipe(path, links)
     try:

@@ -1,7 +1,4 @@
-"""A conversation in one text, divided at the marks that begin its messages.
-
-See also `messages.py`: messages. Source: `docs/formats/chat.md#transcripts`.
-"""
+"""A conversation in one text, divided at the marks that begin its messages."""
 
 from __future__ import annotations
 

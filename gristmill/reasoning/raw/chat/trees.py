@@ -1,7 +1,4 @@
-"""The messages of trees, as those of OASST: rows with the id of the message before them.
-
-See also `messages.py`: a conversation of such rows. Source: `docs/formats/chat.md#trees`.
-"""
+"""The messages of trees, as those of OASST: rows with the id of the message before them."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ class Trees:
     """The messages of the trees of a drop.
 
     chat: a recipe with `tree`. most_bytes: of their texts, at most.
-
-    rows: that it holds. Memory: their texts.
     """
 
     def __init__(self, chat: Chat, most_bytes: int = MOST_BYTES) -> None:

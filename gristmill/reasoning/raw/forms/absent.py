@@ -1,7 +1,4 @@
-"""Columns that the file of a corpus names, and that no row of a split has.
-
-Source: `docs/formats/reasoning.md#corpus-files`.
-"""
+"""Columns that the file of a corpus names, and that no row of a split has."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ def absent(corpus: Corpus, taken: Collection[str], columns: Collection[str]) -> 
     """The first column that a corpus names and no row has, with key, rule and cure; empty for none.
 
     taken: names of forms that rows took; what other forms name may be absent.
-    columns: that rows have, null or not.
 
     Of `first` one column is enough, and a column that `keep` wants absent may be.
     """

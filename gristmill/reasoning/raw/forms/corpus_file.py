@@ -1,13 +1,4 @@
-"""`corpus.toml`, by which a person says what the columns of a drop mean.
-
-schema = 1
-name = "my_math"
-licence = { id = "MIT", train = true }
-question = "problem"
-answer = { column = "solution", after_line = "The answer is:" }
-
-Source: `docs/formats/reasoning.md#corpus-files`.
-"""
+"""`corpus.toml`, by which a person says what the columns of a drop mean."""
 
 from __future__ import annotations
 
@@ -96,10 +87,7 @@ _SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
 def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Corpus:
     """Read and check the file of a corpus.
 
-    path: the file. name: of the drop, which must be that of the corpus.
     links: what happens if it is a link; default: it is refused.
-
-    Raises BadInput, naming file, key and rule, for a file that is not TOML or breaks a rule.
     """
     raw = read_recipe(path, links)
     try:
@@ -131,8 +119,6 @@ def check_common(raw: Mapping[str, Any], name: str, kinds: Mapping[str, str]) ->
     """Check what recipes of all kinds have: name, splits, licence, and the rules for rows.
 
     raw: the file. name: of the drop. kinds: what the value of a key must be, as "a text".
-
-    Raises ValueError with key, value and rule.
     """
     for key, what in kinds.items():
         if key in raw and not _is(raw[key], what):
@@ -265,10 +251,7 @@ def check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> No
 def check_known(
     table: Mapping[str, Any], keys: Collection[str], where: str, more: str = ""
 ) -> None:
-    """Raise ValueError for a key of a table that is none of `keys`.
-
-    where: begins the error. more: ends it, with {} for the key.
-    """
+    """Raise ValueError for a key of a table that is none of `keys`."""
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys)

@@ -1,7 +1,4 @@
-"""Forms whose rows are the steps of one record.
-
-Source: `docs/formats/reasoning.md#forms-of-reveal`, `docs/formats/reasoning.md#corpus-files`.
-"""
+"""Forms whose rows are the steps of one record."""
 
 from __future__ import annotations
 
@@ -25,11 +22,7 @@ Place = tuple[int, int]
 
 @dataclass
 class _Held:
-    """What the rows of one record have in common, and its steps.
-
-    place: of its first row.
-    extras: of each extra the texts, with the number of their step.
-    """
+    """What the rows of one record have in common, and its steps."""
 
     place: Place
     question: str
@@ -43,8 +36,6 @@ class Group:
 
     form: with `group`; question and answer are those of a record's first row, each row's `cot` is
         a step, and an extra has its texts of all rows, each once.
-
-    Memory: the texts of the split, at most `MOST_BYTES`.
     """
 
     def __init__(

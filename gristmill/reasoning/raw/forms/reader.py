@@ -1,8 +1,4 @@
-"""Reads the rows of a corpus: a raw row of any of its forms to a record.
-
-Values are compiled once a split. See also `groups.py`: records of several rows; `rules.py`: which
-records stay. Source: `docs/formats/reasoning.md#forms`.
-"""
+"""Reads the rows of a corpus: a raw row of any of its forms to a record."""
 
 from __future__ import annotations
 
@@ -37,8 +33,6 @@ _CURE: Final = (
 class Compiled:
     """A form, compiled.
 
-    form: as the file of the corpus says it.
-    columns: that it reads or looks for.
     read: a row to a record, None where rows are steps of a record, which `group` takes.
 
     Raises ValueError, naming the key, for a value that is wrong.
@@ -218,9 +212,6 @@ class UnknownKeys:
     """The keys of rows that no form or rule of a corpus reads.
 
     is_refused: whether a row with one is Unfit; default False: they are counted.
-
-    counts: rows by key, of at most 1,000 keys.
-    columns: keys that rows have: all that are read, and 1,000 others.
     """
 
     def __init__(self, corpus: Corpus, is_refused: bool = False) -> None:

@@ -1,8 +1,4 @@
-"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`.
-
-What is drawn is drawn by hashes of texts, so that it is the same on every machine.
-Source: `docs/formats/reasoning.md#corpus-files`.
-"""
+"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`."""
 
 from __future__ import annotations
 
@@ -47,8 +43,6 @@ class Rules:
 
     split: whose records stay where rows are divided; None: those of all splits.
     last: of the records that the cap keeps; None (default) keeps all, to find it out.
-
-    columns: that the rules read of a row.
 
     Raises ValueError, naming the key, for a rule that is wrong. Memory: 100 bytes a record where
     `dedup` is set, and up to the cap where `sample` has one.

@@ -1,7 +1,4 @@
-"""Texts with the names of columns in braces, and patterns that divide a text.
-
-Source: `docs/formats/reasoning.md#corpus-files`.
-"""
+"""Texts with the names of columns in braces, and patterns that divide a text."""
 
 from __future__ import annotations
 
@@ -54,8 +51,6 @@ def pieces(template: str) -> list[tuple[str, bool]]:
 
 def filled(template: str, get: Callable[[str], Callable[[Row], str]]) -> Callable[[Row], str]:
     """What fills a template from a row.
-
-    get: of a name, what reads its text.
 
     A line whose names are all empty is left out, and the blank lines behind it. Raises ValueError
     as `pieces`.

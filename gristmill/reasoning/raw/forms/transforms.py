@@ -1,8 +1,4 @@
-"""Transforms: what reads a row in Python, where no value of a corpus file can say it.
-
-Those of the package are in `BUILT_IN`; an installed distribution has its own as entry points.
-Source: `docs/formats/reasoning.md#transforms`.
-"""
+"""Transforms: what reads a row in Python, where no value of a corpus file can say it."""
 
 from __future__ import annotations
 

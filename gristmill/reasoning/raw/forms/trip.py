@@ -1,7 +1,4 @@
-"""The transform `trip`: two stories, and the program that their physical states make.
-
-Source: `docs/formats/reasoning.md#forms-of-trip`.
-"""
+"""The transform `trip`: two stories, and the program that their physical states make."""
 
 from __future__ import annotations
 

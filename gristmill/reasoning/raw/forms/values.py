@@ -1,7 +1,4 @@
-"""A value of a corpus file, compiled once: what reads a text of a row.
-
-See also `templates.py`. Source: `docs/formats/reasoning.md#corpus-files`.
-"""
+"""A value of a corpus file, compiled once: what reads a text of a row."""
 
 from __future__ import annotations
 
@@ -27,8 +24,6 @@ _MOST_PARTS: Final = 200
 class Names:
     """What values may name.
 
-    parts: texts that a template may name beside columns, as in the file.
-    file: of the row that is read.
     columns: that compiled values read, the first part of a path beside the whole.
     busy: parts that are being compiled. parts_read: how often a template names one.
     """

@@ -47,11 +47,7 @@ class Talks(NamedTuple):
 
 
 def talks_of(wanted: Wanted) -> Talks:
-    """What a partition is built from.
-
-    Raises GristmillError if the conversations or the vocabulary are not published, or the drop with
-    the recipe is gone; BadInput if `[render]` of the recipe is wrong.
-    """
+    """What a partition is built from."""
     root, key = wanted.root, wanted.partition
     name, _, number = key.rpartition("__")
     folder = root.artifact(*_CONVERSATIONS.split("/"), key)
@@ -68,10 +64,7 @@ def talks_of(wanted: Wanted) -> Talks:
 
 
 def chat_build(wanted: Wanted) -> Build:
-    """Returns the build of the Megatron datasets of one shard of conversations.
-
-    Raises what `talks_of` raises.
-    """
+    """Returns the build of the Megatron datasets of one shard of conversations."""
     talks = talks_of(wanted)
     tokenizer = talks.tokenizer
     given = wanted.config(KDConfig, filled_in={"vocabulary": talks.place, "valid_fraction": 0.0})

@@ -1,7 +1,4 @@
-"""The builder of one shard of conversations, and what a worker does: rows become one part.
-
-See also `../kd_part.py`: the same for Harmony shards. Source: `docs/formats/chat.md#tokens`.
-"""
+"""The builder of one shard of conversations, and what a worker does: rows become one part."""
 
 from __future__ import annotations
 

@@ -26,10 +26,7 @@ _GROWTH: Final = 14
 
 
 def distill_build(wanted: Wanted) -> Build:
-    """Returns the build of the dataset of one Harmony shard.
-
-    Raises GristmillError if the Harmony shard or the vocabulary is not published.
-    """
+    """Returns the build of the dataset of one Harmony shard."""
     root, number = wanted.root, wanted.partition
     source = root.published(FOLDER, HARMONY, number)
     place = Path("tokenizer") / O200K.relative
@@ -65,10 +62,7 @@ def _bytes(root: DataRoot, number: str) -> int:
 
 
 def chat_distill_build(wanted: Wanted) -> Build:
-    """Returns the build of the dataset of one shard of conversations.
-
-    Raises what `talks_of` raises.
-    """
+    """Returns the build of the dataset of one shard of conversations."""
     talks = talks_of(wanted)
     given = wanted.config(DistillConfig, filled_in={"vocabulary": talks.place})
     config = ChatDistillConfig(**vars(given), render=talks.render.recorded)

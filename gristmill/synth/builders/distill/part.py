@@ -1,9 +1,4 @@
-"""What a worker does: rows of a shard become a part, without those that a dataset leaves out.
-
-Which these are, and which are in the validation split; and the rendering with a system message
-that is plain text. See also `../kd_part.py` and `../chat/part.py`, which render them. Source:
-`docs/formats/synth.md#distill-filters`, `docs/formats/synth.md#distill-template`.
-"""
+"""What a worker does: rows of a shard become a part, without those that a dataset leaves out."""
 
 from __future__ import annotations
 
@@ -50,7 +45,6 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 class Texts:
     """What a conversation asks and answers.
 
-    query, reasoning, answer: the last of each; "" without one.
     is_single: whether it has one question, one answer and at most one thought.
     """
 

@@ -1,8 +1,4 @@
-"""The builder of a dataset of token ids, labels and spans, from a shard of conversations.
-
-See also `part.py`: some rows to a part; `../kd_shard.py`: the same for Megatron datasets.
-Source: `docs/formats/synth.md#distill-datasets`.
-"""
+"""The builder of a dataset of token ids, labels and spans, from a shard of conversations."""
 
 from __future__ import annotations
 
@@ -51,7 +47,6 @@ _SCANNED_ROWS: Final = 4096
 class DistillSummary(KDSummary):
     """Counts of a dataset; spans are those of its tokens.
 
-    left_out: rows that were left out, by reason.
     dropped_thoughts: thoughts to be trained on that the template left out.
     memorization_keep: share of the rows of the exercise memorization that stays.
     other_languages_keep: share of the rows in other languages than English that stays.
@@ -79,7 +74,6 @@ def build_distill(
     shard: of Harmony, or of conversations. out: folder to write, which must not exist.
     tokenizer: of the texts. parts: as of `build_kd_shard`. dataset: what the rows are from.
     render: how conversations are rendered; default None: it is a shard of Harmony.
-    progress: gets the stage "render", in rows.
 
     Raises BadInput as `build_kd_shard`, where no row stays, and for a shard without the column of
     a text that the template needs.

@@ -1,8 +1,4 @@
-"""Pieces of conversations to the arrays of one split: tokens and spans of labels.
-
-See also `../documents.py`: the same for Harmony, where control tokens stand around each text.
-Source: `docs/formats/chat.md#spans`, `docs/formats/chat.md#control-text`.
-"""
+"""Pieces of conversations to the arrays of one split: tokens and spans of labels."""
 
 from __future__ import annotations
 
@@ -36,7 +32,6 @@ class Words:
 
     encoder: of ordinary text. lengths: int64 [ids], bytes of each ordinary token.
     control: matches the texts of control tokens. begin: with which all of these begin.
-    ids: of these, by text. eod: id of the end.
     changes: whether the tokenizer changes a text before it cuts it; None where it changes none.
     """
 
@@ -75,8 +70,6 @@ class Words:
 def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
     """A tokenizer, loaded once in a process.
 
-    engine: as of `Tokenizer.encoder`.
-
     Raises GristmillError where a token is not the bytes of its place, and as `Tokenizer.encoder`.
     Where that is so only of texts that NFC or another form of Unicode changes, these are refused.
     """
@@ -101,11 +94,7 @@ def words_of(tokenizer: Tokenizer, engine: str = AUTO) -> Words:
 
 
 class _Made:
-    """What is encoded together: the texts between control tokens, and the regions in them.
-
-    texts: what is encoded. sizes, spans: of each region of them.
-    order: of each text -1, of each control token its id. codes: of each control token its span.
-    """
+    """What is encoded together: the texts between control tokens, and the regions in them."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -144,9 +133,6 @@ class _Made:
 
 def assemble(talks: Sequence[Sequence[Piece]], words: Words) -> Documents:
     """Encode conversations.
-
-    talks: D conversations as pieces; none gives empty arrays.
-    words: their vocabulary.
 
     A text of the template is divided at control tokens, a text of a message never is. What stands
     between two control tokens is encoded as one text, so that the ids are those of the whole

@@ -1,11 +1,4 @@
-"""A person's Jinja template: conversations to pieces, in a child process with limits.
-
-A template is untrusted: the sandbox bounds what it may name, the child its memory and its time.
-Spans come from private markers: conversations that differ in their texts alone are rendered once
-with a marker in the place of each text, and the markers are where the texts are.
-
-Source: `docs/formats/chat.md#jinja`.
-"""
+"""A person's Jinja template: conversations to pieces, in a child process with limits."""
 
 from __future__ import annotations
 
@@ -47,14 +40,9 @@ def rendered(
     """Render conversations.
 
     template: the file, for errors. source: its text. kwargs: variables for it, as JSON.
-    date: the day that the template sees, as YYYY-MM-DD.
     thinking: "tags" puts thoughts into the content, "field" into `reasoning_content`.
     finish: divides texts of the template, and changes spans; it sees the others as empty texts.
         Conversations of one form share what it returns. Default: nothing.
-
-    Returns of each its pieces and the number of thoughts to be trained on that the template drops,
-    or why it is refused. Raises BadInput for a template that is no Jinja, and for one that takes
-    too much memory or time.
     """
     said = [[(turn.role, turn.content, turn.thought) for turn in talk] for talk in talks]
     arguments = source, kwargs, date, thinking, said
@@ -176,10 +164,7 @@ class _Renderer:
         return form
 
     def _form(self, turns: Sequence[_Said], texts: Sequence[str]) -> _Form:
-        """The form of conversations that differ in their texts alone; none has wrong markers.
-
-        texts: those of `turns`, stripped: a thought and a content of each.
-        """
+        """The form of conversations that differ in their texts alone; none has wrong markers."""
         marked = tuple(
             (role, _around(content, texts, 2 * at + 1), _around(thought, texts, 2 * at))
             for at, (role, content, thought) in enumerate(turns)

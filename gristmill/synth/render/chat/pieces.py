@@ -1,8 +1,4 @@
-"""Pieces: a rendered conversation, divided into its own texts and those of the template.
-
-See also `jinja.py`: the pieces of a person's template; `assemble.py`: pieces to tokens.
-Source: `docs/formats/chat.md#templates`, `docs/formats/chat.md#spans`.
-"""
+"""Pieces: a rendered conversation, divided into its own texts and those of the template."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ _THINK, _THOUGHT = "<think>\n", "\n</think>\n\n"
 class Piece(NamedTuple):
     """A part of a rendered conversation.
 
-    text: of it. span: its code.
     message: number of the turn whose text it is; `OUTSIDE` for a text of the template, which
         alone may hold control tokens.
     """
@@ -34,9 +29,7 @@ class Piece(NamedTuple):
 class Turn(NamedTuple):
     """What one speaker says at once.
 
-    role: system, developer, user or assistant. content: the text.
     span: code of the content. thought: of an assistant, before the content.
-    thought_span: code of the thought.
     """
 
     role: str
@@ -131,8 +124,6 @@ TEMPLATES: Final[Mapping[str, Callable[[Sequence[Turn]], list[Piece]]]] = {
 
 def with_turn_ends(pieces: Sequence[Piece], control: re.Pattern[str]) -> list[Piece]:
     """Pieces of a template that says nothing of spans, with what the model must write itself.
-
-    control: matches the texts of control tokens.
 
     To the span of a text belong the control token that ends its turn and what stands before it,
     the text between thought and answer, and `<think>` before a thought.
