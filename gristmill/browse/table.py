@@ -203,7 +203,7 @@ def _named(columns: Mapping[str, Column], name: str, use: str) -> Column:
 
 
 def _word(text: str) -> list[str]:
-    """A regular expression for what bytes of a row hold of a text, in any form of JSON or a table."""
+    """A regular expression for what bytes of a row hold of a text, in JSON or a table."""
     found = [re.escape(word) for word in _WORDS.findall(text)]
     if not found:
         return []
