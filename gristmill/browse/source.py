@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -31,6 +31,7 @@ from gristmill.contract import GristmillError
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import RenderableType
 
 Values = Mapping[str, Any]
 """What a row holds by column: a cell, or a list or an object of JSON."""
@@ -96,6 +97,11 @@ class Stored:
     name: of the table. open: opens its rows. searchable: columns that a search looks at.
     slow: columns that are made for each row, as decoded text; nothing sorts by them.
     sample: takes a row, and returns what `gristmill trace` takes: the sample, and its options.
+    chosen: the options of `gristmill show` that choose this table, as {"split": "train"}.
+    ids: columns whose value names a row, as `gristmill show` and a person call it.
+    terms: option of `gristmill show` -> column that must have its value, as {"run": "run_id"}.
+    drawn: takes a row and the options of `gristmill show`; yields a board, a grid or a position for
+        a terminal. Other rows are shown by their columns and tokens alone.
     """
 
     name: str
@@ -106,6 +112,10 @@ class Stored:
     sample: Callable[[Record], tuple[str, Mapping[str, Any]]] | None = None
     pictures: Callable[[Record], Sequence[Picture]] = lambda _: ()
     tokens: Callable[[Record], Sequence[Token]] = lambda _: ()
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    ids: Sequence[str] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+    drawn: Callable[[Record, Mapping[str, Any]], Iterable[RenderableType]] = lambda *_: ()
 
 
 def cell(value: object) -> Cell:
