@@ -54,8 +54,8 @@ class Asset(Kind):
 
     preview: takes what was published, and returns what its page shows beside the counts; default:
         nothing.
-    sample: takes the folder of an artifact, and returns the number of the row of its main table that
-        its page draws; default: the first.
+    sample: takes the folder of an artifact, and returns the number of the row of its main table
+        that its page draws; default: the first.
     notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
     across: whether a raw file that two partitions were built from is unusual (default False).
     blocking: whether assets after it in a run wait for its laws (default False).
