@@ -30,6 +30,7 @@ from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
 UNREAD: Final = "unread"
+GONE: Final = "gone"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
 INPUTS_GONE: Final = "current (inputs gone)"
@@ -250,7 +251,7 @@ def _described(
     if state in (CURRENT, INPUT_CHANGED):
         of_drop, reason = drops.state(above, record, inputs)
         if of_drop != READY:
-            state, why = f"drop {of_drop}", reason
+            state, why = INPUTS_GONE if of_drop == GONE else f"drop {of_drop}", reason
         elif reason and state == CURRENT:
             state, why = INPUT_CHANGED, reason
     kind = kind_of_asset(record.asset)
