@@ -1,4 +1,4 @@
-"""The members of `macroxue/pool`: packs, joined runs and names, session keys, trace, warnings."""
+"""The packs of a pool, and its joined tables. Source: docs/formats/macroxue.md#joined-names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,10 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Set the place of each member in the pool, and the ids of its runs."""
+    """Set the place of each member in the pool, and the ids of its runs.
+
+    Returns the number of runs that equal an earlier run in everything but the id.
+    """
     known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:

@@ -1,4 +1,4 @@
-"""Builder of `macroxue/values`: the reward and return of each row of a pack."""
+"""Build `macroxue/values`: rewards and returns. Source: docs/formats/macroxue.md#value-sidecar."""
 
 from __future__ import annotations
 

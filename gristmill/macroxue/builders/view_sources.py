@@ -1,4 +1,4 @@
-"""What a training view takes from its sources: which runs have gaps, the values of each row."""
+"""What a training view takes from its sources. Source: docs/formats/macroxue.md#training-view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The npy files of annotations: what a student model said of the rows of a dataset."""
+"""Annotations as .npy; NaN where a row has none. Source: docs/formats/macroxue.md#annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of a folder of this family, without reading its rows."""
+"""The kind of a folder, without reading its rows. Source: docs/formats/macroxue.md#files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""metadata.db of a pack: its runs and session keys, written and read; of a view also its gaps."""
+"""metadata.db: runs, session keys, gaps. Source: docs/formats/macroxue.md#metadata-database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing."""
+"""Rows: dtypes, npy headers, layouts, boards. Source: docs/formats/macroxue.md#row-layouts."""
 
 from __future__ import annotations
 

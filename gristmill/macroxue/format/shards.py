@@ -1,4 +1,4 @@
-"""The npy files of a pack: finding them, opening them safely, writing them shard by shard."""
+"""The npy files of a pack, opened safely, written. Source: docs/formats/macroxue.md#shards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_SHARDS = 100_000
 
 
 def npy_files(folder: Path, stem: str) -> list[Path]:
-    """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names."""
+    """`<stem>.npy` alone, or all `<stem>-*.npy` by name; BadInput for both forms or neither."""
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
     if single.exists() and numbered:

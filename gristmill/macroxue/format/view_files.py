@@ -1,4 +1,4 @@
-"""The files that a training view has beside those of packs: view.json and tokenizer.json."""
+"""view.json and tokenizer.json of a view. Source: docs/formats/macroxue.md#training-view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by 2048's rules?"""
+"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by 2048's rules?
+
+Tiles above 65536 are judged by their true ranks, rows of unknown ranks as far as their mask allows.
+In the same pass notes say what is unusual and breaks no law.
+
+Source: docs/formats/macroxue.md#game-laws, docs/formats/macroxue.md#game-notes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of `macroxue/pack`: files, tables, single rows; how laws and notes name their places."""
+"""Laws of packs, and how they name their places. Source: docs/formats/macroxue.md#pack-laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of `macroxue/pool`: those of a pack, and the origin of each run."""
+"""Laws of pools, also of the origin of a run. Source: docs/formats/macroxue.md#pool-laws."""
 
 from __future__ import annotations
 

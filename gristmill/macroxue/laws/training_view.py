@@ -1,4 +1,4 @@
-"""Laws of `macroxue/training_view`: what must hold of its files, without their source."""
+"""Laws of training views, without their sources. Source: docs/formats/macroxue.md#view-laws."""
 
 from __future__ import annotations
 

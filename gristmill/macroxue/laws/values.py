@@ -1,4 +1,4 @@
-"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
+"""Laws of a value sidecar and its pack. Source: docs/formats/macroxue.md#value-laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game."""
+"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game.
+
+The rows belong to the games of the copied metadata.db, whatever their run ids are in a pool or a
+view. Source: docs/formats/macroxue.md#annotations.
+"""
 
 from __future__ import annotations
 

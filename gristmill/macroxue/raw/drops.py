@@ -1,4 +1,4 @@
-"""Raw drops: finding runs in a folder, their order, and the account of every other file."""
+"""Runs of a drop, and what becomes of other files. Source: docs/formats/macroxue.md#discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool file, which says which packs a pool is merged from: `drops/pools/<pool>.toml`."""
+"""The pool file `drops/pools/<pool>.toml`. Source: docs/formats/macroxue.md#pool-file."""
 
 from __future__ import annotations
 

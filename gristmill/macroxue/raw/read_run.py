@@ -1,4 +1,4 @@
-"""One run from its two raw files, mostly zipped, to rows: by fast scanner or strict parser."""
+"""One run from its two raw files to rows. Source: docs/formats/macroxue.md#row-rules."""
 
 from __future__ import annotations
 

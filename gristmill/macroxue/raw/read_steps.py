@@ -1,4 +1,4 @@
-"""One run of steps that another program wrote as .npy, to rows of a pack."""
+"""One run of .npy steps to rows. Source: docs/formats/macroxue.md#rows-of-other-programs."""
 
 from __future__ import annotations
 
@@ -183,7 +183,10 @@ def _boards(raw: RawRun) -> Ranks:
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
-    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit."""
+    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit.
+
+    Ranks at the cap that follow from the game are raised to the truth.
+    """
     given = _given(raw) if raw.has("move_dir") else None
     fits = np.zeros((4, len(ranks)), np.bool_)
     for direction in range(4):

@@ -1,4 +1,4 @@
-"""What reading a raw run found: the sizes and digests of its files, names of valuation types."""
+"""What reading a raw run found; apart, since finding a drop needs no decompressor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drops of steps that other programs wrote as .npy: their files, columns and runs."""
+"""Drops of .npy steps, and their runs. Source: docs/formats/macroxue.md#steps-of-other-programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The rules for a meta object and a step line, in pure Python."""
+"""The rules for a meta object and a step line, in pure Python.
+
+The fast scanner leaves each line that it is not sure of to `parse_step`, and tests compare both.
+
+Source: docs/formats/macroxue.md#json-rules and the headings behind it.
+"""
 
 from __future__ import annotations
 

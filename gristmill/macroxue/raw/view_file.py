@@ -1,4 +1,4 @@
-"""The file of a training view, which says what it is made from: `drops/views/<view>.toml`."""
+"""The view file, and what its build needs. Source: docs/formats/macroxue.md#view-file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files."""
+"""From a run or row to the bytes of its raw files. Source: docs/formats/macroxue.md#trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Games of whole runs, played: what their moves do, and which of them have gaps."""
+"""Games of whole runs, played, and their gaps. Source: docs/formats/macroxue.md#gaps."""
 
 from __future__ import annotations
 

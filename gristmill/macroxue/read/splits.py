@@ -1,4 +1,4 @@
-"""Splits of runs into training and held out runs, which never share a game, and queries of runs."""
+"""Splits of runs, which never share a game. Source: docs/formats/macroxue.md#splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a pack from the first to the last, in bounded memory, compared with metadata.db."""
+"""The rows of a pack in order, in bounded memory. Source: docs/formats/macroxue.md#value-inputs."""
 
 from __future__ import annotations
 

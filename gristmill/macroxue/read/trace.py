@@ -1,4 +1,4 @@
-"""From a run of a pack or pool to its raw files, by trace.jsonl."""
+"""From a run of a pack or pool to its raw files. Source: docs/formats/macroxue.md#trace."""
 
 from __future__ import annotations
 

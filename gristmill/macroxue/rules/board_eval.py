@@ -1,4 +1,11 @@
-"""board_eval: the engine's heuristic score of a board, for one board and for many."""
+"""board_eval: the engine's heuristic score of a board, for one board and for many.
+
+A tile of rank r weighs T(r) = r * 2**r. The score of a line starts with T of its first cell; each
+adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and a once more if a == b.
+The score of a board is the sum over its 4 rows, read left to right, and its 4 columns, read top to
+bottom. `../raw/fast_scanner.py` and `rank_search.py` hold compiled forms.
+Source: docs/formats/macroxue.md#board-evaluation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Bins of branch values, fitted as the trainer's second tokenizer fits them."""
+"""Bins of branch values, fitted as the trainer's second tokenizer fits them.
+
+A branch that was not chosen is a failure, is worth as much as the chosen one, or has a negative
+difference to it. The bins are quantiles of these differences.
+Source: docs/formats/macroxue.md#tokenizer.
+"""
 
 from __future__ import annotations
 

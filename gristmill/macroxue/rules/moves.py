@@ -1,4 +1,13 @@
-"""The moves of 2048 for many boards at once: boards after them, points, legality."""
+"""The moves of 2048 for many boards at once: boards after them, points, legality.
+
+A board is 16 ranks, row by row from the top left: 0 is empty, r is the tile 2^r. A move pushes each
+of the four lines towards a wall. Each tile merges at most once, nearest the wall first. Two tiles
+of rank r become one of rank r+1 and earn 2^(r+1) points.
+
+There is no table of lines: ranks up to 31 would need 32^4 entries, more than the fast cache of a
+processor holds, and the rule on arrays of bytes runs on 32 or more of them at a time.
+Source: docs/formats/macroxue.md#moves.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +42,7 @@ _BATCH: Final = 8192
 
 
 def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
-    """Slide lines."""
+    """The new cells of lines, and the ranks that their two merges made (0: no merge)."""
     a, b, c, d = cells
 
     def close_gap(near: Ranks, far: Ranks) -> tuple[Ranks, Ranks]:
@@ -105,6 +114,9 @@ def move_towards(
     """Make the same move on every board.
 
     boards: uint8 [N, 16], ranks 0..31, row by row.
+
+    Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64 [N]),
+    and whether the board changed (bool [N]), which is whether the move is legal.
     """
     _check(boards)
     after = np.empty(boards.shape, dtype=np.uint8)
