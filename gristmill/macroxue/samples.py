@@ -23,10 +23,7 @@ _UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class DropCounts:
-    """Counts of a sample drop.
-
-    valuation_types: steps by valuation type; a row without a type counts as search.
-    """
+    """Counts of a sample drop; a row without a valuation type counts as search."""
 
     games: int
     steps: int

@@ -148,10 +148,7 @@ class Ledger:
             return sys.float_info.max
 
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
-        """The table `session` with the keys of docs/formats/macroxue.md#session-keys.
-
-        Raises ValueError for a further key that a pack has itself.
-        """
+        """The table `session` with the keys of docs/formats/macroxue.md#session-keys."""
         keys = {
             "source": ", ".join(sorted({run.source for run in self._drop.runs})),
             "drop": ",".join(self._drop.names),

@@ -93,10 +93,7 @@ class JoinedValues:
         return found[0]
 
     def of(self, batch: Batch) -> Rows:
-        """The values of consecutive rows, with their run ids: [N].
-
-        Raises BadInput for values of another run or step.
-        """
+        """The values of consecutive rows [N], with their run ids; BadInput for other rows."""
         rows, parts = batch.rows, []
         stop = batch.start + len(rows)
         for at, values in enumerate(self._maps):

@@ -56,10 +56,7 @@ def _has_members(database: Path) -> bool:
 
 
 def asset_of(folder: Path) -> str | None:
-    """The asset whose laws and views a folder without a record takes, None where it has none.
-
-    folder: any path. The pack reader refuses foreign rows and names their reader.
-    """
+    """The asset whose laws and views a folder without a record takes, None where it has none."""
     kind = kind_of(folder)
     if kind is None and any(folder.glob("steps*.npy")):
         return "macroxue/pack"  # its tables are missing

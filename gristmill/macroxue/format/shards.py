@@ -59,10 +59,7 @@ def value_files(folder: Path) -> list[Path]:
 def rows_header(
     path: Path, file: BinaryIO, known: Sequence[np.dtype[Any]] = ()
 ) -> tuple[np.dtype[Any], int, int]:
-    """Dtype, first byte and number of the rows of an npy file.
-
-    known: dtypes that the rows may have; default: any without Python objects.
-    """
+    """Dtype, first byte and number of the rows of an npy file; `known` has the dtypes allowed."""
     try:
         shape, fortran, dtype = read_header(file)
     except ValueError as error:

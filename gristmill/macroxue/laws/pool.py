@@ -19,8 +19,7 @@ from gristmill.macroxue.laws.pack import row_laws, run_laws, shard_laws
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace.
 
-    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other law
-    is checked. Lines of trace.jsonl need no digests, because a member may lack a trace.
+    Lines of trace.jsonl need no digests, because a member may lack a trace.
     """
     try:
         files = step_files(path)

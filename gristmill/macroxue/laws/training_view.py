@@ -37,16 +37,7 @@ DATABASE, NAMES = "metadata.db", "valuation_types.json"
 
 
 def law(subject: Subject) -> Iterator[Violation]:
-    """Find what breaks the laws of a view.
-
-    files_open: the files can be read, and the rows stand run by run as metadata.db says.
-    The laws shards_full to row_padding of packs, and those of values; the values of a run in the
-    table `gaps` are NaN.
-    gap_run: each row of `gaps` names a run and one of its steps.
-    game_on_both_sides: no game is in train/ and in validation/.
-    bin_edges: tokenizer.json has the quantiles of the training rows as edges.
-    annotations_aligned: each row of annotations has the run and step of its row of the steps.
-    """
+    """Find what breaks the laws of a view."""
     tolerance = float(subject.config.get("zero_tolerance", ViewConfig.zero_tolerance))
     return or_unreadable(_laws(subject.folder, tolerance), law="files_open")
 

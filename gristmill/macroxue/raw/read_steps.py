@@ -135,10 +135,7 @@ class RawRun:
     def numbers(
         self, field: str, default: npt.NDArray[Any], dtype: npt.DTypeLike = np.uint8
     ) -> npt.NDArray[Any]:
-        """The column of a field as integers of a type; `default` where the files do not have it.
-
-        Raises BadInput for a number that does not fit.
-        """
+        """The column of a field as integers of a type; `default` where the files do not have it."""
         if not self.has(field):
             return default
         values, limits = self.column(field), np.iinfo(np.dtype(dtype))

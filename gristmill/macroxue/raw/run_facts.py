@@ -27,10 +27,7 @@ class FileDigest(NamedTuple):
 
 @dataclass
 class RawDigest:
-    """Size and sha256 of a raw file, of the bytes that were read.
-
-    size: bytes.
-    """
+    """Size and sha256 of a raw file, of the bytes that were read."""
 
     size: int = 0
     sha256: hashlib._Hash = field(default_factory=hashlib.sha256)
@@ -48,10 +45,7 @@ class RawDigest:
 
 @dataclass
 class RunFacts:
-    """Facts of a run that was read.
-
-    unknown_branches: rows by branch name that is no direction; at most 20 names.
-    """
+    """Facts of a run that was read; at most 20 names of unknown branches."""
 
     meta: Meta
     meta_file: RawDigest | FileDigest

@@ -24,13 +24,7 @@ _DROPS: Final = "drops/macroxue"
 
 
 def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
-    """Trace a run of a pack or pool, or one of its steps.
-
-    step: a `step_index` of the run; None (the default) for the whole run.
-
-    Yields the line of trace.jsonl, then the raw files. Raises as `trace`, and GristmillError where
-    the run has no such step.
-    """
+    """Trace a run of a pack or pool, or its step of this `step_index`."""
     found = trace(folder, run)
     yield found
     place = None
@@ -43,12 +37,7 @@ def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[con
 def row_origins(
     folder: Path, row: int, facts: Mapping[str, object] | None = None
 ) -> Iterator[contract.Trace]:
-    """Trace a row of a pack or pool: its run and step, then the raw files.
-
-    row: number of the row, from 0. facts: what is said of it first; default: nothing.
-
-    Raises GristmillError where there is no such row.
-    """
+    """Trace a row of a pack or pool: `facts`, its run and step, then the raw files."""
     run, step = PackRows(folder).place(row)
     yield Origin({**(facts or {}), "row": row, "step_index": step})
     found = trace(folder, run)
@@ -117,10 +106,7 @@ def _different(path: Path, size: int | None, sha256: str | None) -> str | None:
 
 
 def step_line(path: Path, row: int) -> tuple[int, int, int]:
-    """The line of a step in a steps file: number from 1, and its first and last byte + 1.
-
-    path: a `.jsonl.gz`; bytes count in the unpacked text.
-    """
+    """The line of a step in a `.jsonl.gz`: number from 1, and its bytes of the unpacked text."""
     begin = 0
     try:
         with gzip.open(path, "rb") as file:

@@ -124,10 +124,6 @@ def queried(
 
     octets: of metadata.db. It is queried as a copy in memory, because SQLite opens files by their
         path, which may lead to a rebuilt pack. path: of the file, for errors.
-
-    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
-    OverflowError for a number of more than 64 bits with its sign; ValueError for a value that is
-    no run id; BadInput for a damaged database.
     """
     copy = bytearray(octets)
     copy[_JOURNAL] = b"\1\1"

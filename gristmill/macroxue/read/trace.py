@@ -67,13 +67,8 @@ _HASHED = ("meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
 def trace(folder: Path, run: int) -> RunTrace:
     """Find the raw files of a run.
 
-    folder: a pack or pool.
-    run: run id, from 0.
-
     Run ids ascend in a trace.jsonl of ours, so that few lines are read; one in another order is
-    read line by line. Raises GristmillError where the folder has no trace.jsonl or no such run.
-    Raises BadInput, naming file and line, where a line that is read is no JSON object or names no
-    run, or that of the run lacks a value.
+    read line by line.
     """
     path = folder / "trace.jsonl"
     if not path.is_file():

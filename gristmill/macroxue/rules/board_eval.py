@@ -77,12 +77,7 @@ def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
 
 
 def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Scores of many boards as int64 [N], also where they do not fit int32.
-
-    ranks: integers [N, 16], each 0..31, row by row.
-
-    Raises ValueError for a rank out of range.
-    """
+    """Scores of ranks [N, 16] as int64 [N], also where they do not fit int32."""
     cells = np.asarray(ranks, np.int64).reshape(-1, 4, 4)
     if cells.size and not 0 <= cells.min() <= cells.max() <= MAX_RANK:
         raise ValueError(f"ranks must be 0..{MAX_RANK}")

@@ -133,13 +133,9 @@ def move_towards(
 def move(
     boards: Ranks, moves: NDArray[np.uint8]
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """Make on each board a move of its own.
+    """Make on each board a move of its own: 0 up, 1 down, 2 left, 3 right.
 
-    boards: uint8 [N, 16], ranks 0..31, row by row.
-    moves: uint8 [N]: 0 up, 1 down, 2 left, 3 right.
-
-    Returns and raises as `move_towards`; also ValueError for a move above 3, or for another
-    number of moves than boards.
+    boards: uint8 [N, 16], ranks 0..31, row by row. Returns as `move_towards`.
     """
     _check(boards)
     if moves.shape != (len(boards),) or (moves.size and int(moves.max()) > RIGHT):
@@ -154,10 +150,7 @@ def move(
 
 
 def has_new_tile(after: Ranks, boards: Ranks) -> NDArray[np.bool_]:
-    """Whether each board is the moved one plus one tile of rank 1 or 2 in an empty cell: bool [N].
-
-    after, boards: uint8 [N, 16].
-    """
+    """Whether boards are the moved ones plus one tile of rank 1 or 2 in an empty cell: bool [N]."""
     differs = boards != after
     is_new = differs & (after == 0) & (boards <= 2)
     found: NDArray[np.bool_] = (differs.sum(axis=1) == 1) & is_new.any(axis=1)
@@ -165,12 +158,7 @@ def has_new_tile(after: Ranks, boards: Ranks) -> NDArray[np.bool_]:
 
 
 def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
-    """The legal moves of each board as uint8 [N]: bit k is set where move k changes the board.
-
-    boards: uint8 [N, 16], ranks 0..31, row by row.
-
-    Raises ValueError as `move_towards`.
-    """
+    """The legal moves of boards uint8 [N, 16] as uint8 [N]: bit k if move k changes the board."""
     _check(boards)
     legal = np.zeros(len(boards), dtype=np.uint8)
     for direction in range(4):

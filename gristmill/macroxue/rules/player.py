@@ -53,10 +53,7 @@ class Dice:
 
 
 def spawn(board: Ranks, dice: Dice) -> None:
-    """Put a new tile on an empty cell: rank 1, or rank 2 once in ten.
-
-    board: uint8 [16] with an empty cell; changed in place.
-    """
+    """Put a new tile on an empty cell of a board uint8 [16]: rank 1, or rank 2 once in ten."""
     empty = np.flatnonzero(board == 0)
     cell = empty[dice.below(len(empty))]
     board[cell] = 2 if dice.below(10) == 0 else 1

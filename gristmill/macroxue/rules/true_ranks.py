@@ -46,10 +46,7 @@ class TrueRanks:
 
 
 def capped_ranks(rows: Rows) -> TrueRanks:
-    """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is.
-
-    rows: step rows [N] of either layout.
-    """
+    """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is."""
     ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
     none = np.zeros(len(rows), np.bool_)
     return TrueRanks(ranks, none, none, int(np.count_nonzero(rows["tile_65536_mask"])))

@@ -24,10 +24,7 @@ _HEXADECIMAL: Final = ("board",)
 
 
 def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
-    """Yield the tables of a pack, a pool, a value sidecar or a view.
-
-    asset: its key. folder: its path. files: what the record says of them.
-    """
+    """Yield the tables of a pack, a pool, a value sidecar or a view."""
     if asset == "macroxue/values":
         yield Stored("values", lambda: _values(files), sample=lambda row: (str(row.number), {}))
         return
