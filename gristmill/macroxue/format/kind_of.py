@@ -14,7 +14,7 @@ Kind = Literal["pack", "pool", "values", "training_view"] | ForeignForm
 
 
 def kind_of(folder: Path) -> Kind | None:
-    """The kind of a folder; None where it is no folder of this family.
+    """The kind of a folder; None where it is not of this family.
 
     "pack": metadata.db next to valuation_types.json or to a steps file.
     "pool": a pack whose session has the key `packs`.

@@ -68,7 +68,7 @@ def rows_header(
     if fortran or len(shape) != 1:
         raise BadInput(path, f"shape {shape} is not one column of rows")
     if dtype not in known if known else dtype.hasobject:
-        raise BadInput(path, f"dtype {dtype} is none of the known row layouts")
+        raise BadInput(path, f"dtype {dtype} is not one of the known row layouts")
     if size != offset + shape[0] * dtype.itemsize:
         raise BadInput(
             path,

@@ -67,7 +67,7 @@ def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
         marked.add(gap.run_id)
         bounds = stream.run_bounds(runs[gap.run_id]) if gap.run_id in runs else (0, 0)
         if gap.step_index not in stream.read(*bounds)["step_index"]:
-            yield Violation("gap_run", DATABASE, f"{gap} is no step of a run of the view")
+            yield Violation("gap_run", DATABASE, f"{gap} is not a step of a run of the view")
     yield from value_laws(side, side, marked=marked)
     yield from _nan_laws(side, marked)
     if view.annotations:
@@ -116,7 +116,7 @@ def _bin_laws(side: Path, zero_tolerance: float) -> Iterator[Violation]:
         rules = BinRules(int(fitted["search"]["failure_cutoff"]), zero_tolerance)
         rows_of = {kind: metadata[kind]["rows"] for kind in KINDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(side / TOKENIZER, f"is no tokenizer: {error!r}") from error
+        raise BadInput(side / TOKENIZER, f"is not a tokenizer: {error!r}") from error
     names = read_valuation_types(side / NAMES)
     ids = {kind: names.index(kind) if kind in names else len(names) for kind in KINDS}
     stream = StepStream(side)

@@ -118,7 +118,7 @@ class Annotations:
             raise BadInput(path, "is missing: copy it with the annotations") from error
         found = load_json(octets, path)
         if not isinstance(found, dict):
-            raise BadInput(path, "is no object")
+            raise BadInput(path, "is not an object")
         return found
 
     def _bounds_of_runs(self) -> dict[int, tuple[int, int]]:

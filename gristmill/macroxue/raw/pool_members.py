@@ -39,7 +39,7 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
 
 
 def change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:
-    """What the next build of a pool takes in place of what its record has, empty where nothing."""
+    """What the next build of a pool takes instead of what its record has; empty for nothing."""
     lake = DataRoot(root)
     described = read_pool_file(file, lake.rules("pools")[0])
     given = {**lake.settings(POOL_TABLE.name), **described.settings}

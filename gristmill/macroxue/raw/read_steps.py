@@ -94,7 +94,7 @@ class RawRun:
 
     @staticmethod
     def read(run: StepRun) -> RawRun:
-        """The rows in order. Raises BadInput for a step that is there twice, and too many steps."""
+        """The rows in order. Raises BadInput for a repeated step, and too many steps."""
         places = run.places
         raw = RawRun(run, np.empty(len(places), run.steps.dtype), np.arange(len(places)), places)
         if len(places) > MOST_STEPS:

@@ -117,7 +117,7 @@ class Step:
 
     board_eval: its score; fits int32.
     seed, step_index, max_rank: None if the key is absent or null.
-    evs: four expected values in the order of the moves; None if it is no number.
+    evs: four expected values in the order of the moves; None if it is not a number.
     """
 
     board: tuple[int, ...]

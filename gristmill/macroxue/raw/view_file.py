@@ -77,7 +77,7 @@ def needs(file: Path, root: Path, is_there: IsThere) -> None:
 
 
 def change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    """What the next build of a view takes in place of what its record has, empty where nothing."""
+    """What the next build of a view takes instead of what its record has; empty for nothing."""
     lake = DataRoot(root)
     view = read_view_file(file, lake.rules("views")[0])
     found = list(VIEW_TABLE.changes({**lake.settings(VIEW_TABLE.name), **view.settings}, config))

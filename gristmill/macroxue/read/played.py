@@ -17,7 +17,7 @@ from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
 
 def playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """The recorded moves as uint8 [N], with 0 in place of a move above 3.
+    """The recorded moves as uint8 [N], with 0 instead of a move above 3.
 
     Such moves are violations, and must not stop the other laws.
     """

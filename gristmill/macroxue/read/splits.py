@@ -134,8 +134,8 @@ def queried(
             ids = {row[0] for row in db.execute(sql, params)}
         except OverflowError as error:
             raise OverflowError(
-                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
-                "is in the table as seed - 2**64"
+                f"a parameter of {sql!r} is not a signed number of 64 bits: a seed of 2**63 or "
+                "more is in the table as seed - 2**64"
             ) from error
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in _DAMAGED:

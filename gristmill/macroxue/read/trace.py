@@ -122,7 +122,7 @@ def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
             raise BadInput(path, f"`{key}` is not a count: build the pack again", number)
     raw_run = line.get("raw_run")
     if raw_run is not None and type(raw_run) is not int:
-        raise BadInput(path, "`raw_run` is no run id: build the pack again", number)
+        raise BadInput(path, "`raw_run` is not a run id: build the pack again", number)
     members = _members(path, number, line.get("from", []))
     if not origin and not members:
         raise BadInput(path, "names neither raw files nor a member: build the pack again", number)
