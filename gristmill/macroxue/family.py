@@ -141,10 +141,7 @@ _POOL = _asset(
 
 _VIEW = _asset(
     "macroxue/training_view",
-    laws=[
-        Law("view", call("gristmill.macroxue.laws.training_view:law")),
-        Law("source", call("gristmill.macroxue.laws.view_source:law"), needs_inputs=True),
-    ],
+    laws=[Law("view", call("gristmill.macroxue.laws.training_view:law"))],
     show=call("gristmill.macroxue.show.view:show"),
     trace=call("gristmill.macroxue.read.origins:of_view"),
     code=code.VIEW,

@@ -39,13 +39,17 @@ DATABASE, NAMES = "metadata.db", "valuation_types.json"
 def law(subject: Subject) -> Iterator[Violation]:
     """Find what breaks the laws of a view."""
     tolerance = float(subject.config.get("zero_tolerance", ViewConfig.zero_tolerance))
-    return or_unreadable(_laws(subject.folder, tolerance), law="files_open")
+    return or_unreadable(_laws(subject, tolerance), law="files_open")
 
 
-def _laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
-    view = read_description(folder)
+def _laws(subject: Subject, zero_tolerance: float) -> Iterator[Violation]:
+    folder, view = subject.folder, read_description(subject.folder)
+    for name in view.linked:
+        state = (folder / name).stat()
+        if state.st_nlink > 1 and state.st_mode & 0o222:
+            yield Violation("read_only", name, "is a link that can be written to: chmod a-w")
     for side in view.sides:
-        for broken in _side_laws(folder / side, view):
+        for broken in _side_laws(folder / side, view, recomputed=not subject.has_record):
             where = f"{side}/: {broken.where}" if side else broken.where
             yield Violation(broken.law, where, broken.found)
     if view.sides == SIDES:
@@ -55,7 +59,7 @@ def _laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
         yield from _bin_laws(first, zero_tolerance)
 
 
-def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
+def _side_laws(side: Path, view: Description, recomputed: bool) -> Iterator[Violation]:
     files = step_files(side)
     shards = [open_steps(file) for file in files]
     yield from shard_laws(files, shards)
@@ -68,7 +72,7 @@ def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
         bounds = stream.run_bounds(runs[gap.run_id]) if gap.run_id in runs else (0, 0)
         if gap.step_index not in stream.read(*bounds)["step_index"]:
             yield Violation("gap_run", DATABASE, f"{gap} is not a step of a run of the view")
-    yield from value_laws(side, side, marked=marked)
+    yield from value_laws(side, side, marked, recomputed)
     yield from _nan_laws(side, marked)
     if view.annotations:
         yield from _annotation_laws(side, files, shards)
