@@ -67,9 +67,9 @@ class Finder(Few):
     def _raw(self, run_id: int) -> str:
         """The raw file of a run, behind its place; empty where no trace leads to it."""
         with suppress(GristmillError, OSError):
-            if self._pack is not None and (found := trace(self._pack, run_id)).steps is not None:
-                run = "" if found.raw_run is None else f"run {found.raw_run} "
-                return f", {run}of {found.drop}/{printable(found.steps)}"
+            if self._pack is not None and (found := trace(self._pack, run_id))["steps"] is not None:
+                run = "" if found["raw_run"] is None else f"run {found['raw_run']} "
+                return f", {run}of {found['drop']}/{printable(found['steps'])}"
         return ""
 
 
