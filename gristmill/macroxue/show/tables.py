@@ -139,12 +139,13 @@ def _ranks(folder: Path) -> Callable[[int], Sequence[int]]:
 
     def ranks(number: int) -> Sequence[int]:
         batch = stream().batch(number, number + 1)
+        found = decode_boards(batch.rows["board"], batch.rows["tile_65536_mask"])[0]
         if batch.rows["tile_65536_mask"][0]:
             first, stop = stream().run_bounds(batch.first_run)
             known, at = of_run(first, stop), number - first
             if not known.unknown[at]:
-                return known.ranks[at].tolist()
-        return decode_boards(batch.rows["board"], batch.rows["tile_65536_mask"])[0].tolist()
+                found = known.ranks[at]
+        return list(map(int, found))
 
     return ranks
 
