@@ -208,9 +208,9 @@ def _tokens(tokens: Sequence[Token]) -> Text:
     text.append("\n" * bool(text.plain))
     for at, token in enumerate(tokens[:_LONGEST]):
         lines = "\n".join(map(printable, token.text.split("\n")))
-        ground = grounds.get(token.span) or (None if token.id is None else _GROUNDS[0])
+        shades = grounds.get(token.span) or (None if token.id is None else _GROUNDS[0])
         italic = "italic " * (token.counts is False)
-        text.append(lines, f"{italic}black on {ground[at % 2]}" if ground else italic.strip())
+        text.append(lines, f"{italic}black on {shades[at % 2]}" if shades else italic.strip())
     if (more := len(tokens) - _LONGEST) > 0:
         text.append(f"\n… and {more:,} more tokens")
     return text
