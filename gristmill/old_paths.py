@@ -85,7 +85,6 @@ MOVED: Final = {
     "gristmill.mirror.hub.sources": "gristmill.mirror.hub.push",
     "gristmill.mirror.address": "gristmill.mirror.cache",
     "gristmill.publish.write_record": "gristmill.publish.publish",
-    "gristmill.macroxue.show.pool_table": "gristmill.macroxue.show.preview",
     "gristmill.macroxue.raw.whole_lines": "gristmill.macroxue.raw.read_run",
     "gristmill.synth.laws.hash_sample": "gristmill.synth.laws.kd_shard",
     "gristmill.synth.laws.trace": "gristmill.synth.laws.kd_shard",
