@@ -1,4 +1,7 @@
-"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game."""
+"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game.
+
+Source: docs/formats/chess.md#verdict-order
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,11 @@ class RangeOutput:
             self.counts[f"winner.{winner}"] += n
 
     def finish(self, end: int) -> Made:
-        """The streams of the range, and its summary."""
+        """The streams of the range, which ends at byte `end`, and its summary for the parent.
+
+        Streams: `valid`, `invalid`, `flagged`, `games`, `phases`, `moves`. The summary has `end`,
+        `counts`, `openings` and `outside`.
+        """
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
@@ -230,7 +237,7 @@ def has_filters(config: ValidateConfig) -> bool:
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
-    """Decide on a game."""
+    """Decide on a game: (reason, "" if valid; offending ply; flags; text of the column `error`)."""
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
     by_tag, tag = _by_tag(game.headers)

@@ -1,4 +1,8 @@
-"""A subset of a dataset that keeps its strata, or takes as many rows of each."""
+"""A subset of a dataset that keeps its strata, or takes as many rows of each.
+
+Which rows are taken depends on their bytes and the seed, so that a larger subset holds the smaller
+one. Source: docs/formats/chess.md#subset
+"""
 
 from __future__ import annotations
 

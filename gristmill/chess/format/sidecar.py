@@ -1,4 +1,13 @@
-"""The sidecar: for each game its place in the PGN, for each ply its phase."""
+"""The sidecar: for each game its place in the PGN, for each ply its phase.
+
+`sidecar/` holds, for each set of rows (`games` if validated; `train`, `val`, `test` of a dataset):
+    <rows>.games.bin    records of GAME, one a row, in row order
+    <rows>.phases.bin   phase codes, one byte a ply, game after game
+    <rows>.moves.u16.bin  moves as numbers, one a ply, game after game
+    <rows>.spans.bin    in a dataset: records of SPAN, where each game's moves are
+and sources.json (the PGNs), in a dataset also rows.json (the JSONL files that they describe).
+Source: docs/formats/chess.md#sidecar
+"""
 
 from __future__ import annotations
 

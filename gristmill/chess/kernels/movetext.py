@@ -1,4 +1,8 @@
-"""The movetext of one game: each move is made on the board as it is read."""
+"""The movetext of one game: each move is made on the board as it is read.
+
+Only standard SAN is read; any other text makes the game unusual, and python-chess reads it.
+Source: docs/formats/chess.md#compiled-reader
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -1,4 +1,8 @@
-"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON."""
+"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON.
+
+The scan stops before the first game that is not all in common form, and returns where.
+Source: docs/formats/chess.md#compiled-reader
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -1,4 +1,7 @@
-"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months."""
+"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months.
+
+Source: docs/formats/chess.md#collections
+"""
 
 from __future__ import annotations
 

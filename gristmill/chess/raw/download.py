@@ -1,4 +1,9 @@
-"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits."""
+"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits.
+
+An unfinished download is its bytes and, in a second file with the suffix .json, the server's
+validators: they tell whether a later range belongs to the same file. `unpack.py` judges the bytes.
+Source: docs/formats/chess.md#download
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Months of the elite database: names, month lists, and the months due at a date."""
+"""Months of the elite database: names, month lists, and the months due at a date.
+
+Source: docs/formats/chess.md#months
+"""
 
 from __future__ import annotations
 

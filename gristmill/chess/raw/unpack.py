@@ -1,4 +1,7 @@
-"""A PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits."""
+"""A PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits.
+
+Member names are checked and never used as paths. Source: docs/formats/chess.md#zip-rules
+"""
 
 from __future__ import annotations
 
@@ -321,9 +324,9 @@ def unpack_pgn(
     encoding: str = "utf-8",
     progress: Progress = SILENT,
 ) -> int:
-    """Write the text of a PGN, as it is or packed, to a file.
+    """Write the text of a PGN, as it is or packed, to a file; returns its bytes as it was packed.
 
-    month: that its games are of; default: of none.
+    path, limits, root, links, ending: see `opened_pgn`. month: of its games, None for none.
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
     """

@@ -1,4 +1,8 @@
-"""Rows of valid games or of a dataset, read in batches of whole lines."""
+"""Rows of valid games or of a dataset, read in batches of whole lines.
+
+The phase codes come from the sidecar, which must then agree with every row; without one the games
+are replayed. Source: docs/formats/chess.md#accepted-rows
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The samples of a game dataset as four parallel arrays, made in parts."""
+"""The samples of a game dataset as four parallel arrays, made in parts.
+
+With the sidecar of the dataset they come from phase codes and row offsets alone; without it the
+games are replayed. Source: docs/formats/chess.md#splice-points
+"""
 
 from __future__ import annotations
 

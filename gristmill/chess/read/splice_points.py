@@ -1,4 +1,8 @@
-"""Splice indices of games, without a cap and with the two caps."""
+"""Splice indices of games, without a cap and with the two caps.
+
+The index i is that of the context's last move; the label is move i + 1.
+Source: docs/formats/chess.md#splice-points
+"""
 
 from __future__ import annotations
 
@@ -60,6 +64,8 @@ def capped(
     """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
 
     samples: samples of each game without a cap, int64 [games].
+    Returns (samples that stay of each game, their splice indices). The indices of a game are
+    shuffled where the cap removes any, as `random.Random(seed).shuffle` does it.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)

@@ -1,4 +1,7 @@
-"""From a row back to its game in the PGN: file, byte offset, length."""
+"""From a row back to its game in the PGN: file, byte offset, length.
+
+Source: docs/formats/chess.md#game-records
+"""
 
 from __future__ import annotations
 
