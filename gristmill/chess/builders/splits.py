@@ -236,11 +236,7 @@ def split_tasks(
 
 
 def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
-    """Count the move sequences that are in more than one split.
-
-    out: folder of the dataset.
-    files: files of game records, one a split.
-    config: of the builder.
+    """Count the move sequences that are in more than one split, by the files of game records.
 
     Raises SplitLeakage for any such sequence, unless the split is by shuffle.
     """

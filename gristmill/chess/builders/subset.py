@@ -124,9 +124,7 @@ def _take(
 
 
 def shares(sizes: Mapping[str, int], most: int, is_equal: bool) -> dict[str, int]:
-    """How many rows of each stratum are taken.
-
-    sizes: rows of each stratum. most: rows at most. is_equal: as many of each; else in proportion.
+    """How many rows of each stratum are taken, of `most` at most; is_equal: as many of each.
 
     A fraction that is left over goes to the largest one; equal ones in the order of their names.
     """

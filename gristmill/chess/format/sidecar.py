@@ -127,11 +127,7 @@ class Sidecar:
         return np.fromfile(spans_file(self.root, self.rows), SPAN, count, offset=at)
 
     def records(self, start: int, count: int) -> NDArray[np.void]:
-        """Records of consecutive games.
-
-        start: number of the first game, from 0.
-        count: number of games; fewer are returned at the end.
-        """
+        """Records of consecutive games; fewer are returned at the end."""
         with games_file(self.root, self.rows).open("rb") as file:
             file.seek(start * GAME.itemsize)
             data = file.read(count * GAME.itemsize)
@@ -139,9 +135,6 @@ class Sidecar:
 
     def phases(self, start: int, count: int) -> NDArray[np.uint8]:
         """Phase codes of consecutive plies, uint8 [count].
-
-        start: number of the first ply in the order of the rows, from 0.
-        count: number of plies.
 
         Raises BadInput if the file ends before them.
         """

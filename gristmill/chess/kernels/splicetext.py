@@ -60,9 +60,9 @@ def _put_of(table, at, i, out, o):
 def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
     """Write the samples of the picked rows; return the bytes written.
 
-    each row. indices: their splice indices, row after row. begins: where the phase codes of each
-    row begin in `codes`. k: plies of the target. places: int64, to work in, one more than the
-    longest game has plies.
+    picked: bool, one a row. kept: samples of each row. indices: their splice indices, all rows.
+    begins: where the phase codes of each row begin in `codes`. k: plies of the target. places:
+    int64, to work in, one more than the longest game has plies.
     """
     buf, records, out, places = (
         borrowed(buf),

@@ -54,9 +54,6 @@ class PlacedGame:
 def plan(path: Path, range_bytes: int) -> list[ByteRange]:
     """Cut a PGN file into byte ranges at lines that look like the start of a game.
 
-    path: the PGN file.
-    range_bytes: bytes of a range, about.
-
     Such a line can lie inside a comment; `follow` corrects the range.
     """
     size = path.stat().st_size

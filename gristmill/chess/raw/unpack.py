@@ -127,15 +127,7 @@ def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
 def one_pgn(
     archive: zipfile.ZipFile, path: Path, packed_bytes: int, limits: Limits
 ) -> zipfile.ZipInfo:
-    """The one PGN among the members of a ZIP.
-
-    archive: the ZIP.
-    path: its path, for errors.
-    packed_bytes: its bytes.
-    limits: how large the PGN may be.
-
-    Raises BadInput for a ZIP that is refused.
-    """
+    """The one PGN among the members of a ZIP. Raises BadInput for a ZIP that is refused."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:
         raise BadInput(

@@ -67,10 +67,7 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
 
 
 def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
-    """The phase codes of each game, one byte a ply.
-
-    Raises MissingPythonChess where python-chess is needed and absent.
-    """
+    """The phase codes of each game of UCI moves, one byte a ply. Raises MissingPythonChess."""
     lengths = np.array([len(game) for game in games], dtype=np.int64)
     moves = np.array([pack_move(move) for game in games for move in game], dtype=np.uint16)
     codes = replay_phases(moves, lengths)

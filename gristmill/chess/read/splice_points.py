@@ -30,12 +30,7 @@ def legacy_seed(seed: int, game_id: str) -> int:
 
 
 def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArray[np.int64]:
-    """The number of samples of each game without a cap (docs/formats/chess.md#splice-points).
-
-    plies: moves of each game, int64 [games].
-    min_context: plies of the context at least, from 1.
-    min_target: plies after the context at least, from 1.
-    """
+    """The number of samples of each game without a cap (docs/formats/chess.md#splice-points)."""
     samples: NDArray[np.int64] = np.maximum(
         plies.astype(np.int64) - min_target - min_context + 1, 0
     )
@@ -43,11 +38,7 @@ def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArr
 
 
 def ranges(samples: NDArray[np.int64], min_context: int) -> NDArray[np.int64]:
-    """All splice indices, ascending in each game (docs/formats/chess.md#splice-points).
-
-    samples: samples of each game, int64 [games].
-    min_context: plies of the context at least, from 1.
-    """
+    """All splice indices, ascending in each game (docs/formats/chess.md#splice-points)."""
     ends = np.cumsum(samples)
     first = np.repeat(ends - samples, samples)
     return np.arange(int(ends[-1]) if len(ends) else 0) - first + (min_context - 1)
