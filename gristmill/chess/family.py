@@ -162,10 +162,7 @@ _SPLICES = _of_month(
 
 _SUBSET = _asset(
     "chess/subset",
-    laws=[
-        Law("subset", call("gristmill.chess.laws.subset:subset_laws")),
-        Law("copied", call("gristmill.chess.laws.subset:copied_laws"), needs_inputs=True),
-    ],
+    laws=[Law("subset", call("gristmill.chess.laws.subset:subset_laws"))],
     show=_SHOW,
     trace=call("gristmill.chess.read.origins:subset_origins"),
     rows=_SAMPLE_COUNTS,

@@ -302,39 +302,6 @@ def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_th
     assert result.get_asset_check_evaluations() == []
 
 
-def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
-    lake, instance, server, monkeypatch
-):
-    from gristmill.chess.laws import files as chess_laws
-
-    games = []
-    replay_phases = chess_laws.replay_phases
-    monkeypatch.setattr(chess_laws, "_REPLAYED", 3)
-    monkeypatch.setattr(
-        chess_laws,
-        "replay_phases",
-        lambda moves, n: games.append(len(n)) or replay_phases(moves, n),
-    )
-    drop(lake, "elite-2024-01.zip")
-    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
-    job = build_defs(resources).resolve_job_def("chess_month")
-    assert job.execute_in_process(instance=instance, partition_key="2024-01").success
-    valid = lake.root / "chess/validated/elite_2024-01/valid_games.jsonl"
-    whole = len(valid.read_bytes().splitlines())
-    # Validated games and the three splits before their commits, whose verdict counts in the run.
-    assert games[0] == whole > 50
-    assert games.count(whole) == 1
-    assert games.count(3) == 0
-    games.clear()
-    assert job.execute_in_process(instance=instance, partition_key="2024-01").success
-    # Nothing was built: the checks take a sample of these and of the cache's.
-    assert max(games) == 3
-    assert games.count(3) >= 5
-    games.clear()
-    assert provenance.verify(lake.root) == []
-    assert max(games) == whole
-
-
 def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     build, lake, instance, server, tmp_path
 ):
