@@ -109,7 +109,6 @@ MOVED: Final = {
     "gristmill.chess.builders.verdict": "gristmill.chess.builders.range_output",
     "gristmill.chess.read.staleness": "gristmill.chess.read.months",
     "gristmill.chess.laws.rows": "gristmill.chess.laws.files",
-    "gristmill.chess.show.metrics": "gristmill.chess.show.preview",
     "gristmill.macroxue.laws.report": "gristmill.macroxue.laws.pack",
     "gristmill.macroxue.laws.notes": "gristmill.macroxue.laws.games",
     "gristmill.macroxue.raw.gzip_files": "gristmill.macroxue.raw.read_run",
