@@ -162,10 +162,7 @@ _RAW_MANIFEST = Asset(
 
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
-    laws=[
-        Law("shards", call(f"{_LAWS}:shards")),
-        Law("texts", call(f"{_LAWS}:texts"), needs_inputs=True),
-    ],
+    laws=[Law("shards", call(f"{_LAWS}:shards"))],
     show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),
     rows=("examples",),
@@ -195,7 +192,6 @@ _DATASET = Asset(
     _DATASET_KEY,
     laws=[
         Law("shards", call(f"{_LAWS}:tokens")),
-        Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
         Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
     ],
     show=call(f"{_SHOW}.terminal:show_example"),
@@ -249,7 +245,7 @@ _ALIGNMENT = Asset(
     "reasoning/alignment",
     laws=[
         Law("alignment", call(f"{_LAWS}:alignment")),
-        Law("projection", call(f"{_LAWS}:projection"), needs_inputs=True),
+        Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
     ],
     show=call(f"{_SHOW}.terminal:show_steps"),
     trace=call(f"{_TRACE}:traced_alignment"),
@@ -276,10 +272,7 @@ _ALIGNMENT = Asset(
 
 _SPANS = Asset(
     _SPANS_KEY,
-    laws=[
-        Law("spans", call("gristmill.reasoning.laws.spans:span_laws")),
-        Law("records", call("gristmill.reasoning.laws.spans:made_again"), needs_inputs=True),
-    ],
+    laws=[Law("spans", call("gristmill.reasoning.laws.spans:span_laws"))],
     show=call(f"{_SHOW}.terminal:show_spans"),
     trace=call(f"{_TRACE}:traced_spans"),
     rows=("annotations",),
@@ -303,10 +296,7 @@ _SPANS = Asset(
 
 _EXPORTED = Asset(
     _EXPORTS_KEY,
-    laws=[
-        Law("files", call("gristmill.reasoning.laws.exports:file_laws")),
-        Law("documents", call("gristmill.reasoning.laws.exports:content_laws"), needs_inputs=True),
-    ],
+    laws=[Law("files", call("gristmill.reasoning.laws.exports:file_laws"))],
     show=call(f"{_SHOW}.terminal:show_files"),
     trace=call(f"{_TRACE}:traced_export"),
     code=code.EXPORTS,
