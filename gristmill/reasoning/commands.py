@@ -1,4 +1,4 @@
-"""The family's own commands: `gristmill audit`, `gristmill stage` and `gristmill unstage`."""
+"""`gristmill audit`, `stage` and `unstage`. Source: `docs/formats/reasoning.md#audits`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder of the token shards of one split, from its normalised file; its parts by rank."""
+"""The builder of the token shards of one split. Source: `docs/formats/reasoning.md#shards`."""
 
 from __future__ import annotations
 

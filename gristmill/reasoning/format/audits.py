@@ -1,4 +1,8 @@
-"""Audits: what people found when they looked at the steps of an example."""
+"""Audits: what people found when they looked at the steps of an example.
+
+A file is only appended to, and the last line of an example and text counts.
+Source: `docs/formats/reasoning.md#audits`.
+"""
 
 from __future__ import annotations
 

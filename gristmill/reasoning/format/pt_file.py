@@ -1,4 +1,7 @@
-"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`."""
+"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`.
+
+Neither writing nor mapping needs torch. Source: `docs/formats/reasoning.md#torch-files`.
+"""
 
 from __future__ import annotations
 

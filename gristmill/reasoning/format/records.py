@@ -1,4 +1,4 @@
-"""Records of a normalised file: their keys, the bytes of a line, and reading them."""
+"""Records of a normalised file. Source: `docs/formats/reasoning.md#normalised-files`."""
 
 from __future__ import annotations
 

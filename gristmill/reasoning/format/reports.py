@@ -1,4 +1,4 @@
-"""Daily reports on disk: their form, and reading them."""
+"""The form of daily reports, and reading them. Source: `docs/formats/reasoning.md#reports`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of alignments: of their rows alone, and of rows with the index and the texts."""
+"""Laws of alignments, with and without inputs. Source: `docs/formats/reasoning.md#alignment`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drops of the reasoning family: which files hold records, and which split each belongs to."""
+"""Which files of a drop hold records of which split. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any JSON value to a text: lists, objects and numbers, line endings and byte order marks."""
+"""Any JSON value to a text. Source: `docs/formats/reasoning.md#flattening`."""
 
 from __future__ import annotations
 

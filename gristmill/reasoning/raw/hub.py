@@ -1,4 +1,4 @@
-"""Where raw files of each corpus can be fetched from, and fetching them into a drop."""
+"""Fetching the raw files of a corpus. Source: `docs/formats/reasoning.md#pinned-downloads`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of Parquet files, read in a child process as JSON."""
+"""Rows of Parquet, read in a child process as JSON. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe of a token dataset: `drops/reasoning/recipes/<dataset>.toml`."""
+"""The recipe of a token dataset. Source: `docs/formats/reasoning.md#token-datasets`."""
 
 from __future__ import annotations
 

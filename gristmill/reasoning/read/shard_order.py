@@ -1,4 +1,4 @@
-"""Which sequences a rank reads in an epoch, in which order; and the state of a reader."""
+"""The order of sequences; a reader's state. Source: `docs/formats/reasoning.md#reader-state`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class Order:
         begins its own once more until it has as many as the longest rank, "stop" ends all ranks
         where the shortest ends.
     seed: of the shuffle of shards and of sequences in a shard; None for the manifest's order.
+    rotate: by how many shards the start moves in each epoch.
+    rests: what is left of epochs that were resumed at another world size.
     identity: text that names the shards, so that others have another order of the same seed.
     """
 
@@ -197,7 +199,7 @@ _NUMBERS: Final = ("epoch", "shard_position", "sequence_in_shard", "rank", "worl
 
 
 class Position(NamedTuple):
-    """Where one rank is."""
+    """Where one rank is: the epoch, from 0, and how many of its sequences were read."""
 
     epoch: int = 0
     read: int = 0

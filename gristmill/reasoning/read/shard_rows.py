@@ -1,4 +1,4 @@
-"""The examples and the steps of one shard as arrays, and what probes sum by them."""
+"""Examples and steps of one shard as arrays. Source: `docs/formats/reasoning.md#reader`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Ranges(NamedTuple):
 class ShardRows:
     """What the tokens of one shard belong to.
 
-    examples: value is the row of the example in the index of its split, from 0.
+    examples: value is the row of the example in the index of its split, from 0. steps: value is
+        the number of the step in its example, from 1.
     """
 
     examples: Ranges

@@ -1,4 +1,4 @@
-"""A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation."""
+"""A row to its messages, or why it is refused. Source: `docs/formats/chat.md#messages`."""
 
 from __future__ import annotations
 

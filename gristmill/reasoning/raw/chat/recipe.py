@@ -1,4 +1,4 @@
-"""A recipe of conversations: `corpus.toml` with `kind = "chat"`."""
+"""`corpus.toml` with `kind = "chat"`. Source: `docs/formats/chat.md#recipes`."""
 
 from __future__ import annotations
 

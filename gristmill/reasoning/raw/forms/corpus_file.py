@@ -1,4 +1,4 @@
-"""`corpus.toml`, by which a person says what the columns of a drop mean."""
+"""`corpus.toml`: what columns mean. Source: `docs/formats/reasoning.md#corpus-files`."""
 
 from __future__ import annotations
 

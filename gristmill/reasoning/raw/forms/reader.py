@@ -1,4 +1,4 @@
-"""Reads the rows of a corpus: a raw row of any of its forms to a record."""
+"""A raw row of any form of a corpus to a record. Source: `docs/formats/reasoning.md#forms`."""
 
 from __future__ import annotations
 

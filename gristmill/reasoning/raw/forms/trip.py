@@ -1,4 +1,4 @@
-"""The transform `trip`: two stories, and the program that their physical states make."""
+"""The transform `trip` of two stories. Source: `docs/formats/reasoning.md#forms-of-trip`."""
 
 from __future__ import annotations
 
