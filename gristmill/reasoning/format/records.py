@@ -82,10 +82,7 @@ def _scalar(value: Scalar) -> bytes:
 
 
 def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
-    """The record of a line.
-
-    Raises BadInput for a line that is no JSON object.
-    """
+    """The record of a line. Raises BadInput for a line that is no JSON object."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -97,8 +94,6 @@ def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the records of a normalised file with their numbers, from 0; blank lines do not count.
-
-    path: the file.
 
     Raises BadInput for a line that is no JSON object, OSError where the file cannot be read.
     """

@@ -56,10 +56,7 @@ class Unfit(Exception):
 
 
 def canonical(text: str) -> str:
-    """A text with LF for CRLF and CR, and without byte order marks at its beginning.
-
-    text: any.
-    """
+    """A text with LF for CRLF and CR, and without byte order marks at its beginning."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.lstrip(_MARK) if text.startswith(_MARK) else text

@@ -37,7 +37,6 @@ def rows(
     """Yield the rows of a Parquet file, numbered from 1.
 
     path: the file, in its drop.
-    links: what happens if it is a link; default: it is refused.
     columns: that are read; default None: all. The others are null in every row.
 
     Raises BadInput if it is no regular file, is damaged, or breaks a limit.

@@ -285,7 +285,6 @@ def unpacked(
 ) -> Iterator[Iterator[bytes]]:
     """Open a data file that is no Parquet; gives its text in parts, 1 MiB at most for most formats.
 
-    links: what happens if it is a link; default: it is refused.
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
 
     Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError

@@ -29,7 +29,6 @@ class Ranges(NamedTuple):
     """Tokens of a shard that have a value, in ascending order.
 
     row, start, stop: int64 [N], sequence and columns, half-open.
-    value: int64 [N].
     """
 
     row: npt.NDArray[np.int64]
@@ -85,10 +84,7 @@ class Lines:
 
 
 class SplitRows:
-    """Index and alignment of one split.
-
-    align_file: its alignment; None to do without steps.
-    """
+    """Index and alignment of one split. align_file: its alignment; None to do without steps."""
 
     def __init__(
         self, index_file: HeldFile, align_file: HeldFile | None, least_confidence: float = 0.0

@@ -75,10 +75,7 @@ class Talk(NamedTuple):
 
 
 class Messages:
-    """Reads the rows of a recipe.
-
-    Raises ValueError, naming the key, for a value that is wrong.
-    """
+    """Reads the rows of a recipe. Raises ValueError, naming the key, for a value that is wrong."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat, self._names = chat, Names()

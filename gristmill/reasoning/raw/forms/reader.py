@@ -263,9 +263,6 @@ class Reader:
     def read(self, row: Row, place: Place) -> Record | None:
         """The record of a row; None where it is a part of a record that `rest` gives.
 
-        row: of any known form.
-        place: of the row.
-
         Raises Unfit for a row that cannot be normalised.
         """
         for form in self.forms:
