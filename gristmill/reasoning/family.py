@@ -92,7 +92,6 @@ _RECIPE = Source(
 _NORMALIZED = Asset(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
-    show=call(f"{_SHOW}.terminal:show_record"),
     trace=call(f"{_TRACE}:traced_record"),
     rows=("records",),
     set_aside={
@@ -114,7 +113,6 @@ _NORMALIZED = Asset(
     build=call(f"{_BUILDS}:normalized_build"),
     given=call(f"{_READY}:of_drop", "reasoning/normalized"),
     available=call(f"{_READY}:dropped"),
-    preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
 )
@@ -155,7 +153,6 @@ _RAW_MANIFEST = Asset(
     all_of=["reasoning/normalized"],
     build=call(f"{_BUILDS}:raw_manifest_build"),
     available=call(f"{_BUILDS}:manifest_of", names.NORMALIZED),
-    preview=call(f"{_SHOW}.preview:licence_figures"),
     blocking=True,
     follows="any",
 )
@@ -163,7 +160,6 @@ _RAW_MANIFEST = Asset(
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
     laws=[Law("shards", call(f"{_LAWS}:shards"))],
-    show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),
     rows=("examples",),
     code=code.SHARDS,
@@ -183,7 +179,6 @@ _SHARDS = Asset(
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:shards_figures"),
     blocking=True,
     batch=100,
 )
@@ -194,7 +189,6 @@ _DATASET = Asset(
         Law("shards", call(f"{_LAWS}:tokens")),
         Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
     ],
-    show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
@@ -235,7 +229,6 @@ _MANIFEST = Asset(
     place=names.TOKENIZED,
     all_of=["reasoning/gpt2_shards"],
     build=call(f"{_BUILDS}:manifest_build"),
-    preview=call(f"{_SHOW}.preview:manifest_figures"),
     available=call(f"{_BUILDS}:manifest_of", names.TOKENIZED),
     blocking=True,
     follows="any",
@@ -247,7 +240,6 @@ _ALIGNMENT = Asset(
         Law("alignment", call(f"{_LAWS}:alignment")),
         Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
     ],
-    show=call(f"{_SHOW}.terminal:show_steps"),
     trace=call(f"{_TRACE}:traced_alignment"),
     rows=("examples",),
     listed=["rules", "labels", "confidence"],
@@ -265,7 +257,6 @@ _ALIGNMENT = Asset(
     given=call(f"{_READY}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:alignment_figures"),
     blocking=True,
     batch=100,
 )
@@ -273,7 +264,6 @@ _ALIGNMENT = Asset(
 _SPANS = Asset(
     _SPANS_KEY,
     laws=[Law("spans", call("gristmill.reasoning.laws.spans:span_laws"))],
-    show=call(f"{_SHOW}.terminal:show_spans"),
     trace=call(f"{_TRACE}:traced_spans"),
     rows=("annotations",),
     code=code.SPANS,
@@ -297,7 +287,6 @@ _SPANS = Asset(
 _EXPORTED = Asset(
     _EXPORTS_KEY,
     laws=[Law("files", call("gristmill.reasoning.laws.exports:file_laws"))],
-    show=call(f"{_SHOW}.terminal:show_files"),
     trace=call(f"{_TRACE}:traced_export"),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
@@ -318,7 +307,6 @@ _EXPORTED = Asset(
 _REPORT = Asset(
     "reasoning/qc_report",
     laws=[Law("report", call(f"{_LAWS}:report"))],
-    show=call(f"{_SHOW}.terminal:report_shown"),
     code=code.REPORT,
     table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
     filled_in=_NOT_SET,
@@ -333,7 +321,6 @@ _REPORT = Asset(
     all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", _DATASET_KEY],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
-    preview=call(f"{_SHOW}.preview:report_figures"),
     blocking=True,
 )
 
