@@ -31,7 +31,6 @@ MOVED: Final = {
     "gristmill.reasoning.read.gate": "gristmill.reasoning.read.supervised",
     "gristmill.reasoning.read.shard_state": "gristmill.reasoning.read.shard_order",
     "gristmill.reasoning.render.cleaning": "gristmill.reasoning.render.text",
-    "gristmill.synth.format.row_groups": "gristmill.synth.format.parquet_footer",
     "gristmill.synth.builders.harmony_join": "gristmill.synth.builders.harmony",
     "gristmill.vocabularies.load": "gristmill.vocabularies.find",
     "gristmill.synth.show.lengths": "gristmill.synth.show.preview",
