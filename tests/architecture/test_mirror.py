@@ -93,6 +93,7 @@ HELPED = {
     "test_dagster_caches.py",
     "test_dealing.py",
     "facts/test_facts.py",
+    "planted/test_base_line.py",
     "planted/test_faults.py",
     "test_later.py",
     "test_definitions.py",

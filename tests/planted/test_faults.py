@@ -8,9 +8,8 @@ from itertools import islice
 import pytest
 
 from tests.paths import CHECKOUT
-from tests.planted.__main__ import drawn, package
 from tests.planted.checkout import Copy, product, stages
-from tests.planted.faults import Fault, equivalents, faults
+from tests.planted.faults import Fault, drawn, equivalents, faults, package
 
 MODULE = '''"""A module with ü in it: 1 < 2."""
 
