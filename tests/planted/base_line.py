@@ -51,19 +51,16 @@ def keep(file: Path, copy: Copy, count: int, say: Callable[[str], object]) -> No
     file: with a head; see FILE.
     count: of the faults to draw.
     """
-    kept = json.loads(file.read_text())
-    sources = product()
+    kept, sources = json.loads(file.read_text()), product()
     if "faults" not in kept:
-        left_out = kept["left_out"]
-        stay = {
-            path: text
-            for path, text in sources.items()
-            if not any(fnmatch(path, pattern) for pattern in left_out)
-        }
-        fit = (each for each in drawn(stay, kept["seed"], "") if _is_first(each, sources))
+        out = kept["left_out"]
+        stay = {each: sources[each] for each in sources if not any(fnmatch(each, by) for by in out)}
+        all_faults = drawn(stay, kept["seed"], "")
+        # Of equal lines of a function, a key finds the first.
+        fit = (each for each in all_faults if found_again(each.key, sources) == each)
         kept["faults"] = [dict(zip(_KEY, each.key, strict=True)) for each in islice(fit, count)]
     for item in kept["faults"]:
-        fault = found_again(_key(item), sources)
+        fault = found_again(tuple(item[name] for name in _KEY), sources)
         if "by" in item or fault is None:
             continue
         by = copy.verdict(fault).by
@@ -71,15 +68,6 @@ def keep(file: Path, copy: Copy, count: int, say: Callable[[str], object]) -> No
         item["by"] = copy.verdict(fault, by).by if is_caught(by) else by
         file.write_text(json.dumps(kept, indent=1) + "\n")
         say(f"{item['by'] or 'SURVIVED'}: {fault}")
-
-
-def _is_first(fault: Fault, sources: Mapping[str, str]) -> bool:
-    """Whether a fault is what its key finds, not a line like it in the same function."""
-    return found_again(fault.key, sources) == fault
-
-
-def _key(item: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(item[name] for name in _KEY)
 
 
 def ask_again(file: Path, copy: Copy, say: Callable[[str], object]) -> int:
@@ -90,8 +78,8 @@ def ask_again(file: Path, copy: Copy, say: Callable[[str], object]) -> int:
     sources = product()
     then, now, number, gone = 0, 0, 0, 0
     for item in json.loads(file.read_text())["faults"]:
-        fault = found_again(_key(item), sources)
-        if fault is None or "by" not in item:
+        fault = found_again(tuple(item[name] for name in _KEY), sources)
+        if fault is None:
             gone += 1
             say(f"gone: {item['module']} in {item['inside']}: {item['before']}")
             continue
