@@ -16,7 +16,7 @@ from assets.checking.rules import CHECKED, Looked
 from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from gristmill import markdown
-from gristmill.chess.show.preview import invalid_reasons, openings
+from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
 from gristmill.provenance import Input, Record, Tokenizer
@@ -33,13 +33,8 @@ def events(folder: Path) -> Iterator[Event]:
     rows = [[text, markdown.code(text), markdown.bold(text)] for text in TEXTS]
     table = markdown.table((TEXTS[0], "b", "c"), rows, "lll")
     yield _built("macroxue/pack", "hostile", {"table": table}, folder)
-    profile: dict[str, Any] = {
-        "openings": {text: [9 - n, 1, 1, 1, text] for n, text in enumerate(TEXTS)},
-        "reasons": dict.fromkeys(TEXTS, 1),
-        "flags": dict.fromkeys(TEXTS, 1),
-        "duplicate_games": 0,
-    }
-    month = {"openings": openings(profile), "reasons": invalid_reasons(profile)}
+    positions = (markdown.image(text, board_svg(["e2e4"], text)) for text in TEXTS)
+    month = {"positions": markdown.images(positions)}
     yield _built("chess/valid_games", "2024-01", month, folder)
     counts = {"train_rows": 1, "train_tokens": 1, "valid_rows": 0, "valid_tokens": 0}
     counts |= {f"languages/{text}": 2 for text in TEXTS}
