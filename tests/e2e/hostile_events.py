@@ -19,7 +19,6 @@ from gristmill import markdown
 from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
-from gristmill.macroxue.show.board import safe_name
 from gristmill.provenance import Input, Record, Tokenizer
 from gristmill.synth.show.preview import preview
 from sensors.reports import events_of
@@ -33,8 +32,7 @@ def events(folder: Path) -> Iterator[Event]:
     """Yield one event of each place where text of drops is shown."""
     rows = [[text, markdown.code(text), markdown.bold(text)] for text in TEXTS]
     table = markdown.table((TEXTS[0], "b", "c"), rows, "lll")
-    boards = "\n\n".join(markdown.code(safe_name(text)) for text in TEXTS)
-    yield _built("macroxue/pack", "hostile", {"table": table, "boards": boards}, folder)
+    yield _built("macroxue/pack", "hostile", {"table": table}, folder)
     positions = (markdown.image(text, board_svg(["e2e4"], text)) for text in TEXTS)
     month = {"positions": markdown.images(positions)}
     yield _built("chess/valid_games", "2024-01", month, folder)
