@@ -33,6 +33,7 @@ def test_an_asset_says_what_it_is_about_and_where_to_read_more(
     specs: list[dg.AssetSpec],
 ) -> None:
     for spec in specs:
+        assert spec.owners == [f"team:{str(spec.group_name).split('/')[0]}"]
         group = GROUPS[str(spec.group_name)]
         assert str(spec.description).startswith(f"{group.subject}: ")
         page = spec.metadata[PAGE]

@@ -209,7 +209,7 @@ def test_what_a_month_shows(build, lake):
     build("2024-01")
     result = build("2024-02")
     shown = metadata(result, valid_games)
-    assert shown["rows"] == shown["dagster/partition_row_count"]
+    assert shown["rows"] == shown["dagster/row_count"]
     assert "valid_games" not in shown  # they are the rows
     assert shown["white_wins"] + shown["black_wins"] + shown["draws"] == shown["rows"]
     assert shown["reasons/too_short"] > 0
