@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -253,25 +252,3 @@ def test_a_null_id_after_a_struct_column_is_found(tmp_path: Path) -> None:
     pq.write_table(nulls, tmp_path / SHARD, row_group_size=3)
     (violation,) = import_harmony.shard_violations(tmp_path / SHARD)
     assert (violation.law, violation.found) == ("no nulls", "synth_id of row 5")
-
-
-def test_a_footer_whose_nulls_cannot_be_is_not_believed() -> None:
-    for empty, rows, has_least, least, counted in (
-        (0, 3, True, b"x", 0),
-        (3, 3, False, None, 3),
-        (3, 3, True, b"", 3),
-        (4, 3, False, None, None),
-        (-1, 3, False, None, None),
-        (2, 3, False, None, 2),
-        (2, 3, True, b"", None),
-    ):
-        statistics = SimpleNamespace(
-            has_null_count=True, null_count=empty, has_min_max=has_least, min_raw=least
-        )
-        column = SimpleNamespace(physical_type="BYTE_ARRAY", statistics=statistics)
-        group = SimpleNamespace(num_rows=rows, column=lambda _, said=column: said)
-        schema = SimpleNamespace(column=lambda _: SimpleNamespace(physical_type="BYTE_ARRAY"))
-        file: Any = SimpleNamespace(
-            schema=schema, metadata=SimpleNamespace(row_group=lambda _, said=group: said)
-        )
-        assert parquet.rows_without_text(file, 0, 0) == counted
