@@ -122,7 +122,7 @@ _RECORD_BYTES = 12_000
 _AROUND = 200
 _LONGEST_LIST = 1000
 _LONGEST_NOTES = 3000
-_RESERVED = (
+RESERVED: Final = (
     *(
         "path",
         "samples",
@@ -137,6 +137,7 @@ _RESERVED = (
     ),
     *("config changed", "tokenizer", "source drop", "zero", EQUAL),
 )
+"""Names that no count takes."""
 
 
 def event_metadata(
@@ -270,7 +271,7 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     # Stable: otherwise the order of the record stays.
     for name in sorted(counts, key=lambda name: "/" in name):
         shown = cut(printable(name), _LONGEST_NAME)
-        if shown in _RESERVED or shown.startswith("dagster/"):
+        if shown in RESERVED or shown.startswith("dagster/"):
             shown = f"counts/{shown}"
         cost = markdown.stored_size(shown) + _AROUND
         if shown in numbers or len(numbers) == MOST_NUMBERS or size + cost > _NUMBER_BYTES:
