@@ -197,6 +197,7 @@ def test_what_a_month_shows(build, lake):
     shown = metadata(result, valid_games)
     rows = (lake.root / "chess/validated/elite_2024-02/valid_games.jsonl").read_bytes().count(b"\n")
     assert shown["white_wins"] + shown["black_wins"] + shown["draws"] == rows
+    assert shown["dagster/row_count"] == shown["valid_games"] == rows
     assert shown["reasons/too_short"] > 0
     assert sum(n for name, n in shown.items() if name.startswith("phases/")) == shown["plies"]
     for asset in MONTH:
