@@ -41,6 +41,7 @@ runs all of them."""
 
 FIRST: Final = (
     LIVE,
+    "tests/upgrade/",
     "tests/test_readme.py",
     "tests/assets/test_damaged_inputs.py",
     "tests/publish/test_real_builds.py",

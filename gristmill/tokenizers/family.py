@@ -38,7 +38,6 @@ _RAW = Source(
 _PLACED = Asset(
     PLACED,
     laws=[Law("tokenizer", call(f"{_HERE}:laws"))],
-    show=call(f"{_HERE}:show"),
     rows=("tokens",),
     code=Code(
         entries=("gristmill.vocabularies.placing.place_tokenizer",),

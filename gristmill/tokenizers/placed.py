@@ -1,4 +1,4 @@
-"""Placed tokenizers: what their drops hold, how they are judged and shown."""
+"""Placed tokenizers: what their drops hold, how they are judged, the table of their tokens."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from gristmill.contract import BadInput, Violation
-from gristmill.families import Misuse, Request, Subject
+from gristmill.families import Subject
 from gristmill.inbox.account import Account
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import visible_files
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from gristmill.browse.columns import Columns
     from gristmill.browse.opening import Files
     from gristmill.browse.source import Stored
-
-_EXAMPLE: Final = "Tom has 12 apples, and   don't you eat them: na\u00efve, \u4f60\u597d.\n"
-_MOST_SHOWN: Final = 50
 
 
 def account(drop: Path, links: LinkRule) -> Account:
@@ -72,27 +67,6 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     for each in VOCABULARIES if asset != PLACED else ():
         if (path := folder / each.relative).is_file():
             yield f"{each.relative}: {path.stat().st_size:,} bytes"
-
-
-def show(request: Request) -> Iterator[str]:
-    """Yield what a tokenizer does; the sample is its name. Raises Misuse where it is not there."""
-    names = placed_in(request.path)
-    name = names[0] if request.sample == "0" and len(names) == 1 else request.sample
-    if name not in names:
-        raise Misuse(f"{request.path} has no tokenizer {name}: name one of {', '.join(names)}")
-    tokenizer = open_tokenizer(request.path / name)
-    yield f"{name}: {_line(tokenizer)}"
-    proof = tokenizer.proof
-    assert proof is not None
-    yield proof.why_not or f"gigatoken gives the ids of its own library in {proof.texts:,} texts"
-    yield f"offsets: {tokenizer.no_offsets or 'its tokens are the bytes of a text'}"
-    yield f"ends a document: {tokenizer.eod}"
-    shown = [f"{token} {text}" for text, token in tokenizer.specials[:_MOST_SHOWN]]
-    yield f"control tokens: {', '.join(shown)}"
-    yield "|".join(
-        tokenizer.token_bytes[token].decode("utf-8", "backslashreplace").replace("\n", "\\n")
-        for token in np.frombuffer(tokenizer.encode([_EXAMPLE]).ids[0], dtype=np.int32)
-    )
 
 
 def _line(tokenizer: Tokenizer) -> str:

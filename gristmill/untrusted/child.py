@@ -1,4 +1,10 @@
-"""Runs a function in a child process with limits, so that hostile input harms the child alone."""
+"""Runs a function in a child process with limits, so that hostile input harms the child alone.
+
+Libraries in C++ decide how much memory a file takes before Python can look at it, and a crash in
+one of them ends the process. A child has a limit on its address space and on its CPU time, and its
+death becomes BadInput. What may be opened at all: `files.py`. Source:
+`docs/drops.md#child-processes`.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +96,8 @@ def stream(
     seconds: for the whole call, default 600: of CPU time, and on the clock between two items.
     descriptors: of open files. The child has its own copies, with the same position.
 
-    The child runs ahead by what a socket buffers. Children are used again, and end by
-    themselves when they are idle or this process is gone.
+    The child runs ahead by what a socket buffers. Children are used again, and end
+    when this process does.
 
     Raises BadInput naming `file` if the child takes too much memory or time or crashes,
     ChildDied if it was killed, the GristmillError that `function` raises, and ChildFailed
@@ -188,7 +194,7 @@ class _Child:
                     child.end()
             if has_request:
                 return child
-            # An idle child may have left just now; a new one has no reason to.
+            # An idle child may have been killed; a new one has no reason to be gone.
             if is_new:
                 raise ChildDied("a process that reads untrusted files did not start: start again")
 

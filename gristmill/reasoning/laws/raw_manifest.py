@@ -1,4 +1,4 @@
-"""What must hold of the manifest of the normalised files."""
+"""Laws of the manifest of normalised files. Source: `docs/formats/reasoning.md#raw-manifest`."""
 
 from __future__ import annotations
 
