@@ -1,4 +1,8 @@
-"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for."""
+"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for.
+
+The grids are read once, into one file of tokens beside the parts; tasks name rows of it.
+Source: docs/formats/puzzles.md#grids
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rated CSV files of mazes become a dataset."""
+"""Rated CSV files of mazes become a dataset.
+
+The mazes are read once, into one file of tokens beside the parts; tasks name rows of it.
+Source: docs/formats/puzzles.md#maze, docs/formats/puzzles.md#leaks
+"""
 
 from __future__ import annotations
 

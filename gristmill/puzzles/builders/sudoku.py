@@ -1,4 +1,4 @@
-"""Rated CSV files and puzzle banks to a Sudoku dataset: no duplicates, a subsample, no leaks."""
+"""CSV files and banks to a dataset of Sudokus. Source: docs/formats/puzzles.md#sudoku."""
 
 from __future__ import annotations
 

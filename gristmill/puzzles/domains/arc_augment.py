@@ -1,4 +1,4 @@
-"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes."""
+"""ARC augmentations: ids, hashes, votes. Source: docs/formats/puzzles.md#arc-augmentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back."""
+"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back.
+
+The input has the chain from left to right (positions 0 to 55, two for each tile), the hand (56 to
+69) and the two open ends (70, 71); the label the tile to play (0, 1) and its position (2). A value
+v is the token v + 1; 0 is empty. Source: docs/formats/puzzles.md#domino
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition."""
+"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition.
+
+Each leaves the rules, the clues and the number of solutions as they are.
+Source: docs/formats/puzzles.md#sudoku-augmentation
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
