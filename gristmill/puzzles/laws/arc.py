@@ -11,28 +11,26 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import Violation
+from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.puzzles.builders.arc import TASK_HASH
 from gristmill.puzzles.builders.arc_leaks import is_same_pair
 from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_augment import (
     TRM_MARK,
-    is_base,
+    Augmentation,
     is_task_id,
+    parse_id,
     task_hash,
 )
 from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, SIDE, Grid
-from gristmill.puzzles.domains.dihedral import SYMMETRIES
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-_TAIL: Final = "t0_0123456789"
-"""The end of an id whose augmentation changes nothing."""
+_NO_CHANGE: Final = Augmentation()
 _ZERO: Final = ord("0")
-_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,6 @@ class Identifiers:
     symmetries: uint8. colours: uint8 [identifiers, 10].
     """
 
-    tasks: Sequence[str]
     task: npt.NDArray[np.int64]
     is_task: npt.NDArray[np.bool_]
     symmetries: npt.NDArray[np.uint8]
@@ -55,40 +52,30 @@ def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
 
     is_trm: whether `|||` separates their parts, as in datasets of TRM; default False: `_` does.
     """
-    separator, is_own = (TRM_MARK, is_task_id) if is_trm else ("_", is_base)
     numbers: dict[str, int] = {}
     task = np.full(len(listed), -1, np.int64)
     is_task = np.zeros(len(listed), np.bool_)
-    letters = np.empty((len(listed), len(_TAIL)), np.uint8)
-    letters[:] = np.frombuffer(_TAIL.encode(), np.uint8)
-    for first in range(1, len(listed), _AT_ONCE):
-        tails = []
-        for number, name in enumerate(listed[first : first + _AT_ONCE], first):
-            base, mark, tail = name.partition(separator)
-            tail = tail.replace(separator, "_")
-            is_id = not mark or (len(tail) == len(_TAIL) and tail.isascii())
-            is_id &= name != names.BLANK and (base in numbers or is_own(base))
-            if is_id:
-                task[number] = numbers.setdefault(base, len(numbers))
-                is_task[number] = not mark
-            tails.append(tail if is_id and mark else _TAIL)
-        end = first + len(tails)
-        letters[first:end] = np.frombuffer("".join(tails).encode(), np.uint8).reshape(
-            -1, len(_TAIL)
-        )
-        task[first:end][~_augments(letters[first:end])] = -1
     # Kernels take these numbers without looking at them.
-    letters[task < 0] = np.frombuffer(_TAIL.encode(), np.uint8)
-    return Identifiers(list(numbers), task, is_task, letters[:, 1] - _ZERO, letters[:, 3:] - _ZERO)
+    symmetries, colours = bytearray(len(listed)), [_NO_CHANGE.colours] * len(listed)
+    for number, name in enumerate(listed):
+        is_marked = TRM_MARK in name
+        if name == names.BLANK or (is_marked and not is_trm):
+            continue
+        try:
+            base, change = parse_id(name) if is_marked or not is_trm else (_task_id(name), None)
+        except GristmillError:
+            continue
+        task[number] = numbers.setdefault(base, len(numbers))
+        is_task[number] = change is None
+        symmetries[number], colours[number] = change or _NO_CHANGE
+    digits = np.frombuffer("".join(colours).encode(), np.uint8).reshape(-1, COLOURS) - _ZERO
+    return Identifiers(task, is_task, np.frombuffer(symmetries, np.uint8), digits)
 
 
-def _augments(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Which ends of ids are augmentations."""
-    colours = letters[:, 3:] - _ZERO
-    is_right: npt.NDArray[np.bool_] = (letters[:, 0] == ord("t")) & (letters[:, 2] == ord("_"))
-    is_right &= (letters[:, 1] - _ZERO < SYMMETRIES) & (colours[:, 0] == 0)
-    is_right &= (np.sort(colours, axis=1) == np.arange(COLOURS)).all(axis=1)
-    return is_right
+def _task_id(name: str) -> str:
+    if not is_task_id(name):
+        raise GristmillError(f"{name!r:.80} is no id of a task")
+    return name
 
 
 def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Violation]:
