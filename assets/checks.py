@@ -1,4 +1,10 @@
-"""Asset checks: one check for all partitions of an asset, whose state is that of all of them."""
+"""Asset checks: one check for all partitions of an asset, whose state is that of all of them.
+
+A run of some partitions looks at those only, so that its cost depends on the run and not on the
+data root; what was found in the others before stays. What the same run built was hashed and checked
+before its commit: unless size or time of a file changed, it is not read again. Executed by itself,
+a check reads every published artifact of the asset.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""Pushes what a build published to the mirror that `[mirror]` of gristmill.toml names."""
+"""Pushes what a build published to the mirror that `[mirror]` of gristmill.toml names.
+
+What was published stays published if the push fails. An artifact that is current is looked at, too,
+so that the next build of a partition makes up for a push that failed. Source:
+docs/mirror.md#after-each-build.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Version tags for events of many partitions in one run."""
+"""Version tags for events of many partitions in one run.
+
+Dagster writes these tags itself for a step of one partition. For a step of several partitions it
+knows only one data version, so this module makes the tags for each partition. Without the tags of
+its inputs, a partition would show as stale.
+"""
 
 from __future__ import annotations
 

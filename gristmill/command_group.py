@@ -1,4 +1,10 @@
-"""The group `gristmill`: its own commands, and those that are imported only when called."""
+"""The group `gristmill`: its own commands, and those that are imported only when called.
+
+Commands that need Dagster are entry points of the group `gristmill.commands`, so that this package
+imports nothing above it and `gristmill --help` does not import Dagster. A family's own commands are
+those that its catalog names. The module of each of these, and of what `OWN` names, is imported when
+one is called.
+"""
 
 from __future__ import annotations
 

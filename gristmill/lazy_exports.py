@@ -1,4 +1,8 @@
-"""Names that are imported when they are first used: public ones, and functions of a declaration."""
+"""Names that are imported when they are first used: public ones, and functions of a declaration.
+
+A declaration names what is heavy by its place, so that looking at it loads no NumPy.
+`tests/test_asset.py` looks up every such name of the catalogs and compares its arguments.
+"""
 
 from __future__ import annotations
 

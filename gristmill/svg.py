@@ -1,4 +1,12 @@
-"""Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown."""
+"""Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown.
+
+Dagster never scales a picture, and its theme is not the browser's: a picture is at most WIDEST
+pixels wide, its text has MIN_TEXT pixels or more, and it stands on GROUND, which suits a light page
+and a dark one. One picture of an asset is at most OVERVIEW pixels wide: the UI shows it on the
+asset's overview (see `markdown.inline_image`).
+
+All text is escaped here, and characters that SVG forbids are replaced.
+"""
 
 from __future__ import annotations
 

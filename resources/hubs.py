@@ -1,4 +1,8 @@
-"""The hubs that `gristmill fetch` downloads raw files from."""
+"""The hubs that `gristmill fetch` downloads raw files from.
+
+No asset uses them, so they are no part of the definitions: the assets are built from files in
+`drops/`, and none of them waits for a network.
+"""
 
 from __future__ import annotations
 

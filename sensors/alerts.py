@@ -1,4 +1,10 @@
-"""The sensor `alerts`: says to a webhook which runs failed, all of a tick in one message."""
+"""The sensor `alerts`: says to a webhook which runs failed, all of a tick in one message.
+
+It exists where the data root's `gristmill.toml` has a table `[alerts]`. It is not made with
+`run_failure_sensor`, which calls its function for each run and five runs a tick: a backfill that
+fails would send hundreds of messages. No error has the address of the webhook, which is a secret.
+Source: docs/deployment.md#alerts.
+"""
 
 import json
 import os

@@ -1,4 +1,8 @@
-"""The sensor `check_states`: keeps what checks show true, without a run."""
+"""The sensor `check_states`: keeps what checks show true, without a run.
+
+It says what stood about checks that a run left without a verdict, and looks again with those that
+follow another asset (`follows` of `assets/checking/rules.py`), such as the packs of a pool.
+"""
 
 import json
 

@@ -1,4 +1,10 @@
-"""Drops that were taken and are not built: their runs are requested again."""
+"""Drops that were taken and are not built: their runs are requested again.
+
+A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
+that nobody asked for since what they are built from was built. A partition that a run of several
+did not build gets a run of its own. A run of one partition that failed by an error, and one that a
+person cancelled, are left alone. Source: docs/drops.md#interrupted-runs.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence

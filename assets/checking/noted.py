@@ -1,4 +1,7 @@
-"""What the laws noted of an artifact before its commit, so that its run need not read it again."""
+"""What the laws noted of an artifact before its commit, so that its run need not read it again.
+
+They are kept as verdicts of their own name beside those of the checks, by data version.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What became of the partitions that a run builds, and what its checks say if it skips them."""
+"""What became of the partitions that a run builds, and what its checks say if it skips them.
+
+A run that fails, or that builds nothing, does not reach the steps of its checks, and Dagster would
+show every check that it planned as failed or skipped. So the asset's own step looks at the
+partitions that it did publish, and reports the states of the checks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Drops that were taken and are gone: which an instance knows, and which of them were retired."""
+"""Drops that were taken and are gone: which an instance knows, and which of them were retired.
+
+A drop with partitions of its own is retired by deleting these. Months and shards stay partitions,
+so that an event on the raw asset says that the drop was retired.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The file of verdicts, `.gristmill/verdicts.db` below the data root: opened, lost, found again."""
+"""The file of verdicts, `.gristmill/verdicts.db` below the data root: opened, lost, found again.
+
+No check and no build depends on the file. Where it is broken, locked, or on a full disk, the work
+goes on with verdicts in memory, and the loss is noted, so that the next who opens the file takes
+what the UI shows and what events say: see `found_again.py`.
+"""
 
 from __future__ import annotations
 

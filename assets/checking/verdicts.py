@@ -1,4 +1,8 @@
-"""Verdicts: what the checks said about each partition of each asset, kept below the data root."""
+"""Verdicts: what the checks said about each partition of each asset, kept below the data root.
+
+One SQLite file, which `verdict_file.py` opens. A verdict counts for the data version that it was
+reached on.
+"""
 
 from __future__ import annotations
 

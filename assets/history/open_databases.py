@@ -1,4 +1,9 @@
-"""The databases of an instance on SQLite, held open between the events of a run."""
+"""The databases of an instance on SQLite, held open between the events of a run.
+
+Dagster opens and closes a database for each event. Whoever closes it last copies its write-ahead
+log back and deletes it, and waits for the disk several times more than the commit itself. While one
+connection is open in any process, nobody is the last.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The database of a run, in pages of 1 KiB: it has 25 tables and indexes, most of them empty."""
+"""The database of a run, in pages of 1 KiB: it has 25 tables and indexes, most of them empty.
+
+Dagster makes one for each run, and SQLite gives each table a page of 4 KiB. A database keeps the
+size of the pages that it was made with.
+"""
 
 from __future__ import annotations
 

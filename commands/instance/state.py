@@ -1,4 +1,8 @@
-"""One line of JSON about the Dagster instance, for `gristmill doctor`."""
+"""One line of JSON about the Dagster instance, for `gristmill doctor`.
+
+A process of its own runs this (`python -m commands.instance.state`): a database may hang. Dagster
+is imported where an instance in SQLite has changed since it was opened, or does not answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Which partitions need no run: their artifacts are current, and the instance knows them."""
+"""Which partitions need no run: their artifacts are current, and the instance knows them.
+
+The records on disk say what is published, and from what; the instance says what its pages show. A
+target whose build needs what failed earlier in the same call waits for it: it has no error of its
+own.
+"""
 
 from __future__ import annotations
 

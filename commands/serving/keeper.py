@@ -1,4 +1,9 @@
-"""The program that outlives `gristmill ui`, to end what it started: `python keeper.py FOLDER`."""
+"""The program that outlives `gristmill ui`, to end what it started: `python keeper.py FOLDER`.
+
+It leads the process group of the services. Its standard input is a pipe that `gristmill ui` holds
+open: once that ends, however it ends, the whole group is killed and FOLDER removed. It holds the
+lock of the instance so long. It imports nothing of ours, since it starts with every `gristmill ui`.
+"""
 
 from __future__ import annotations
 

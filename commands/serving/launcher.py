@@ -1,4 +1,8 @@
-"""The launcher of runs that `dagster.yaml` names: no run stays without a process."""
+"""The launcher of runs that `dagster.yaml` names: no run stays without a process.
+
+Dagster's own launcher sees the death of a run only while the code server that started it lives.
+This one notices that the process of a run is gone.
+"""
 
 from __future__ import annotations
 

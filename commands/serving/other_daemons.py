@@ -1,4 +1,8 @@
-"""Whether another daemon works on the instance: by the heartbeats that daemons leave in it."""
+"""Whether another daemon works on the instance: by the heartbeats that daemons leave in it.
+
+The lock of `services.py` keeps a second `gristmill ui` away. A `dagster dev` does not take it, and
+its daemon outlives it where somebody kills it.
+"""
 
 from __future__ import annotations
 

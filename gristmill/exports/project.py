@@ -1,4 +1,9 @@
-"""Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents."""
+"""Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents.
+
+Documents are token files of llm.c, which modded-nanogpt reads too; chunks of litdata, which litgpt
+trains on; and texts as nanochat reads them. Source: `docs/consumers.md#datasets`,
+`docs/consumers.md#llmc`, `docs/consumers.md#litgpt`, `docs/consumers.md#nanochat`.
+"""
 
 from __future__ import annotations
 

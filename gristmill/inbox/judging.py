@@ -1,4 +1,9 @@
-"""The judgement of a drop: whether it can be built from, and else why not."""
+"""The judgement of a drop: whether it can be built from, and else why not.
+
+Whoever asks, a sensor, a command, a build or a check, asks `judged`: through `arrivals.look` with
+what the look before saw, through `present.present_drops` or `DataRoot.judged` without. Each call
+that a file system or a family could make hang has a bound in time. Source: docs/drops.md#states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Verify a drop by the lists that it brings: `.done` with a number, and `SHA256SUMS`."""
+"""Verify a drop by the lists that it brings: `.done` with a number, and `SHA256SUMS`.
+
+A look compares names, numbers and the sums that are known; whoever builds hashes the files and
+compares the others. Source: docs/drops.md#lists.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The mark of a sample drop, and which files of a drop are a sample's own."""
+"""The mark of a sample drop, and which files of a drop are a sample's own.
+
+Gristmill generates samples, so no file of one may be read beside files of a person. The mark lists
+the sample's own files, as `sha256sum` writes them. What it lists and what has these bytes is the
+sample's; every other file is real, also one with the name of a sample's file. Each listing of the
+files that a family reads asks `not_samples`. Source: docs/drops.md#samples.
+"""
 
 from __future__ import annotations
 

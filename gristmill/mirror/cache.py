@@ -1,4 +1,9 @@
-"""The cache of versions that readers of this host fetched from mirrors."""
+"""The cache of versions that readers of this host fetched from mirrors.
+
+Each set of versions that was opened has a data root of its own in the cache, named by what is in
+it. It is filled by a pull, under a lock, and not changed afterwards, so a reader keeps its
+generation whatever is pushed later. Source: `docs/mirror.md#readers`.
+"""
 
 from __future__ import annotations
 

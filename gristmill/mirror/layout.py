@@ -1,4 +1,9 @@
-"""What lies in a mirror: the names of its objects, and what its two kinds of JSON files say."""
+"""What lies in a mirror: the names of its objects, and what its two kinds of JSON files say.
+
+Objects are parts of files, named by their sha256. A manifest, an object as well, lists the parts of
+all files of one version. A version is one small file, created once, that names the manifest.
+Source: `docs/mirror.md#layout`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename."""
+"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
+
+The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
+digest of the one that was pushed. Which versions are pulled belongs to `versions.py`, and how files
+are fetched to `fetch.py`. Source: docs/mirror.md#pull.
+"""
 
 from __future__ import annotations
 

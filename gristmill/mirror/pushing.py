@@ -1,4 +1,8 @@
-"""Pushing: what is published in a data root becomes new versions in a mirror."""
+"""Pushing: what is published in a data root becomes new versions in a mirror.
+
+First all files are sent, then the versions are created, so that no reader sees a version of which
+anything is missing. How files are sent belongs to `send.py`. Source: `docs/mirror.md#push`.
+"""
 
 from __future__ import annotations
 

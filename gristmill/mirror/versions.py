@@ -1,4 +1,8 @@
-"""Which versions a mirror has, which of them names mean and a pull takes, and adding one."""
+"""Which versions a mirror has, which of them names mean and a pull takes, and adding one.
+
+A version is created under the number after the highest, and never changed. Pulling belongs to
+`pulling.py`. Source: docs/mirror.md#versions, docs/mirror.md#pull.
+"""
 
 from __future__ import annotations
 

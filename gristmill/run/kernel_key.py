@@ -1,4 +1,10 @@
-"""A key for the machine code of a kernel: all that numba compiles into it, and nothing else."""
+"""A key for the machine code of a kernel: all that numba compiles into it, and nothing else.
+
+numba itself looks at the file of the called function alone, at its path and time, though it
+compiles into it the functions that it calls and the constants that it uses, from any module. Here
+these are followed as numba follows them, by name, so that equal code has equal machine code in
+every checkout. `kernels.py` keeps the machine code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Compiled functions, and the one place where their machine code is kept."""
+"""Compiled functions, and the one place where their machine code is kept.
+
+`kernel` compiles by numba, and keeps the machine code for the next process: in the folder that
+NUMBA_CACHE_DIR names, else in the user's cache folder, else in `cache/` of the data root (see
+`fall_back_to`), else nowhere. It never writes beside the code. All checkouts of a user share it:
+`kernel_key.py` says which kernels are the same; those of a release come with the package
+(`shipped_kernels.py`). numba is imported when a kernel is defined.
+"""
 
 from __future__ import annotations
 

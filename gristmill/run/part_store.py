@@ -1,4 +1,13 @@
-"""The store that keeps finished parts of a build, and the share of them that one process makes."""
+"""The store that keeps finished parts of a build, and the share of them that one process makes.
+
+The store lies in a folder that belongs to one fingerprint (code version, config, inputs), so a part
+in it was made from the same things; its sha256 is checked before it is used. The runner that makes
+parts: `parts.py`.
+
+A process on another machine may see another folder under the same path, run another checkout, or
+work on when the build has ended, as a worker whose node is taken for dead does. So it compares the
+mark of the build before it makes a part, and once more before the part takes its place.
+"""
 
 from __future__ import annotations
 

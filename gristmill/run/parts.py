@@ -1,4 +1,8 @@
-"""Parts of a build: the one runner that makes them, and keeps finished ones in a store."""
+"""Parts of a build: the one runner that makes them, and keeps finished ones in a store.
+
+A part is one file that a worker writes from a known range of the input. A killed build resumes,
+since finished parts are in a store: `part_store.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Parts of a build as tasks of a Ray cluster."""
+"""Parts of a build as tasks of a Ray cluster.
+
+`ray`, which the extra `ray` brings, is imported here alone, and only once a build asks for it. What
+a part is, and how attempts at one part keep out of each other's way, belongs to `parts.py` and
+`part_store.py`. Source: `docs/clusters.md#parts-on-ray`.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +212,10 @@ _unpacked: tuple[str, Any] | None = None
 
 
 def _run(packed: bytes, key: str, task: bytes, variables: dict[str, str]) -> bytes:
-    """Run a task in a worker of Ray: a pickle of its result and None, or error and traceback."""
+    """Run a task in a worker of Ray: a pickle of its result and None, or error and traceback.
+
+    Pickles are made here, since arrays that Ray itself unpickles cannot be written.
+    """
     global _unpacked
     for name, value in variables.items():
         os.environ.setdefault(name, value)

@@ -1,4 +1,10 @@
-"""Machine code of kernels that comes with the package: a fresh machine compiles little."""
+"""Machine code of kernels that comes with the package: a fresh machine compiles little.
+
+`kernels.zip` beside this module has what numba keeps of a kernel, compiled for x86-64-v3, which
+most processors since 2015 are. An entry is found by the key of the kernel and its signature, so one
+of other code, Python, numba or NumPy is never found: the kernel is compiled, as everywhere else.
+`make kernels` makes the archive, at each release.
+"""
 
 from __future__ import annotations
 

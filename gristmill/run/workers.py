@@ -75,7 +75,10 @@ def die_with(parent: int) -> None:
 
 
 class _Process(SpawnProcess):
-    """A spawned process that does not import its parent's main module."""
+    """A spawned process that does not import its parent's main module.
+
+    The main module of `operate.py` loads Dagster: 0.7 s and 60 MB for each worker.
+    """
 
     _lock = Lock()
 

@@ -1,4 +1,9 @@
-"""What the type of a config's field says: its traits, and the named kinds that families share."""
+"""What the type of a config's field says: its traits, and the named kinds that families share.
+
+A field is declared once, as `rows: Annotated[Count, Unit("rows"), Help("Rows of a file.")] = 0`.
+Values of a fixed list are a `Literal`; the traits `Ge`, `Gt`, `Le` and `Unit` are those of
+annotated-types. A trait replaces one of the same class before it.
+"""
 
 from __future__ import annotations
 

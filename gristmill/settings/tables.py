@@ -1,4 +1,10 @@
-"""The tables of `gristmill.toml`: which there are, who may have them, and checking a file."""
+"""The tables of `gristmill.toml`: which there are, who may have them, and checking a file.
+
+A file of the data root has any table; the file of a drop has the tables of its inbox. What each
+field may hold is in `fields`; which tables a family has is in its catalog. Here, too: settings that
+a command gives to one asset, as `--set seq_len=1024`, and the order in which values are looked up.
+Source: docs/configuration.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Runs a function in a child process with limits, so that hostile input harms the child alone."""
+"""Runs a function in a child process with limits, so that hostile input harms the child alone.
+
+Libraries in C++ decide how much memory a file takes before Python can look at it, and a crash in
+one of them ends the process. A child has a limit on its address space and on its CPU time, and its
+death becomes BadInput. What may be opened at all: `files.py`. Source:
+`docs/drops.md#child-processes`.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,11 @@ def serve(number: int) -> None:
 
 
 def _leave_with(end: socket.socket) -> None:
-    """End this process when the parent is gone."""
+    """End this process when the parent is gone.
+
+    The kernel's signal at the parent's death would come when the parent's thread ends, and a child
+    is used by several threads.
+    """
     poll = select.poll()
     poll.register(end, 0)  # a hang-up is reported without being asked for
     poll.poll()

@@ -1,4 +1,7 @@
-"""Opens files of a drop: regular files only, without following links, by descriptor."""
+"""Opens files of a drop: regular files only, without following links, by descriptor.
+
+Source: `docs/drops.md#links`, `docs/drops.md#what-a-drop-may-hold`.
+"""
 
 from __future__ import annotations
 

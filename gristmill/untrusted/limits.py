@@ -1,4 +1,7 @@
-"""How much of an untrusted file is read, and unpacking within these limits."""
+"""How much of an untrusted file is read, and unpacking within these limits.
+
+Source: `docs/drops.md#limits`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lines of an untrusted text, with a bound on the memory that one line takes."""
+"""The lines of an untrusted text, with a bound on the memory that one line takes.
+
+Texts of old Macs and of some exports have lines that end in CR alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that are not what their name says, by their first bytes."""
+"""Files that are not what their name says, by their first bytes.
+
+A pointer of Git LFS is a small text that a clone without git-lfs leaves in place of a large file.
+"""
 
 from __future__ import annotations
 

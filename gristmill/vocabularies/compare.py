@@ -1,4 +1,7 @@
-"""The sample of a build that both engines encode, and the error where they differ."""
+"""The sample of a build that both engines encode, and the error where they differ.
+
+Source: `docs/formats/vocabularies.md#sample-of-a-build`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""`tokenizer.toml`, by which a person adds a tokenizer: `drops/tokenizers/<name>/`."""
+"""`tokenizer.toml`, by which a person adds a tokenizer: `drops/tokenizers/<name>/`.
+
+form = "tokenizer.json"
+file = "tokenizer.json"
+sha256 = "..."
+eod = "<|endoftext|>"
+
+Source: `docs/formats/vocabularies.md#tokenizer-file`.
+"""
 
 from __future__ import annotations
 

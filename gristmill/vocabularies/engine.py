@@ -1,4 +1,9 @@
-"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give."""
+"""The fast engine, gigatoken, and the ranks of tiktoken, whose ids it must give.
+
+An engine knows one tokenizer and encodes one text.
+
+Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bounded-memory`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Finding a pinned vocabulary on this machine, verified by its sha256, and loading it offline."""
+"""Finding a pinned vocabulary on this machine, verified by its sha256, and loading it offline.
+
+Of the library, only this package and the command `gristmill/cli.py` (GRISTMILL_DATA) read
+environment variables: O200K_HARMONY_VOCAB_PATH and TIKTOKEN_ENCODINGS_BASE here; loading sets the
+second one meanwhile. Source: `docs/formats/vocabularies.md#order-of-places`,
+`docs/formats/vocabularies.md#loading-offline`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Publishing artifacts in a dataset repository of the hub, by commits of its own library."""
+"""Publishing artifacts in a dataset repository of the hub, by commits of its own library.
+
+The repository holds each artifact under its path in the data root, with its record beside it, so
+that a copy of the repository can be read and verified as a data root. A commit shows all of an
+artifact or nothing. Fetching from the hub is in `gristmill/inbox/hub.py`, mirrors that `pull` reads
+in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
+"""
 
 from __future__ import annotations
 
