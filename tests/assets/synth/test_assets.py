@@ -52,7 +52,7 @@ def builder(lake: Lake, instance: dg.DagsterInstance) -> Any:
 
     def materialize(asset: dg.AssetsDefinition, key: str | None = None, **config: Any) -> Any:
         return dg.materialize(
-            [*tokenizers.ASSETS, *FAMILY.assets],
+            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
             selection=[asset],
             instance=instance,
             resources={"lake": lake},
@@ -96,7 +96,7 @@ def roots(vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     with dg.DagsterInstance.ephemeral() as instance:
         build = builder(lake, instance)
         shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
-        assert build(tokenizers.ASSETS[0]).success
+        assert build(tokenizers.FAMILY.assets[1]).success
         _copy(lake.root, made["vocabulary"])
         write_drop(lake.inbox("synth") / "first", files=9, rows=12)
         build_all(build, harmony)
@@ -572,7 +572,7 @@ def main():
     root, key = sys.argv[1:]
     with dg.DagsterInstance.ephemeral() as instance:
         dg.materialize(
-            [*tokenizers.ASSETS, *FAMILY.assets],
+            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
             selection=[built("synth/kd_shards")],
             instance=instance,
             resources={"lake": Lake(data_root=root)},
@@ -650,7 +650,7 @@ def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
         job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(*FAMILY.checks))
         result = (
             dg.Definitions(
-                assets=[*tokenizers.ASSETS, *FAMILY.assets],
+                assets=[*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
                 asset_checks=FAMILY.checks,
                 resources={"lake": lake},
                 jobs=[job],
