@@ -47,7 +47,6 @@ class Family:
     available: Callable[[Lake], Collection[str]] | None = None
 
 
-OWNERS: Final = ["team:data"]
 Partitions = Mapping[str, dg.PartitionsDefinition[str]]
 Definitions = Mapping[str, dg.AssetsDefinition]
 
@@ -129,7 +128,6 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         else None,
         "group_name": asset.group,
         "kinds": set(asset.labels),
-        "owners": OWNERS,
         "code_version": asset.code_version,
         "backfill_policy": _backfill(asset.batch),
         "output_required": False,
@@ -200,7 +198,6 @@ def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
         partitions_def=_partitions(source.partitions, partitions),
         group_name=source.group,
         kinds=set(source.labels),
-        owners=OWNERS,
         description=source.text,
     )
 

@@ -150,7 +150,8 @@ def _tables(asset: str, files: Files, partitions: Sequence[str | None]) -> Itera
 
 def _json_files(files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:
     """The JSON files of artifacts that hold nothing else, as manifests and reports."""
-    for partition in partitions:
+    # Of reports the newest is the first.
+    for partition in sorted(partitions, key=str, reverse=True):
         path = provenance.record_path(files.folder, partition, partition is not None)
         for output in provenance.read_record(path).outputs:
             if output.path.endswith((".json", ".jsonl")):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.browse.opening import declared_tables, open_stored
-from gristmill.browse.source import Stored, Table
+from gristmill.browse.source import MOST_ROWS, Stored, Table
 from gristmill.browse.table import Filter, Query, Row, Token
 from gristmill.contract import GristmillError
 from gristmill.families import Misuse, Request, options_of
@@ -43,8 +43,8 @@ def show(request: Request) -> Iterator[RenderableType]:
     """Yield what a person asks to see of an artifact.
 
     `Request.sample` is the number of a row from 0, an id, or `COLUMN=VALUE`, which is the first row
-    that fits; "" is the first row, or those that the options name. `Request.options` has those that
-    were typed; `table` is the name of a table.
+    that fits; "" is the first row, or those that the options name, and all members of a JSON file.
+    `Request.options` has those that were typed; `table` is the name of a table.
 
     Raises Misuse for an option or a value that no table has, and GristmillError where there is no
     such row or a file is damaged.
@@ -52,6 +52,9 @@ def show(request: Request) -> Iterator[RenderableType]:
     options = {name: str(value) for name, value in request.options.items() if value is not None}
     declared = _chosen(request.path, declared_tables(request.path), options)
     terms = {name: options[name] for name in options if any(name in s.terms for _, s in declared)}
+    if declared and not request.sample and declared[0][1].name.endswith(".json"):
+        yield from _members(open_stored(request.path, *declared[0]))
+        return
     if terms and request.sample:
         raise Misuse(f"{request.sample} and --{next(iter(terms))}: name a row by one of them")
     if terms:
@@ -178,6 +181,18 @@ def _named(table: Table) -> str:
     return printable(table.name or table.kind)
 
 
+def _members(table: Table) -> Iterator[Text]:
+    """The members of a JSON file, as a manifest or a report, a line each."""
+    from rich.text import Text
+
+    yield Text(_named(table), "bold")
+    for row in table.rows(0, MOST_ROWS):
+        value = cut(printable(str(row.cells["value"])), _LONGEST)
+        yield Text.assemble((f"{printable(str(row.cells['key']))}: ", "dim"), value)
+    if (more := (table.count or 0) - MOST_ROWS) > 0:
+        yield Text(f"… and {more:,} more members")
+
+
 def _row(table: Table, row: Row, options: Mapping[str, Any]) -> Iterator[RenderableType]:
     from rich.text import Text
 
@@ -191,10 +206,10 @@ def _row(table: Table, row: Row, options: Mapping[str, Any]) -> Iterator[Rendera
     drawn = row.drawn(options)
     yield from drawn
     if not drawn and (tokens := row.tokens()):
-        yield _tokens(tokens)
+        yield coloured(tokens)
 
 
-def _tokens(tokens: Sequence[Token]) -> Text:
+def coloured(tokens: Sequence[Token]) -> Text:
     """Tokens in the colours of their spans, below the names of these."""
     from rich.text import Text
 

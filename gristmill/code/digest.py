@@ -30,7 +30,6 @@ LEFT_OUT: Final = {
     "gristmill.families": "finds the drops and settings of a build",
     "gristmill.hashing": "sha256 of files, which has one right value",
     "gristmill.lazy_exports": "imports names when they are used",
-    "gristmill.old_paths": "imports modules by their earlier paths",
     "gristmill.provenance": "describes what was built",
     "gristmill.publish": "puts into place what was built",
     "gristmill.run": "shares the work among processes, keeps its parts, and shows its progress",

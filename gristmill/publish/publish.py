@@ -325,7 +325,7 @@ def write_record(
                 f"{reserved}: this name is reserved for the provenance record; "
                 "the builder must not write it"
             )
-    outputs = provenance.outputs_of(out, _hashes(out, summary.files, progress), summary.files)
+    outputs = provenance.outputs_of(out, hashes_of(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
@@ -358,8 +358,8 @@ def write_record(
     return record
 
 
-def _hashes(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
-    """The sha256 of every file: as the builder noted it, else by reading the file."""
+def hashes_of(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
+    """Returns the sha256 of every file in `out`: as the builder noted it, else of its bytes."""
     sizes = {path: (out / path).stat().st_size for path in atomic_fs.files_below(out)}
     hashes: dict[str, str | None] = dict.fromkeys(sizes)
     for path in sizes.keys() & notes.keys():

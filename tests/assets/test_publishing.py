@@ -171,7 +171,7 @@ def test_event_carries_the_record_and_plain_numbers(run, instance, tmp_path):
     record = provenance.read_record(tmp_path / "first/k01/provenance.json")
     assert metadata["provenance"] == record.model_dump(mode="json")
     assert metadata["rows"] == 2
-    assert metadata["dagster/partition_row_count"] == 2
+    assert metadata["dagster/row_count"] == 2
     assert metadata["bytes"] == len("k01 grist\n") * 2
     assert metadata["status"] == "built"
     assert metadata["words"] == "k01 grist\n" * 2

@@ -136,13 +136,23 @@ def test_a_damaged_row_ends_the_command_with_one_line(tmp_path: Path) -> None:
     assert "origin: " in printed(tmp_path, "0", table="games")
 
 
+def test_a_json_file_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"key": f"a.{n}", "value": "\x1b[2J" if n else "[bold]x"} for n in range(1_002)]
+    stored = Stored("2026-11-22.json", lambda: of_values(tmp_path, rows), ids=("key",))
+    monkeypatch.setattr(shown, "declared_tables", lambda _: [("reasoning/qc_report", stored)])
+    first, second, *_, last = printed(tmp_path).splitlines()[1:]
+    assert (first, second) == ("a.0: [bold]x", "a.1: \N{REPLACEMENT CHARACTER}[2J")
+    assert last == "… and 2 more members"
+    assert "key: a.7" in printed(tmp_path, "a.7")
+
+
 @pytest.mark.slow
 def test_every_table_of_every_artifact_is_shown(sample_root: SampleRoot) -> None:
     for place in sorted({found.folder for found in artifacts(sample_root.data)}):
         for name in tables_of(place):
             table = open_table(place, name=name)
             (first,) = table.rows(0, 1)
-            text = printed(place, table=name)
+            text = printed(place, "0", table=name)
             assert f"row 0 of {table.count:,}" in text
             assert all(f"{column.name}: " in text for column in table.columns)
             for column in table.columns:

@@ -16,12 +16,10 @@ from assets.checking.rules import CHECKED, Looked
 from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from gristmill import markdown
-from gristmill.chess.show.preview import invalid_reasons, openings
+from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
-from gristmill.macroxue.show.board import safe_name
 from gristmill.provenance import Input, Record, Tokenizer
-from gristmill.synth.show.preview import preview
 from sensors.reports import events_of
 from tests.assets.helpers import built
 from tests.hostile import TEXTS
@@ -33,21 +31,12 @@ def events(folder: Path) -> Iterator[Event]:
     """Yield one event of each place where text of drops is shown."""
     rows = [[text, markdown.code(text), markdown.bold(text)] for text in TEXTS]
     table = markdown.table((TEXTS[0], "b", "c"), rows, "lll")
-    boards = "\n\n".join(markdown.code(safe_name(text)) for text in TEXTS)
-    yield _built("macroxue/pack", "hostile", {"table": table, "boards": boards}, folder)
-    profile: dict[str, Any] = {
-        "openings": {text: [9 - n, 1, 1, 1, text] for n, text in enumerate(TEXTS)},
-        "reasons": dict.fromkeys(TEXTS, 1),
-        "flags": dict.fromkeys(TEXTS, 1),
-        "duplicate_games": 0,
-    }
-    month = {"openings": openings(profile), "reasons": invalid_reasons(profile)}
+    yield _built("macroxue/pack", "hostile", {"table": table}, folder)
+    positions = (markdown.image(text, board_svg(["e2e4"], text)) for text in TEXTS)
+    month = {"positions": markdown.images(positions)}
     yield _built("chess/valid_games", "2024-01", month, folder)
-    counts = {"train_rows": 1, "train_tokens": 1, "valid_rows": 0, "valid_tokens": 0}
-    counts |= {f"languages/{text}": 2 for text in TEXTS}
-    counts |= {f"exercises/{text}": 2 for text in TEXTS}
-    shard = {"preview": preview(folder / "none", "00", folder / "none", counts)}
-    yield _built("synth/kd_shards", "00", shard, folder, counts)
+    counts = {f"{group}/{text}": 2 for group in ("languages", "exercises") for text in TEXTS}
+    yield _built("synth/kd_shards", "00", {}, folder, counts)
     yield _built("synth/harmony", "00", {}, folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gristmill import provenance
-from gristmill.contract import Violation
 from gristmill.provenance import Input, Tokenizer, raw_inputs
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
@@ -20,10 +19,8 @@ from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.laws.manifest import manifest_laws
-from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.reasoning.laws.shards import shard_laws
 from gristmill.vocabularies.pinned import GPT2
-from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 PARTITION = "gsm8k__train"
 
@@ -69,13 +66,6 @@ def normalized_build(root: Path, partition: str = PARTITION) -> Build:
 def shards_build(root: Path, config: TokenizeConfig, partition: str = PARTITION) -> Build:
     corpus, split = partition.split("__")
     jsonl = root / names.NORMALIZED / names.normalized(corpus, split)
-
-    def laws(out: Path) -> Iterator[Violation]:
-        yield from shard_laws(out, partition, sampled=True)
-        normalized = root / names.NORMALIZED
-        tokenizer = file_of_pinned(GPT2, config.vocabulary)
-        yield from text_laws(out, partition, normalized, tokenizer, sampled=True)
-
     return Build(
         root=root,
         artifact=names.TOKENIZED,
@@ -87,7 +77,7 @@ def shards_build(root: Path, config: TokenizeConfig, partition: str = PARTITION)
         make=lambda attempt: tokenize(
             jsonl, attempt.out, config, attempt.parts, progress=attempt.progress
         ),
-        laws=laws,
+        laws=lambda out: shard_laws(out, partition, sampled=True),
         shared=True,
         tokenizer=Tokenizer(name=GPT2.name, path=GPT2.relative, sha256=GPT2.sha256),
     )

@@ -64,10 +64,7 @@ def chosen(request: Request, published: Collection[str]) -> Place:
 
 
 def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
-    """Corpus and split by the options of a command; the first published ones without them.
-
-    Arguments and errors as for `chosen`.
-    """
+    """Corpus and split by the options of a command; the first published ones without them."""
     corpus, split = request.options.get("corpus"), request.options.get("split")
     for key in published:
         name, other = key.rsplit("__", 1)

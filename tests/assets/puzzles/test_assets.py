@@ -76,6 +76,11 @@ def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(
         "lawful": True,
         "noteworthy": True,
     }
+    (event,) = result.get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    assert metadata["dagster/row_count"].value == sum(
+        record(lake, "games").counts[f"examples/{split}"] for split in ("train", "test")
+    )
     assert all(output.payload for output in record(lake, "games").outputs)
     assert record(lake, "games").config["num_games"] == 20
     assert provenance.verify(lake.root) == []
