@@ -73,6 +73,10 @@ class Code:
         """The digests of all code that gives the same output, this code's first."""
         return (self.digest, *self.compatible_with)
 
+    def is_equal(self, digest: str | None) -> bool:
+        """Whether code with a digest gives the same output; None is the code of 0.2.0."""
+        return (digest or self.undigested) in (None, *self.equal_digests)
+
 
 def definitions_of(entries: Collection[str]) -> set[Place]:
     """Returns the definitions that functions reach, themselves included.

@@ -196,7 +196,7 @@ class Build:
         installed = environment.libraries()
         libraries = {name: installed.get(name, "none") for name in self.code.libraries}
         found += _changed("libraries", record.libraries, libraries, str)
-        if (record.code_digest or self.code.undigested) not in (None, *self.code.equal_digests):
+        if not self.code.is_equal(record.code_digest):
             found.append("code changed")
         return found
 
@@ -216,7 +216,7 @@ class Build:
         installed = environment.libraries()
         return (
             record.fingerprint == recipe
-            and (code.undigested is None or code.undigested in code.equal_digests)
+            and code.is_equal(None)
             and all(
                 record.libraries.get(name, installed.get(name)) == installed.get(name)
                 for name in code.libraries

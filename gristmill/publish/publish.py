@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, counts_of
@@ -36,6 +37,9 @@ from gristmill.publish.storage import lease
 from gristmill.run.part_store import PartStore
 from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
+
+NOT_PUBLISHED: Final = "not published"
+"""A reason to build."""
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
@@ -117,7 +121,7 @@ def reason_to_build(build: Build) -> str:
         return "a build of it was ended before its end"
     standing = _standing_record(build)
     if standing is None:
-        return "not published"
+        return NOT_PUBLISHED
     if not build.made(standing):
         return "; ".join(build.changes(standing))
     if any((build.root / path).exists() for path in build.deletes):

@@ -122,7 +122,7 @@ def shards_build(wanted: Wanted) -> Build:
         inputs,
         make,
         shared=key,
-        # The builder hashed the files, and encoded the texts: the laws encode a sample again.
+        # The builder has just hashed the files.
         sampled=True,
         tokenizer=_TOKENIZER,
         space=_GROWTH * bytes_of(jsonl),

@@ -111,6 +111,8 @@ def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
     dry = run("materialize", *chosen, "--dry-run")
     why = "config changed (shard_rows 0 -> 5)"
     assert f"to build macroxue/pack one, two: {why}" in dry.output
+    built = run("materialize", "macroxue/pack", "--partition", "two")
+    assert f"builds macroxue/pack two: {why}" in built.output
     spoil(data / DROPS / "one")
     wrong = run("materialize", *chosen, "--dry-run", "--partition", "one")
     assert f"to build macroxue/pack one: {why}; input changed (drops/" in wrong.output

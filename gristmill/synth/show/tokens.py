@@ -147,7 +147,11 @@ def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> list[M
 
 
 def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:
-    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value."""
+    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
+
+    No other entry of the three indexes is read: a shard of the full run has millions. The trace
+    and the other indexes must agree on the place.
+    """
     found: list[list[int]] = []
     place: list[int] | None = None
     limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}

@@ -78,6 +78,7 @@ def test_a_recipe_of_games_becomes_a_dataset_with_record_and_checks(
     }
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
+    assert "picture" in metadata
     assert metadata["dagster/row_count"].value == sum(
         record(lake, "games").counts[f"examples/{split}"] for split in ("train", "test")
     )
