@@ -152,6 +152,8 @@ class Wanted:
 
     chosen: values of the config for this build alone, by field; they come before those of files.
     run: id of the Dagster run; default "": there is none.
+    is_comparison: whether it is built to be compared with what is published, which also a report
+        of a day that is over can be; default False.
     """
 
     asset: Asset
@@ -159,6 +161,7 @@ class Wanted:
     partition: str
     chosen: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
+    is_comparison: bool = False
 
     def config(
         self,
@@ -197,11 +200,12 @@ class Wanted:
         space: int = 0,
         deletes: Sequence[str] = (),
         account: Account | None = None,
+        fetches: bool = False,
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
-        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account: see
-            `Build`.
+        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches:
+            see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         sampled: whether laws that take long look at a sample (default False).
@@ -232,6 +236,7 @@ class Wanted:
             space=space,
             deletes=deletes,
             account=account,
+            fetches=fetches,
         )
 
 

@@ -35,7 +35,6 @@ TORCH: Final = (
     "tests/synth/format/",
     "tests/synth/read/",
     "tests/synth/render/test_golden.py",
-    "tests/test_old_paths.py",
 )
 """Tests that use torch or Megatron, which take seconds to import, and half a gigabyte: one worker
 runs all of them."""

@@ -177,9 +177,9 @@ def kind_of_asset(asset: str) -> Kind | None:
 
 
 def has_partitions(asset: str) -> bool:
-    """Whether a command that builds an asset names a partition. A pinned vocabulary has none."""
+    """Whether a command that builds an asset names a partition; True for an unknown asset."""
     kind = kind_of_asset(asset)
-    return not asset.startswith("tokenizers/") if kind is None else bool(kind.partitions)
+    return kind is None or bool(kind.partitions)
 
 
 def other_kind(asset: str) -> Kind | None:

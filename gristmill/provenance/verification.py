@@ -263,10 +263,9 @@ class _Checks:
 
 def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violation]:
     """What is wrong with an artifact, as its user is concerned."""
-    title = used.user.folder if used.user.partition is None else used.user.record_path
     for broken in violations:
         found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
-        yield Violation("input", broken.where, f"{found}: {title} was made from it")
+        yield Violation("input", broken.where, f"{found}: {used.user.title} was made from it")
 
 
 @dataclass(frozen=True)

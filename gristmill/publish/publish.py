@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, counts_of
@@ -36,6 +37,9 @@ from gristmill.publish.storage import lease
 from gristmill.run.part_store import PartStore
 from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
+
+NOT_PUBLISHED: Final = "not published"
+"""A reason to build."""
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
@@ -117,7 +121,7 @@ def reason_to_build(build: Build) -> str:
         return "a build of it was ended before its end"
     standing = _standing_record(build)
     if standing is None:
-        return "not published"
+        return NOT_PUBLISHED
     if not build.made(standing):
         return "; ".join(build.changes(standing))
     if any((build.root / path).exists() for path in build.deletes):
@@ -325,7 +329,7 @@ def write_record(
                 f"{reserved}: this name is reserved for the provenance record; "
                 "the builder must not write it"
             )
-    outputs = provenance.outputs_of(out, _hashes(out, summary.files, progress), summary.files)
+    outputs = provenance.outputs_of(out, hashes_of(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
@@ -358,8 +362,8 @@ def write_record(
     return record
 
 
-def _hashes(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
-    """The sha256 of every file: as the builder noted it, else by reading the file."""
+def hashes_of(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
+    """Returns the sha256 of every file in `out`: as the builder noted it, else of its bytes."""
     sizes = {path: (out / path).stat().st_size for path in atomic_fs.files_below(out)}
     hashes: dict[str, str | None] = dict.fromkeys(sizes)
     for path in sizes.keys() & notes.keys():

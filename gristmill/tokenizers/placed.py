@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gristmill.contract import Violation
+from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.inbox.account import Account
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.walk import visible_files
 from gristmill.vocabularies.declared import FILE, read_declared
-from gristmill.vocabularies.pinned import PLACED
+from gristmill.vocabularies.pinned import PLACED, VOCABULARIES, Vocabulary, read_verified
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
 from gristmill.vocabularies.tokenizer_file import FACTS
 
@@ -52,10 +52,21 @@ def laws(subject: Subject) -> Iterator[Violation]:
         yield from tokenizer_laws(subject.folder, name)
 
 
-def facts(_asset: str, folder: Path) -> Iterator[str]:
+def pinned_laws(vocabulary: Vocabulary, subject: Subject) -> Iterator[Violation]:
+    """Yield what is wrong with the file of a pinned vocabulary."""
+    try:
+        read_verified(vocabulary, subject.folder / vocabulary.relative)
+    except BadInput as error:
+        yield Violation("pinned", vocabulary.relative, error.rule)
+
+
+def facts(asset: str, folder: Path) -> Iterator[str]:
     """Yield what is in a folder of tokenizers, a line each."""
-    for name in placed_in(folder):
+    for name in placed_in(folder) if asset == PLACED else ():
         yield f"{name}: {_line(open_tokenizer(folder / name))}"
+    for each in VOCABULARIES if asset != PLACED else ():
+        if (path := folder / each.relative).is_file():
+            yield f"{each.relative}: {path.stat().st_size:,} bytes"
 
 
 def _line(tokenizer: Tokenizer) -> str:
@@ -63,11 +74,11 @@ def _line(tokenizer: Tokenizer) -> str:
     return f"{tokenizer.form}, {tokenizer.size:,} ids as {tokenizer.dtype}, {count} control tokens"
 
 
-def tables(_asset: str, _folder: Path, files: Files) -> Iterator[Stored]:
-    """Yield a table of the tokens of each tokenizer in a folder."""
+def tables(asset: str, _folder: Path, files: Files) -> Iterator[Stored]:
+    """Yield a table of the tokens of each placed tokenizer in a folder."""
     from gristmill.browse.source import Stored
 
-    for name in placed_in(files.folder):
+    for name in placed_in(files.folder) if asset == PLACED else ():
         yield Stored(
             name,
             partial(_rows, files.folder / name),

@@ -80,6 +80,7 @@ ACROSS = {
     "synth/builders/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "upgrade/test_upgrade.py": "what an older version left, opened by the code of now",
+    "test_damages.py": "a damage of an artifact of every asset, and what finds it",
     "test_deploy.py": "the files of deploy/",
     "test_proxy.py": "the login of deploy/, run by nginx",
     "test_packaging.py": "the wheel and the editable install",

@@ -20,7 +20,6 @@ from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
 from gristmill.provenance import Input, Record, Tokenizer
-from gristmill.synth.show.preview import preview
 from sensors.reports import events_of
 from tests.assets.helpers import built
 from tests.hostile import TEXTS
@@ -36,11 +35,8 @@ def events(folder: Path) -> Iterator[Event]:
     positions = (markdown.image(text, board_svg(["e2e4"], text)) for text in TEXTS)
     month = {"positions": markdown.images(positions)}
     yield _built("chess/valid_games", "2024-01", month, folder)
-    counts = {"train_rows": 1, "train_tokens": 1, "valid_rows": 0, "valid_tokens": 0}
-    counts |= {f"languages/{text}": 2 for text in TEXTS}
-    counts |= {f"exercises/{text}": 2 for text in TEXTS}
-    shard = {"preview": preview(folder / "none", "00", folder / "none", counts)}
-    yield _built("synth/kd_shards", "00", shard, folder, counts)
+    counts = {f"{group}/{text}": 2 for group in ("languages", "exercises") for text in TEXTS}
+    yield _built("synth/kd_shards", "00", {}, folder, counts)
     yield _built("synth/harmony", "00", {}, folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tests.planted.checkout import Copy, product
+from tests.planted.checkout import Copy, Verdict, product
 from tests.planted.faults import Fault, drawn, faults
 
 FILE: Final = Path(__file__).with_name("base_line.json")
@@ -63,11 +63,17 @@ def keep(file: Path, copy: Copy, count: int, say: Callable[[str], object]) -> No
         fault = found_again(tuple(item[name] for name in _KEY), sources)
         if "by" in item or fault is None:
             continue
-        by = copy.verdict(fault).by
-        # A test that failed by chance does not fail again.
-        item["by"] = copy.verdict(fault, by).by if is_caught(by) else by
+        verdict = copy.verdict(fault)
+        if is_caught(verdict.by):  # a test that failed by chance does not fail again
+            verdict = copy.verdict(fault, verdict.by)
+        item |= {"by": verdict.by, "is_late": verdict.is_late}
         file.write_text(json.dumps(kept, indent=1) + "\n")
-        say(f"{item['by'] or 'SURVIVED'}: {fault}")
+        say(f"{_word(verdict)}: {fault}")
+
+
+def _word(verdict: Verdict) -> str:
+    """What caught a fault, or that it survived, and whether for want of time."""
+    return verdict.by or ("SURVIVED, but time was over" if verdict.is_late else "SURVIVED")
 
 
 def ask_again(file: Path, copy: Copy, say: Callable[[str], object]) -> int:
@@ -78,15 +84,17 @@ def ask_again(file: Path, copy: Copy, say: Callable[[str], object]) -> int:
     sources = product()
     then, now, number, gone = 0, 0, 0, 0
     for item in json.loads(file.read_text())["faults"]:
+        if "by" not in item:  # never asked
+            continue
         fault = found_again(tuple(item[name] for name in _KEY), sources)
         if fault is None:
             gone += 1
             say(f"gone: {item['module']} in {item['inside']}: {item['before']}")
             continue
-        by = copy.verdict(fault, item["by"]).by
-        number, then, now = number + 1, then + is_caught(item["by"]), now + is_caught(by)
-        is_lost = is_caught(item["by"]) and not is_caught(by)
-        word = f"SURVIVED, but {item['by']} caught it" if is_lost else by or "survived as before"
-        say(f"{word}: {fault}")
+        verdict = copy.verdict(fault, item["by"])
+        was, is_now = is_caught(item["by"]), is_caught(verdict.by)
+        number, then, now = number + 1, then + was, now + is_now
+        lost = f" ({item['by']} caught it)" if was and not is_now else ""
+        say(f"{_word(verdict)}{lost}: {fault}")
     say(f"{now} of {number} caught, {then} at the base line; {gone} gone")
     return int(now < then)

@@ -32,10 +32,12 @@ class Verdict:
     fault: that was planted.
     by: the first test that failed; `no end` where the tests do not end with it, `no begin` where
         pytest does not begin; empty if it survived.
+    is_late: whether the time was over before all tests were asked.
     """
 
     fault: Fault
     by: str
+    is_late: bool = False
 
 
 @dataclass
@@ -80,7 +82,7 @@ class Copy:
             left = end - time.monotonic()
             if left > 0 and (test := self._failing(tests, fault, left)):
                 return Verdict(fault, test)
-        return Verdict(fault, "")
+        return Verdict(fault, "", time.monotonic() >= end)
 
     def _failing(self, tests: Sequence[str], fault: Fault, seconds: float) -> str:
         """The first test that fails with the fault alone; empty where there is none."""

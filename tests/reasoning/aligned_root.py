@@ -29,12 +29,7 @@ def worked(count: int) -> list[dict[str, Any]]:
 def aligned_root(
     root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]], **changes: Any
 ) -> Path:
-    """Publish shards and manifest of the records, and write their alignment without a record.
-
-    changes: of the config of tokenising.
-
-    Returns the data root.
-    """
+    """Publish shards and manifest of the records, and write their alignment without a record."""
     write_drop(root, records)
     published(root, TokenizeConfig(vocabulary), **changes)
     jsonl = root / names.NORMALIZED / names.normalized(CORPUS, SPLIT)

@@ -28,10 +28,7 @@ def write_split(
     vocabulary: Path,
     seq_len: int = SEQ_LEN,
 ) -> Path:
-    """Write a normalised file below `root/raw` and its index below `root/tokenized`.
-
-    Returns the normalised file.
-    """
+    """Write a normalised file below `root/raw` and its index below `root/tokenized`."""
     jsonl = root / "raw" / names.normalized(corpus, split)
     index = root / "tokenized" / names.split_index(corpus, split)
     for path in (jsonl, index):
@@ -82,10 +79,7 @@ def _spans(shard: str, place: int, tokens: int, seq_len: int) -> Iterator[dict[s
 
 
 def real_records(corpus: str, split: str = "test") -> list[dict[str, Any]]:
-    """Records of the real data, normalised by hand; skips where it is not there.
-
-    corpus: gsm8k, cot_collection (FLAN CoT), reasoning_traces (MetaMath) or wiqa.
-    """
+    """Records of the real data, normalised by hand; skips where it is not there."""
     folder = REAL_DATA / "reasoning"
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder} (GRISTMILL_REAL_DATA)")

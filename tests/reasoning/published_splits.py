@@ -30,10 +30,7 @@ def publish_split(
     vocabulary: Path,
     audits: Path | None = None,
 ) -> None:
-    """Build all three artifacts of a split below a data root, with their records.
-
-    raw: rows in the seed's form.
-    """
+    """Build all three artifacts of a split below a data root, with their records."""
     drop = root / ".drops" / corpus
     drop.mkdir(parents=True)
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in raw)
@@ -45,10 +42,7 @@ def publish_split(
 def publish_drop(
     root: Path, drop: Path, split: str, vocabulary: Path, audits: Path | None = None
 ) -> None:
-    """Build all three artifacts of a split below a data root, with their records.
-
-    drop: of the corpus.
-    """
+    """Build all three artifacts of a split below a data root, with their records."""
     made, corpus, partition = root / ".made", drop.name, f"{drop.name}__{split}"
     made.mkdir()
     summary: Summary = normalize(drop, made / "raw", NormalizeConfig(), split=split)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -74,7 +75,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
             _stored(
                 split,
                 lambda split=split: _cache(files, split),
-                lambda row, split=split: _cached(folder, split, row),
+                partial(_cached, folder, split),
                 split,
                 ids=(),
             )

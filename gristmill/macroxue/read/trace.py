@@ -87,7 +87,7 @@ def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
         if type(line.get(key)) is not kind or (kind is int and line[key] < 0):
             what = "count" if kind is int else "text"
             raise BadInput(path, f"`{key}` is not a {what}: build the pack again", number)
-    if type(line.get("raw_run", 0)) is not int:
+    if type(line.get("raw_run")) not in (int, type(None)):
         raise BadInput(path, "`raw_run` is not a run id: build the pack again", number)
     if not isinstance(members, list) or not all(map(_is_member, members)):
         rule = "`from` is not a list of packs and run ids: merge the pool again"

@@ -1,4 +1,4 @@
-"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes."""
+"""ARC augmentations: ids, hashes, votes. Source: docs/formats/puzzles.md#arc-augmentation."""
 
 from __future__ import annotations
 
@@ -47,25 +47,6 @@ class Augmentation(NamedTuple):
         """Return a grid as it was before the augmentation."""
         before = np.argsort(np.array(list(self.colours), np.uint8)).astype(np.uint8)
         return before[transform(grid, INVERSE[self.symmetry])]
-
-
-def training_places(
-    seed: int,
-    base: str,
-    shapes: npt.NDArray[np.int32],
-    numbers: npt.NDArray[np.int64],
-    symmetries: npt.NDArray[np.uint8],
-) -> npt.NDArray[np.int16]:
-    """Row and column at which each training example of a task begins: int16 [n * pairs, 2].
-
-    shapes: int32 [pairs, 2, 2], height and width of input and label of each pair.
-    """
-    from gristmill.puzzles.domains.arc_kernels import draw_places
-
-    places = np.empty((len(numbers) * len(shapes), 2), np.int16)
-    key = np.uint64(source_key(seed, TRANSLATION, base))
-    draw_places(key, shapes.reshape(-1, 2), numbers, symmetries, places)
-    return places
 
 
 def is_base(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""ARC grids as sequences of 900 tokens: placed in 30 x 30 cells with a border of EOS, and back."""
+"""ARC grids as 900 tokens, with EOS on the border alone. Source: docs/formats/puzzles.md#arc."""
 
 from __future__ import annotations
 

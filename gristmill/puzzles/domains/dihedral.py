@@ -1,4 +1,9 @@
-"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels."""
+"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels.
+
+0 is the identity; 1, 2, 3 rotate by 90, 180, 270 degrees counter-clockwise; 4 mirrors left and
+right, 5 up and down; 6 transposes; 7 along the other diagonal.
+Source: docs/formats/puzzles.md#symmetries
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grids of any puzzle: rows of JSONL with an input and an output, read in limits and checked."""
+"""Grids of any puzzle: rows of JSONL, read and checked. Source: docs/formats/puzzles.md#grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV files of puzzles, as the sets on the hub and on Kaggle have them: their rows, as bytes."""
+"""The rows of CSV files of puzzles, as bytes. Source: docs/formats/puzzles.md#rated-csv."""
 
 from __future__ import annotations
 

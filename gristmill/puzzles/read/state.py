@@ -1,4 +1,4 @@
-"""The state of a reader: where it is, written into checkpoints, and continued."""
+"""The state of a reader, as checkpoints hold it. Source: docs/formats/puzzles.md#reader-state."""
 
 from __future__ import annotations
 

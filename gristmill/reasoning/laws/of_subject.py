@@ -31,7 +31,7 @@ def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
     from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
 
-    return raw_manifest_laws(subject.folder, subject.partition)
+    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
 
 
 def shards(subject: Subject) -> Iterable[Violation]:

@@ -16,7 +16,7 @@ from gristmill.reasoning.format import align, conversations, id_files, names
 from gristmill.reasoning.format.published import ALIGNMENT, EXPORTS, NORMALIZED, TOKENS, splits_in
 from gristmill.reasoning.render.text import text_of
 from gristmill.reasoning.show import steps
-from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
+from gristmill.reasoning.show.place import normalized_beside, parsed
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -135,12 +135,14 @@ def _visible(octets: bytes) -> str:
 
 def _example(folder: Path, row: Record) -> tuple[align.AlignRow, str] | None:
     """A row of an alignment with its text, None where its normalised record is not there."""
+    from gristmill.reasoning.read.origins import record_at
+
     place = parsed(str(row.values["example_id"]))
     normalized = normalized_beside(folder)
     if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
         return None
     found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
-    return found, text_of(read_record(normalized, place))
+    return found, text_of(record_at(normalized, place.partition, place.record)[0])
 
 
 def _drawn(folder: Path) -> Callable[[Record], Sequence[Picture]]:

@@ -1,4 +1,7 @@
-"""The builder of one Harmony shard from raw files: its parts become its Parquet file."""
+"""The builder of one Harmony shard from raw files: its parts become its Parquet file.
+
+Source: `docs/formats/synth.md#harmony-part-files`.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,11 @@ class Task:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task."""
+    """Write the part of a task.
+
+    Returns the counts of its documents, tokens and texts, languages and exercises by name, and the
+    first bad rows in short form.
+    """
     return written(Part(task), path)
 
 

@@ -1,4 +1,7 @@
-"""Reads Parquet files from other writers, in a child process; errors name the file and the row."""
+"""Reads Parquet files from other writers, in a child process; errors name the file and the row.
+
+Source: `docs/formats/synth.md#parquet-limits`.
+"""
 
 from __future__ import annotations
 

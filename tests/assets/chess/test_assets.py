@@ -138,24 +138,10 @@ def test_the_golden_files_under_the_reference_rules(build, lake):
         if folder == "small.pgn":
             path = lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn"
         if rest == "stats.json":
-            continue  # names its own place; compared below
+            continue  # it names its own place: `tests/chess/builders/test_goldens.py`
         assert sha256(path) == digest, name
         checked += 1
     assert checked == 22
-    for folder in places:
-        recorded = json.loads((REAL / "golden" / folder / "stats.json").read_text())
-        found = json.loads((places[folder] / "stats.json").read_text())
-        for name in ("outputs", "input_path", "output_dir"):
-            recorded.pop(name, None), found.pop(name, None)
-        assert found == recorded
-    recorded = json.loads(
-        (REAL / "golden/golden_game/runtime_splice_cache/manifest.json").read_text()
-    )
-    found = json.loads((lake.root / CACHE / "manifest.json").read_text())
-    assert found["config"] == recorded["config"]
-    for split, entry in recorded["splits"].items():
-        for name in ("game_rows_total", "sample_rows_total"):
-            assert found["splits"][split][name] == entry[name]
     assert provenance.verify(lake.root) == []
 
 

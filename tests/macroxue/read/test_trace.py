@@ -112,6 +112,7 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
         ({"steps": ...}, "`steps` is not a text"),
         ({"meta_bytes": "9"}, "`meta_bytes` is not a count"),
         ({"steps_sha256": None}, "`steps_sha256` is not a text"),
+        ({"raw_run": "7"}, "`raw_run` is not a run id"),
         ({"from": 7}, "`from` is not a list"),
         ({"from": [{"pack": "a"}]}, "`from` is not a list"),
         ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is not a list"),

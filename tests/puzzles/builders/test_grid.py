@@ -33,7 +33,7 @@ def drop(folder: Path) -> Path:
 def build(source: Path | list[Path], out: Path, **config: Any) -> GridSummary:
     summary = build_grid(source, out, GridConfig(**{"values": 4, **config}))
     assert [*contract_laws(out), *trace_laws(out), *grid_laws(out)] == []
-    assert not [*out.parent.glob(".grids-*")]
+    assert not [*out.parent.glob(".scratch-*")]
     return summary
 
 

@@ -169,10 +169,7 @@ Read = Counter[tuple[int, int, int]]
 
 
 class Ranks:
-    """Readers of all ranks, without files.
-
-    read: how often each (epoch, shard, sequence) was read.
-    """
+    """Readers of all ranks, without files."""
 
     def __init__(self, order: Order, states: list[dict[str, Any]] | None = None) -> None:
         self.read: Read = Counter()
