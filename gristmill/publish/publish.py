@@ -1,4 +1,10 @@
-"""Publishing: an artifact partition appears whole or not at all."""
+"""Publishing: an artifact partition appears whole or not at all.
+
+A build happens in a staging folder on the same file system, is checked, gets its record, is flushed
+to disk and then committed by one rename: a kill at any instant leaves the old version or the new
+one, and the next build removes what the killed one left. Source:
+docs/publishing-details.md#the-steps.
+"""
 
 from __future__ import annotations
 
@@ -253,7 +259,10 @@ def _build(
 
 
 def _staging(slot: Slot) -> str:
-    """The name of an attempt's staging folder, which no other builder uses."""
+    """The name of an attempt's staging folder, which no other builder uses.
+
+    A slot that is there may be of a living builder whose lock file a person removed.
+    """
     name = lease.own_name("staging")
     return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
 
@@ -290,7 +299,11 @@ def _worth_keeping(error: BaseException) -> bool:
 def _replaced(
     build: Build, standing: Record | None, data_version: str, allowed: bool
 ) -> Replaced | None:
-    """The published version of the same fingerprint that differs from `data_version`."""
+    """The published version of the same fingerprint that differs from `data_version`.
+
+    Raises OtherOutput where it may not be replaced. A record without a code digest always may: its
+    inputs were not proved.
+    """
     if standing is None or standing.data_version == data_version or not build.made(standing):
         return None
     if standing.code_digest is None:

@@ -347,11 +347,6 @@ CATALOG = Catalog(
             commands=("trace",),
         ),
     ],
-    earlier_samples={
-        "reasoning/cot_collection/sums_train.tsv": (
-            "6049d6049afb41165a736a3c564cb8e087aaf35f65810ab1661ab7a15cafb751"
-        ),
-    },
     samples={
         f"reasoning/{corpus}": call("gristmill.reasoning.samples:write_sample", corpus)
         for corpus in CORPORA

@@ -88,7 +88,7 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     is_puzzle = found is not None and is_task_id(found[1])
     if found is None or not is_puzzle or (found[3] and len(set(found[3])) != len(found[3])):
         raise GristmillError(
-            f"{repr(identifier)[:_SHOWN]} is no id of an ARC puzzle: expected the id of a task"
+            f"{repr(identifier)[:_SHOWN]} is not an id of an ARC puzzle: expected the id of a task"
             " without '_', and for an augmentation _t, 0 to 7, _ and the new colours of 0 to 9"
             " behind it"
         )
@@ -157,7 +157,7 @@ def inverse(identifier: str, grid: Grid) -> Grid:
     grid: uint8 [height, width], colours 0 to 9; from tokens: `arc_grid.decode` for those of a
         dataset, `arc_grid.read_answer` for those that a model predicts.
 
-    Raises GristmillError for a text that is no id of a puzzle, and for what is no grid: other
+    Raises GristmillError for a text that is no id of a puzzle, and for what is not a grid: other
     colours, no integers, another number of dimensions, no cell, or more than 30 x 30.
     """
     augmentation = parse_id(identifier)[1] or Augmentation()

@@ -59,7 +59,7 @@ def transform(grid: npt.NDArray[Scalar], symmetry: int) -> npt.NDArray[Scalar]:
 def index_map(symmetry: int, height: int, width: int) -> npt.NDArray[np.int32]:
     """Return where each cell of a transformed grid comes from, row by row."""
     if symmetry not in range(SYMMETRIES):
-        raise ValueError(f"{symmetry!r} is no symmetry: the ids are 0 to {SYMMETRIES - 1}")
+        raise ValueError(f"{symmetry!r} is not a symmetry: the ids are 0 to {SYMMETRIES - 1}")
     start, down, right = affine(symmetry, height, width)
     rows, columns = (width, height) if turns(symmetry) else (height, width)
     cells = start + np.arange(rows)[:, None] * down + np.arange(columns) * right

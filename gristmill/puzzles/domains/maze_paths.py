@@ -68,7 +68,7 @@ def canonical(inputs: Integers) -> list[bytes]:
     """
     side = side_of(inputs.shape[1])
     if side is None:
-        raise ValueError(f"{inputs.shape[1]} tokens are no square maze")
+        raise ValueError(f"{inputs.shape[1]} tokens are not a square maze")
     least = np.empty(inputs.shape, np.uint8)
     _least(np.ascontiguousarray(inputs, np.uint8), index_maps(side), least)
     return [hashlib.sha256(form).digest()[:_KEY_BYTES] for form in least]

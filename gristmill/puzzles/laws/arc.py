@@ -74,7 +74,7 @@ def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
 
 def _task_id(name: str) -> str:
     if not is_task_id(name):
-        raise GristmillError(f"{name!r:.80} is no id of a task")
+        raise GristmillError(f"{name!r:.80} is not an id of a task")
     return name
 
 

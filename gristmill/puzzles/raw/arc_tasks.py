@@ -321,7 +321,7 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
             for cell in row
             if type(cell) is not int or cell not in _COLOURS
         )
-        rule = f"{_shown(wrong)} is no colour, which is an integer from 0 to 9{_MEND}"
+        rule = f"{_shown(wrong)} is not a colour, which is an integer from 0 to 9{_MEND}"
         raise BadInput(path, f"{where}, row {number}: {rule}")
     return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
 

@@ -98,8 +98,9 @@ class Drawing:
         """The cells of all grids, or the texts of the first one."""
         first = self.panels[0]
         rows, columns = first.cells.shape
+        body: Iterator[str] | Sequence[str]
         if first.texts:
-            size, body = 18, _texts(first.texts, self.block, 18)
+            size, body = 18, [*_texts(first.texts, self.block, 18)]
         else:
             gap = np.full((rows, max(1, columns // 6)), -1)
             cells = np.hstack([part for panel in self.panels for part in (gap, panel.cells)][1:])
@@ -151,7 +152,7 @@ def _texts(texts: Sequence[Sequence[str]], block: int, size: int) -> Iterator[st
     yield "</g></g>"
 
 
-def _sheet(tall: int, title: str, note: str, body: Iterator[str] | Sequence[str]) -> str:
+def _sheet(tall: int, title: str, note: str, body: Sequence[str]) -> str:
     heading = small_text(10, 20, title, " font-weight='700'")
     below = small_text(10, 38, note, f" fill='{SOFT}'")
     return small_card(_TOP + tall + 10, [heading, below, *body])

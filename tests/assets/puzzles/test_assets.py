@@ -99,7 +99,7 @@ def test_a_dataset_of_before_with_a_report_is_intact_and_read(
         summary: Summary = make(*args)
         (args[2].out / "report.html").write_text("<p>of before</p>")
         files = {**summary.files, "report.html": FileNote(payload=False)}
-        return replace(summary, files=files)  # type: ignore[type-var]
+        return replace(summary, files=files)
 
     put_recipe(lake, "games", "domino", num_games=20)
     make = builds._make

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gristmill import markdown
+from gristmill.macroxue.show import board
 from gristmill.macroxue.show.board import board_svg, board_text
-from gristmill.svg import OVERVIEW
+from gristmill.svg import OVERVIEW, bitmap
 from tests.drawings import is_right, texts
 from tests.macroxue.games import play
 
@@ -23,6 +24,10 @@ def test_a_board_has_each_number_in_its_cell_and_fits_the_overview(ranks: list[i
     assert title == TITLE
     shown = [line[6 * k : 6 * k + 6].strip("\xa0") for line in lines for k in range(4)]
     assert shown == [str(1 << rank) if rank else "" for rank in ranks]
+    colours = np.minimum(ranks, 12).reshape(4, 4)
+    used, places = np.unique(colours, return_inverse=True)
+    tiles = [board._TILES[rank] for rank in used]
+    assert bitmap(places.reshape(4, 4).tolist(), tiles, 0, 0, 1) in svg
     assert len(markdown.image("step 1,234,567", svg)) <= markdown.INLINE
 
 

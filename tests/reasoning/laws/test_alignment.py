@@ -236,7 +236,7 @@ def test_all_samples_obey_all_laws(samples: Path) -> None:
 
 
 def test_the_samples_reach_every_rule_and_every_label(samples: Path) -> None:
-    rules, labels, sure = set(), set(), set()
+    rules, labels, sure = set[str](), set[str](), set[float]()
     for key in PARTITIONS:
         corpus, split = corpus_and_split(key)
         for row in rows(samples / names.ALIGNMENT / names.alignment(corpus.name, split)):
