@@ -13,7 +13,7 @@ from gristmill.browse.source import MOST_ROWS, Stored, Table
 from gristmill.browse.table import Filter, Query, Row, Token
 from gristmill.contract import GristmillError
 from gristmill.families import Misuse, Request, options_of
-from gristmill.printable import command, cut, printable
+from gristmill.printable import command, cut, plain, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -201,8 +201,8 @@ def _row(table: Table, row: Row, options: Mapping[str, Any]) -> Iterator[Rendera
     if row.error:
         raise GristmillError(row.error)
     for name, value in row.cells.items():
-        shown = "" if value is None else cut(str(value), _LONGEST)
-        yield Text.assemble((f"{printable(name)}: ", "dim"), printable(shown))
+        shown = "" if value is None else plain(str(value), _LONGEST).replace("\n", "\n  ")
+        yield Text.assemble((f"{printable(name)}: ", "dim"), shown)
     drawn = row.drawn(options)
     yield from drawn
     if not drawn and (tokens := row.tokens()):
@@ -222,10 +222,11 @@ def coloured(tokens: Sequence[Token]) -> Text:
         text.append("italic: masked, not in the loss", "italic")
     text.append("\n" * bool(text.plain))
     for at, token in enumerate(tokens[:_LONGEST]):
-        lines = "\n".join(map(printable, token.text.split("\n")))
         shades = grounds.get(token.span) or (None if token.id is None else _GROUNDS[0])
         italic = "italic " * (token.counts is False)
-        text.append(lines, f"{italic}black on {shades[at % 2]}" if shades else italic.strip())
+        text.append(
+            plain(token.text), f"{italic}black on {shades[at % 2]}" if shades else italic.strip()
+        )
     if (more := len(tokens) - _LONGEST) > 0:
         text.append(f"\n… and {more:,} more tokens")
     return text

@@ -24,7 +24,12 @@ from gristmill.provenance.find_artifacts import artifacts
 from tests.sample_root import SampleRoot
 
 ROWS = [
-    {"id": f"r{n}", "run": n // 50, "step": n % 50, "text": "[bold]\x1b[2J\u202e" if n == 7 else ""}
+    {
+        "id": f"r{n}",
+        "run": n // 50,
+        "step": n % 50,
+        "text": "[bold]\x1b[2J\u202e\nrun: 3" if n == 7 else "",
+    }
     for n in range(200)
 ]
 
@@ -97,7 +102,8 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -
 
 
 def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
-    assert "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}" in printed(folder, "7")
+    escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
+    assert escaped in printed(folder, "7")
     assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
 
 
