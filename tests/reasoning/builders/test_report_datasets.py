@@ -18,7 +18,8 @@ from gristmill.reasoning.builds import reports_now, today
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import align, index, names, reports
 from gristmill.reasoning.laws.report import report_laws
-from tests.reasoning.exported_root import build_dataset, built, publish_dataset
+from tests.reasoning.exported_root import build_dataset, publish_dataset
+from tests.reasoning.published_root import built
 
 _DAY = "2026-11-22"
 _TEST, _TRAIN = "gsm8k__test", "gsm8k__train"

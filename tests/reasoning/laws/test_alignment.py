@@ -21,7 +21,7 @@ from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests.reasoning.indexed_splits import write_split
-from tests.reasoning.published_splits import publish_drop
+from tests.reasoning.published_root import publish_dropped
 
 Row = dict[str, Any]
 
@@ -217,9 +217,9 @@ def samples(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> 
     """All sample drops, normalised, tokenised and aligned."""
     root, vocabulary = tmp_path_factory.mktemp("root"), find(GPT2, vocabulary_root)
     for corpus in CORPORA.values():
-        write_drop(root / "drops" / corpus.name, corpus.name)
+        write_drop(root / "drops/reasoning" / corpus.name, corpus.name)
         for split in corpus.splits:
-            publish_drop(root, root / "drops" / corpus.name, split, vocabulary)
+            publish_dropped(root, corpus.name, split, vocabulary)
     return root
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.provenance import Record
-from tests.reasoning.exported_root import FORMATS, broken, build_dataset, built
+from tests.reasoning.exported_root import FORMATS, broken, build_dataset
+from tests.reasoning.published_root import built
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from gristmill.provenance import Record
-from tests.reasoning.exported_root import broken, build_dataset, built
+from tests.reasoning.exported_root import broken, build_dataset
+from tests.reasoning.published_root import built
 
 Rows = list[dict[str, Any]]
 
