@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from gristmill.contract import Violation
-from gristmill.reasoning.builders.align import align
 from gristmill.reasoning.builders.report import coverage_report
-from gristmill.reasoning.config import AlignConfig, ReportConfig
+from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS, corpus_and_split
@@ -20,7 +19,7 @@ from gristmill.reasoning.render.steps import MARKED, RULES
 from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
-from tests.reasoning.indexed_splits import write_split
+from tests.reasoning.indexed_splits import write_aligned
 from tests.reasoning.published_root import publish_dropped
 
 Row = dict[str, Any]
@@ -30,27 +29,12 @@ _RECORDS = [
     for number in range(30)
 ]
 _RECORDS[3] = {"question": "Why?", "answer": "#### 2", "cot": None}
-_ROOT = "reasoning"
-
-
-def _built(root: Path, corpus: str, split: str, records: list[Row], vocabulary: Path) -> None:
-    """Write a split below `root/reasoning` as the data root has it, and its alignment."""
-    made = root / "made"
-    jsonl = write_split(made, corpus, split, records, vocabulary)
-    align(jsonl, made / "tokenized", made / "aligned", AlignConfig(vocabulary))
-    for source, target in (
-        ("raw", names.NORMALIZED),
-        ("tokenized", names.TOKENIZED),
-        ("aligned", names.ALIGNMENT),
-    ):
-        shutil.copytree(made / source, root / target, dirs_exist_ok=True)
-    shutil.rmtree(made)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
     root = tmp_path_factory.mktemp("built")
-    _built(root, "gsm8k", "test", _RECORDS, find(GPT2, vocabulary_root))
+    write_aligned(root, "gsm8k", "test", _RECORDS, find(GPT2, vocabulary_root))
     return root
 
 
@@ -177,7 +161,7 @@ def test_inputs_of_another_split_are_found(
 
 @pytest.mark.parametrize("name", ["raw/gsm8k/test.jsonl", "tokenized/gpt2/gsm8k/test/index.jsonl"])
 def test_a_missing_or_broken_input_is_found(root: Path, name: str) -> None:
-    path = root / _ROOT / name
+    path = root / "reasoning" / name
     path.write_bytes(path.read_bytes()[:-20])
     assert {violation.law for violation in _broken(root)} == {"one row each"}
     path.unlink()
@@ -204,7 +188,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, vocabulary_root: Pat
     peaks = []
     for split, repeat in (("test", 1), ("test", 20), ("train", 160)):
         root = tmp_path / f"{split}-{repeat}"
-        _built(root, "gsm8k", split, _RECORDS * repeat, find(GPT2, vocabulary_root))
+        write_aligned(root, "gsm8k", split, _RECORDS * repeat, find(GPT2, vocabulary_root))
         tracemalloc.start()
         assert _broken(root, f"gsm8k__{split}") == []
         peaks.append(tracemalloc.get_traced_memory()[1])
