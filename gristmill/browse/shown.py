@@ -60,6 +60,7 @@ def show(request: Request) -> Iterator[RenderableType]:
     if not sample and declared[0][1].name.endswith(".json"):
         yield from _members(open_stored(path, *declared[0]))
         return
+    numbers: Sequence[int]
     if _NUMBER.fullmatch(sample) and not terms:
         table, numbers = open_stored(path, *declared[0]), [int(sample or 0)]
     else:
