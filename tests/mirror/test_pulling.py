@@ -16,7 +16,7 @@ from gristmill.mirror.pulling import is_whole
 from gristmill.provenance import Input, raw_inputs
 from gristmill.publish import publish
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
-from tests.publish.tiny import TinyConfig, garbage, tiny_build
+from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_file, tiny_build
 
 pytestmark = pytest.mark.sampled(0.2)
 
@@ -358,12 +358,7 @@ def test_a_damaged_local_file_is_fetched_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", ["provenance.json", "inputs.jsonl"])
 def test_a_record_that_was_edited_is_fetched_again(tmp_path: Path, damaged: str) -> None:
-    (tmp_path / "a/drops").mkdir(parents=True)
-    raw = [tmp_path / "a/drops" / str(number) for number in range(101)]
-    for file in raw:
-        file.write_bytes(b"raw")
-    given = raw_inputs.raw_inputs(tmp_path / "a", raw, "test/drop", None, known={})
-    built(tmp_path / "a", inputs=given)
+    built(tmp_path / "a", inputs=many_inputs(tmp_path / "a"))
     pushed(tmp_path / "a", tmp_path / "m")
     pulled(tmp_path / "b", tmp_path / "m")
     file = tmp_path / "b/family/tiny" / damaged
@@ -400,13 +395,7 @@ def test_parts_that_were_fetched_are_kept(tmp_path: Path) -> None:
 
 
 def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
-    source = built(tmp_path / "a", "family/source").record
-    given = Input(
-        asset=source.asset,
-        partition=source.partition,
-        data_version=source.data_version,
-        path=source.artifact,
-    )
+    given = made_from(built(tmp_path / "a", "family/source").record)
     built(tmp_path / "a", "family/made", inputs=[given])
     pushed(tmp_path / "a", tmp_path / "m")
     (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
@@ -444,9 +433,7 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
     tmp_path: Path, shared: bool
 ) -> None:
     for root in ("a", "b"):
-        (tmp_path / root / "drops").mkdir(parents=True)
-        (tmp_path / root / "drops/raw").write_bytes(b"raw " + root.encode())
-        os.utime(tmp_path / root / "drops/raw", ns=(0, 0))
+        os.utime(raw_file(tmp_path / root, data=b"raw " + root.encode()), ns=(0, 0))
 
     def inputs(root: str) -> list[Input]:
         known = raw_inputs.known_hashes(_record(tmp_path / root, shared))
