@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,27 +132,6 @@ def test_a_rebuild_meanwhile_is_pushed_whole(
     first = (tmp_path / "c/family/tiny/train/steps.npy").read_bytes()
     got = files(tmp_path / "b")["family/tiny/train/steps.npy"]
     assert got in (first, now["family/tiny/train/steps.npy"])
-
-
-def test_two_pushers_at_once_both_end_as_versions(tmp_path: Path) -> None:
-    for seed in range(8):
-        built(tmp_path / str(seed), seed=seed % 4)
-    with ThreadPoolExecutor(8) as pool:
-        done = list(
-            pool.map(lambda seed: pushed(tmp_path / str(seed), tmp_path / "m")[0], range(8))
-        )
-    assert not any(each.error for each in done)
-    store = Store(str(tmp_path / "m"))
-    ((place, numbers),) = versions.numbers(store).items()
-    held = [versions.read(store, place, number) for number in numbers]
-    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 4
-    assert len({version.data_version for version in held}) == 4
-    assert sum(each.created for each in done) == len(numbers)
-    for number in numbers:
-        pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=number)
-        assert held[number - 1].data_version in {
-            each.version.data_version for each in done if each.version
-        }
 
 
 def test_a_lost_answer_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

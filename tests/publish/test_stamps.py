@@ -103,21 +103,6 @@ def test_an_artifact_is_published_though_its_notes_cannot_be_written(
     assert hashed
 
 
-@pytest.mark.parametrize(
-    "notes",
-    [b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999, b'{"a": [1, 2, "3", 4, 5]}'],
-)
-def test_notes_that_cannot_be_read_are_no_notes(
-    tmp_path: Path, hashed: list[str], notes: bytes
-) -> None:
-    build = user(tmp_path)
-    publish(source(tmp_path, "p2"))
-    (tmp_path / NOTES).write_bytes(notes)
-    assert stamps.read(tmp_path / SOURCE) == {}
-    assert publish(build).rebuilt
-    assert hashed
-
-
 @pytest.mark.parametrize("later", [False, True])
 def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(
     tmp_path: Path, later: bool

@@ -341,10 +341,3 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(
     list(run_parts(make, tasks, store, 1, scratch=tmp_path))
     hashes = [json.loads((store.folder / f"{name}.json").read_text()) for name in ("one", "two")]
     assert [entry["sha256"] for entry in hashes] == ["noted", "read"]
-
-
-def test_what_a_killed_writer_left_does_not_stop_the_next_one(tmp_path: Path) -> None:
-    store = _store(tmp_path / "parts")
-    (store.folder / "rows-0.writing").write_bytes(b"half")
-    list(run_parts(tiny_work.make, _tasks(1), store, 1, scratch=tmp_path))
-    assert store.finished("rows-0") == {"rows": 0}
