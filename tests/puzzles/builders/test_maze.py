@@ -212,15 +212,6 @@ def test_folders_of_one_name_have_longer_labels(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "out", 2).source == "y/data/train.csv"
 
 
-def test_the_folder_that_a_command_is_in_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(drop(tmp_path / "mine", mazes(2, 1), mazes(1, 2)))
-    build_maze(Path(), tmp_path / "out", MazeConfig())
-    files = read_sources(tmp_path / "out/trace/sources.json").files
-    assert [file.path for file in files] == ["mine/train.csv", "mine/test.csv"]
-
-
 @pytest.mark.parametrize("gone", [["train.csv"], ["test.csv"], ["train.csv", "test.csv"]])
 @pytest.mark.parametrize("which", ["one", "two"])
 def test_a_source_that_lacks_a_table_is_refused_by_name(
@@ -247,12 +238,6 @@ def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path: Path) -> Non
         build_maze(drop, tmp_path / "mixed")
     assert error.value.file == str(drop / "test.csv")
     assert error.value.rule == "is of a sample, and the other file is real: bring the real one"
-
-
-def test_a_source_that_is_named_twice_is_refused(tmp_path: Path) -> None:
-    one = drop(tmp_path / "one", mazes(2, 1), mazes(1, 2))
-    with pytest.raises(BadInput, match="one: is named twice"):
-        build_maze([one, one], tmp_path / "out", MazeConfig())
 
 
 def test_mazes_of_another_size_and_missing_files_are_refused(tmp_path: Path) -> None:

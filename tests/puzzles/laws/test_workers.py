@@ -22,6 +22,7 @@ from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeCo
 from gristmill.puzzles.laws.of_subject import _dataset
 from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
+from tests.publish.tiny import snapshot
 from tests.puzzles import arc_tasks, sudoku
 
 
@@ -77,12 +78,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def _built(kind: str, folder: Path, workers: int) -> dict[str, bytes]:
     folder.mkdir()
     BUILDS[kind](folder, workers)
-    out = folder / "out"
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }
+    return snapshot(folder / "out")
 
 
 def _laws(kind: str, folder: Path, workers: object) -> list[Violation]:
