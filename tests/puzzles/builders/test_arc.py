@@ -131,17 +131,6 @@ def test_the_bytes_are_the_same_for_any_workers_order_and_restart(tmp_path: Path
         assert digests(tmp_path / name) == expected
 
 
-def test_parts_of_any_size_give_the_same_bytes(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build_arc(source, tmp_path / "one", config(5))
-    monkeypatch.setattr("gristmill.puzzles.builders.arc._PART_BYTES", 1)
-    (tmp_path / "parts").mkdir()
-    build_arc(source, tmp_path / "two", config(5), PartStore(tmp_path / "parts"))
-    assert len(list((tmp_path / "parts").glob("*.part"))) == 5
-    assert digests(tmp_path / "two") == digests(tmp_path / "one")
-
-
 def test_a_task_is_augmented_alike_whatever_is_built_beside_it(
     tmp_path: Path, source: Path
 ) -> None:

@@ -19,7 +19,6 @@ from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.maze import maze_laws
 from gristmill.puzzles.read.trace import trace as read_trace
-from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
@@ -294,20 +293,6 @@ def test_links_are_refused_unless_they_may_be_followed(tmp_path: Path) -> None:
     rule = LinkRule(follow=True, roots=(str(source),))
     build_maze(tmp_path / "linked", tmp_path / "out", links=rule)
     assert len(array(tmp_path / "out", "train", "inputs")) == 2
-
-
-def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = drop(tmp_path / "drop", mazes(9, 1), mazes(5, 2))
-    expected = digests(_built(source, tmp_path / "whole", aug=True))
-    monkeypatch.setattr("gristmill.puzzles.builders.maze._TASK_BYTES", 1400)
-    (tmp_path / "parts").mkdir()
-    for name in ("stored", "again"):
-        store = PartStore(tmp_path / "parts")
-        build_maze(source, tmp_path / name, MazeConfig(aug=True), parts=store)
-        assert digests(tmp_path / name) == expected
-    assert {path.suffix for path in (tmp_path / "parts").iterdir()} == {".part", ".json"}
 
 
 def _built(source: Path, out: Path, **fields: object) -> Path:
