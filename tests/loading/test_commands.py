@@ -92,7 +92,7 @@ def test_the_same_data_by_two_paths_is_refused(folder: Path, sample_root: Sample
 def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
     folder: Path, sample_root: SampleRoot
 ) -> None:
-    words = (
+    words = [
         "batch",
         "state.json",
         "--mix",
@@ -103,7 +103,7 @@ def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
         "1",
         "--world",
         "25",
-    )
+    ]
     lines = run(folder, sample_root, *words).output.splitlines()
     numbers = loader(folder, sample_root).numbers(3)[2:4]
     named = [line for line in lines if not line.startswith(" ")]
