@@ -40,7 +40,7 @@ RAW: dict[str, tuple[str, ...]] = {
 """What the raw text of a sample has; conversations and tasks of ARC name no bytes."""
 SHOWN: dict[str, tuple[str, ...]] = {
     "macroxue/pools/samples": ("→ right", "board_eval"),
-    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "to move"),
+    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "ply "),
     "megatron/synth_kd_v1": (_MASK, "<|channel|>analysis"),
     "megatron/chat/talks__00": (_MASK, "One·more."),
     "distill/synth/02": (_MASK, "<|channel|>analysis"),
