@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.look.finding import look, write
+from gristmill.look.finding import Look, look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.raw.chat.drops import account, chat_of
 from gristmill.synth.raw.files import TEXTS
@@ -21,6 +21,12 @@ SHARE = [{"from": "human", "value": "Hi there"}, {"from": "gpt", "value": "Hello
 def put(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def looked(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Look:
+    """A look at a folder with these rows."""
+    put(folder, rows, name)
+    return look(folder)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +45,7 @@ def test_conversations_get_a_recipe_that_reads_them(
 ) -> None:
     drop = tmp_path / "mine"
     plain = {"messages": HI} if "tools" in expected else row
-    put(drop, [{**row, "n": 0}, *({**plain, "n": number} for number in range(1, 9))])
-    found = look(drop)
+    found = looked(drop, [{**row, "n": 0}, *({**plain, "n": number} for number in range(1, 9))])
     table = tomllib.loads(found.proposal.text)
     assert {key: table[key] for key in expected} == expected
     assert table["kind"] == "chat"
@@ -66,8 +71,7 @@ def test_a_column_of_ids_that_no_two_rows_share_is_proposed(
 ) -> None:
     drop = tmp_path / "mine"
     rows = [{name: said.format(at) for name, said in ids.items()} for at in range(4)]
-    put(drop, [{"messages": HI, **row} for row in rows])
-    write(look(drop))
+    write(looked(drop, [{"messages": HI, **row} for row in rows]))
     assert tomllib.loads((drop / "corpus.toml").read_text()).get("id") == expected
     assert chat_of(drop).corpus.id == expected
 
@@ -117,16 +121,14 @@ def test_messages_of_trees_get_a_recipe(tmp_path: Path) -> None:
 def test_files_of_another_split_are_left_and_other_rows_get_no_such_recipe(tmp_path: Path) -> None:
     drop = tmp_path / "mine"
     put(drop, [{"messages": HI}] * 4)
-    put(drop, [{"messages": HI}] * 5, "test.jsonl")
-    write(look(drop))
+    write(looked(drop, [{"messages": HI}] * 5, "test.jsonl"))
     found = account(drop)
     assert found.taken == {"train": ["train.jsonl"]}
     assert found.left_out == {"test.jsonl": "`leave` names it"}
     other = tmp_path / "other"
     put(other, [{"question": "What is it?", "answer": "It is this."}] * 3)
     assert look(other).proposal.inbox == "reasoning"
-    put(other, [{"messages": HI}] * 4, "more.jsonl")
-    assert look(other).proposal.inbox == "reasoning"
+    assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
 
 ASKED, SAID = HI
@@ -135,8 +137,7 @@ SYSTEM = {"role": "system", "content": "Be kind."}
 
 def proposed(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> dict[str, Any]:
     """The recipe that a look proposes for rows, eight times each."""
-    put(folder, [{**row, "row": at} for at in range(8) for row in rows], name)
-    found = look(folder)
+    found = looked(folder, [{**row, "row": at} for at in range(8) for row in rows], name)
     assert found.proposal.good == found.proposal.rows
     return tomllib.loads(found.proposal.text)
 
@@ -196,8 +197,7 @@ def test_a_completion_is_the_answer_to_all_of_its_prompt(tmp_path: Path) -> None
 def test_a_conversation_that_an_assistant_begins_gets_no_question(
     tmp_path: Path, begin: list[dict[str, str]]
 ) -> None:
-    put(tmp_path / "mine", [{"messages": [*begin, SAID, ASKED, SAID], "n": n} for n in range(8)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"messages": [*begin, SAID, ASKED, SAID]}] * 8)
     assert not found.proposal.good
     assert "assistant speaks after nothing" in str([*found.proposal.refused])
 
@@ -252,29 +252,25 @@ def test_a_file_of_another_split_is_never_train(tmp_path: Path, name: str) -> No
 def test_messages_in_a_text_or_an_object_get_a_recipe_that_reads_them(
     tmp_path: Path, talk: object
 ) -> None:
-    put(tmp_path / "mine", [{"id": str(n), "messages": talk} for n in range(5)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"id": str(n), "messages": talk} for n in range(5)])
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 5)
     assert not any("written as text" in note for note in found.notes)
 
 
 def test_a_speaker_that_nobody_knows_is_named_with_the_key_to_write(tmp_path: Path) -> None:
     odd = [{"from": "human", "value": "Hi there"}, {"from": "oracle", "value": "Hello."}]
-    put(tmp_path / "mine", [{"conversations": SHARE if n else odd} for n in range(5)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"conversations": SHARE if n else odd} for n in range(5)])
     assert found.proposal.good == 4
     (rule,) = found.proposal.refused
     assert "the role 'oracle': write roles = {" in rule
 
 
 def test_broken_turns_are_left_out_where_others_are_whole(tmp_path: Path) -> None:
-    put(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"messages": HI if n else [ASKED, *HI]} for n in range(5)])
     assert found.proposal.good == 4
     assert tomllib.loads(found.proposal.text)["broken"] == "drop"
     assert (found.proposal.refused, found.proposal.left_out.total()) == ({}, 1)
-    put(tmp_path / "none", [{"messages": [ASKED, *HI]} for n in range(5)])
-    found = look(tmp_path / "none")
+    found = looked(tmp_path / "none", [{"messages": [ASKED, *HI]} for n in range(5)])
     assert "broken = " not in found.proposal.text
     (rule,) = found.proposal.refused
     assert rule.endswith('broken = "drop" in corpus.toml leaves such conversations out')
@@ -347,15 +343,13 @@ def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_pat
 
 def test_a_conversation_that_a_tool_answers_gets_no_answer_of_it(tmp_path: Path) -> None:
     talk = [ASKED, {"role": "function_call", "content": "{}"}, SAID]
-    put(tmp_path / "mine", [{"messages": talk, "n": n} for n in range(8)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"messages": talk}] * 8)
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
     assert "uses tools (a message of function_call)" in str([*found.proposal.refused])
 
 
 def test_a_recipe_that_leaves_every_file_out_is_refused_with_the_key(tmp_path: Path) -> None:
-    put(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl")
-    write(look(tmp_path / "mine"))
+    write(looked(tmp_path / "mine", [{"messages": HI, "n": n} for n in range(3)], "eval.jsonl"))
     with pytest.raises(BadInput, match="leaves out every data file: name in `files` what"):
         account(tmp_path / "mine")
 
@@ -373,15 +367,13 @@ def test_what_nothing_reads_of_messages_is_said(tmp_path: Path) -> None:
     more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
     thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
     put(tmp_path / "mine", [{"messages": [ASKED, {**SAID, **more}], "n": n} for n in range(3)])
-    put(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"messages": [ASKED, thought], "n": 9}], "train_2.jsonl")
     assert [*found.proposal.unread.values()] == [3, 1]
     text = "\n".join(lines(found))
     assert "  3 with messages whose key reasoning_details nothing reads: name it in `keys`" in text
     assert "  1 with <think> or </think> inside an answer, which stays text" in text
     moss = "<|Human|>: Hi there<eoh>\n<|Inner Thoughts|>: None<eot>\n<|MOSS|>: Hello to you.<eom>"
-    put(tmp_path / "moss", [{"text": moss, "n": n} for n in range(3)])
-    (what,) = look(tmp_path / "moss").proposal.unread
+    (what,) = looked(tmp_path / "moss", [{"text": moss}] * 3).proposal.unread
     assert what.startswith("<|Inner Thoughts|> in a message, which stays text")
 
 
@@ -399,8 +391,7 @@ def test_pictures_and_other_conversations_beside_those_that_are_read_are_noted(
 
 
 def test_why_no_row_is_a_conversation_is_said_beside_another_recipe(tmp_path: Path) -> None:
-    put(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"messages": [*HI, SYSTEM, *HI], "n": n} for n in range(3)])
     assert found.proposal.inbox == "reasoning"
     (note,) = [each for each in found.notes if each.startswith("as conversations no row is read")]
     assert "a system speaks after assistant" in note
@@ -440,8 +431,7 @@ def test_conversations_of_pictures_alone_get_no_recipe_that_leaves_these_out(
 ) -> None:
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "text": None}]
     rows = [{"messages": [{"role": "user", "content": parts}, SAID], "n": n} for n in range(3)]
-    put(tmp_path / "mine", rows)
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", rows)
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 0)
     assert [*found.proposal.refused] == ["a message has a part that is no text, as a picture"]
 
@@ -458,6 +448,5 @@ def test_a_verdict_on_a_completion_and_words_for_nothing_are_noted(tmp_path: Pat
 
 def test_speakers_that_nobody_knows_are_named_where_the_keys_are_usual(tmp_path: Path) -> None:
     talk = [{"role": "Nutzer", "content": "Hi"}, {"role": "Helfer", "content": "Hello"}]
-    put(tmp_path / "mine", [{"messages": talk, "n": n} for n in range(3)])
-    (rule,) = look(tmp_path / "mine").proposal.refused
+    (rule,) = looked(tmp_path / "mine", [{"messages": talk}] * 3).proposal.refused
     assert 'write roles = { "Nutzer" = "user" }' in rule

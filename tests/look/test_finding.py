@@ -325,6 +325,7 @@ def test_other_files_and_links_say_nothing(tmp_path: Path) -> None:
     assert licence_of(tmp_path, names, REFUSE_LINKS) == ("", "")
 
 
+TALK = [{"role": "user", "content": "Which, {n}?"}, {"role": "assistant", "content": "This."}]
 LONG = "A long story about the number {n} and the people of a small town."
 
 
@@ -357,6 +358,18 @@ LONG = "A long story about the number {n} and the people of a small town."
             {"question": "Which one is it, {n}?", "solution": "The {n}th", "is_correct": True},
             'the right ones by keep = [{ column = "is_correct", equals = true }]',
         ),
+        (
+            {"system_prompt": "Be kind.", "question": "Is it, {n}?", "response": "It is this."},
+            'turns = { system = "system_prompt", user = "question", assistant = "response" }',
+        ),
+        (
+            {"system": "Be kind.", "question": "Which one, {n}?", "chosen": "a", "rejected": "b"},
+            'turns = { system = "system", user = "question", assistant = "chosen" }',
+        ),
+        ({"prompt": "Which, {n}?", "response_a": "a", "response_b": "b"}, "response_b alone is"),
+        ({"conversation_a": TALK, "conversation_b": TALK}, "conversation_a alone is read"),
+        ({"context": TALK[:1], "response1": "a", "response2": "b"}, "response1 alone is read"),
+        ({"prompt": "Which one, {n}?", "response1": "a", "source_b": "b"}, ""),
         ({"question": "Which one is it, {n}?", "answer": "The {n}th", "source_url": LONG}, ""),
         ({"question": "Which one is it, {n}?", "answer": "The {n}th", "level": "hard"}, ""),
         ({"question": "Which one is it, {n}?", "options": ["x", "y"], "answer": "A"}, ""),
@@ -364,7 +377,7 @@ LONG = "A long story about the number {n} and the people of a small town."
         ({"question": "Is it, {n}?", "answer": True}, ""),
     ],
 )
-def test_texts_that_the_recipe_does_not_read_are_noted(
+def test_what_the_recipe_does_not_read_is_noted(
     tmp_path: Path, row: dict[str, Any], note: str
 ) -> None:
     texts = (json.dumps(row).replace("{n}", str(number)) for number in range(6))
@@ -414,15 +427,6 @@ def test_files_that_the_recipe_leaves_out_have_no_questions_in_common(tmp_path: 
     assert "a.jsonl and b.jsonl have the same questions" in said(drop)
 
 
-def test_system_prompts_that_a_corpus_does_not_read_are_noted(tmp_path: Path) -> None:
-    row = {"system_prompt": "Be kind.", "question": "What is it?", "response": "It is this."}
-    (tmp_path / "train.jsonl").write_text(json.dumps(row))
-    (note,) = look(tmp_path).notes
-    assert note.endswith(
-        'turns = { system = "system_prompt", user = "question", assistant = "response" }'
-    )
-
-
 def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path: Path) -> None:
     for split in ("train", "test"):
         rows = [
@@ -431,30 +435,6 @@ def test_files_of_one_split_each_are_not_mixed_by_a_column_that_says_so(tmp_path
         ]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert "name their split" not in "\n".join(look(tmp_path).notes)
-
-
-def test_answers_of_several_columns_are_noted(tmp_path: Path) -> None:
-    talk = [{"role": "user", "content": "Which one?"}, {"role": "assistant", "content": "This."}]
-    rows: list[tuple[dict[str, object], str]] = [
-        ({"prompt": "Which one?", "response_a": "a", "response_b": "b"}, "response_b alone is"),
-        ({"conversation_a": talk, "conversation_b": talk}, "conversation_a alone is read"),
-        ({"context": talk[:1], "response1": "a", "response2": "b"}, "response1 alone is read"),
-    ]
-    for number, (row, note) in enumerate(rows):
-        folder = tmp_path / f"n{number}"
-        folder.mkdir()
-        (folder / "a.jsonl").write_text("\n".join([json.dumps(row)] * 8))
-        assert note in "\n".join(look(folder).notes)
-    one = {"prompt": "Which one?", "response1": "a", "source_b": "b"}
-    (tmp_path / "a.jsonl").write_text(json.dumps(one))
-    assert "alone is read" not in "\n".join(look(tmp_path / "a.jsonl").notes)
-
-
-def test_system_prompts_of_pairs_are_noted(tmp_path: Path) -> None:
-    row = {"system": "Be kind.", "question": "Which one?", "chosen": "a", "rejected": "b"}
-    (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(row)] * 3))
-    turns = 'turns = { system = "system", user = "question", assistant = "chosen" }'
-    assert turns in "\n".join(look(tmp_path).notes)
 
 
 def test_the_better_one_of_two_answers_is_read_by_the_recipe_of_the_note(tmp_path: Path) -> None:

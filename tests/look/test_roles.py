@@ -11,6 +11,13 @@ from gristmill.look.roles import Guess, guess, words
 from tests.look.cards import Card, cards
 
 CARDS = list(cards())
+ASKED = "Which one of them is it?"
+THREE = {"frage": "Wie viele sind es?", "weg": "Erst eins, dann zwei. " * 4, "antwort": "3"}
+MODEL = {"Question": "How many are there?", "Model Reasoning": "One, two. " * 9, "Answer": "2"}
+LETTERS = {"question": ASKED, "A": "oak", "B": "dog", "C": "sea"}
+LISTED = {"question": ASKED, "answer": 1, "choices": ["oak", "dog"]}
+SPANS = {"passage": "They ran.", "question": ASKED, "answers_spans": {"spans": ["two"]}}
+TESTED = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
 
 
 def guessed(rows: Sequence[Mapping[str, object]]) -> Guess:
@@ -31,43 +38,90 @@ def test_the_columns_of_a_public_dataset_are_guessed(card: Card) -> None:
     assert wrong == {}, found
 
 
-def test_of_three_columns_whose_names_say_nothing_the_longer_one_is_the_thought() -> None:
-    row = {"frage": "Wie viele sind es?", "weg": "Erst eins, dann zwei. " * 4, "antwort": "3"}
-    assert guessed([row]) == Guess("qa", "frage", "antwort", "weg")
-    short = row | {"weg": "Erst eins."}
-    assert guessed([short]) == Guess("qa", "frage", "weg")
+def test_names_without_a_word_have_no_role() -> None:
+    columns = Columns()
+    columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
+    assert guess(columns).form == "unknown"
 
 
-def test_no_form_is_guessed_of_no_rows() -> None:
-    assert guessed([]) == Guess("unknown")
+@pytest.mark.parametrize(
+    ("row", "roles"),
+    [
+        # Of three columns whose names say nothing, the longer one is the thought.
+        (THREE, {"form": "qa", "question": "frage", "answer": "antwort", "cot": "weg"}),
+        (THREE | {"weg": "Erst."}, {"form": "qa", "question": "frage", "answer": "weg"}),
+        # A column that says something about a row has no role.
+        ({"question_type": "a type", "answer_id": "x", "is_correct": True}, {"form": "unknown"}),
+        # Choices are the list of which a short answer is one, or columns of a letter each.
+        (LISTED, {"choices": "choices"}),
+        (LISTED | {"answer": "because " * 40}, {"choices": None}),
+        (LETTERS | {"answer": "B"}, {"letters": ("A", "B", "C"), "answer": "answer"}),
+        (
+            {"question": ASKED, "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"},
+            {"letters": ("opa", "opb", "opc")},
+        ),
+        ({"question": ASKED, "a": "oak", "b": "dog"}, {"answer": "a"}),
+        (LETTERS | {"answer": "because " * 40}, {"letters": ()}),
+        # What a model said has the role of its name.
+        (MODEL, {"question": "Question", "answer": "Answer", "cot": "Model Reasoning"}),
+        (MODEL | {"Reasoning Model": "m" * 90}, {"cot": "Model Reasoning"}),
+        # The answer is no answer of a student, and a question asks.
+        (
+            {"question": ASKED, "student_answer": "x", "reference_answer": "y"},
+            {"question": "question", "answer": "reference_answer"},
+        ),
+        (
+            {"question": ASKED, "model_answer": "x", "ground_truth": "y"},
+            {"question": "question", "answer": "ground_truth"},
+        ),
+        (
+            {"question": ASKED, "model_answer": "x"},
+            {"question": "question", "answer": "model_answer"},
+        ),
+        ({"respuesta": "x", "pregunta": ASKED}, {"question": "pregunta", "answer": "respuesta"}),
+        ({"pregunta": ASKED, "respuesta": "x"}, {"question": "pregunta", "answer": "respuesta"}),
+        ({"col1": "one", "col2": "two"}, {"question": "col1", "answer": "col2"}),
+        # A question without an answer is no plain text, and a story alone is.
+        ({"passage": "A long story.", "question": ASKED}, {"form": "question-only"}),
+        ({"passage": "A long story.", "title": "A title of it"}, {"form": "text"}),
+        (
+            {"title": "A tale", "story": "Once upon a time. " * 9},
+            {"form": "text", "question": "story"},
+        ),
+        # A prompt of the system is neither question nor answer.
+        ({"system": "Be kind to all.", "chat": "One says something."}, {"form": "unknown"}),
+        # Words for no answer are none; spans of answers are, and outputs of a test are not.
+        ({"instruction": ASKED, "correct_answers": ["None"]}, {"answer": None}),
+        ({"question": ASKED, "answer": "N/A"}, {"answer": None}),
+        ({"question": ASKED, "answer": "no"}, {"answer": "answer"}),
+        (SPANS, {"answer": "answers_spans.spans"}),
+        (TESTED, {"answer": "solutions"}),
+        # A hypothesis asks and its premise is the context; a context asks where nothing else does.
+        (
+            {"premise": "A man sits.", "hypothesis": "A man is there.", "label": 1},
+            {"question": "hypothesis", "context": "premise"},
+        ),
+        ({"context": ASKED, "response": "One."}, {"question": "context", "answer": "response"}),
+        (
+            {"context": "A story.", "question": ASKED, "response": "This one."},
+            {"question": "question", "context": "context"},
+        ),
+        *(
+            ({name: "A story. " * 9, "question": ASKED, "answer": "One."}, {"context": name})
+            for name in ("article", "story", "theory", "table")
+        ),
+    ],
+)
+def test_the_columns_of_a_row_have_these_roles(
+    row: dict[str, object], roles: dict[str, object]
+) -> None:
+    found = guessed([row] * 3)
+    assert {name: getattr(found, name) for name in roles} == roles
 
 
-def test_a_column_that_says_something_about_a_row_has_no_role() -> None:
-    row = {"question_type": "long words of a type", "answer_id": "x", "is_correct": True}
-    assert guessed([row]).form == "unknown"
-
-
-def test_choices_are_the_list_of_which_a_short_answer_is_one() -> None:
-    row = {"question": "Which one is an animal of these?", "answer": 1, "choices": ["oak", "dog"]}
-    assert guessed([row]).choices == "choices"
-    longer = row | {"answer": "because " * 40}
-    assert guessed([longer]).choices is None
-
-
-def test_columns_of_a_letter_each_are_choices_and_no_answer() -> None:
-    row = {"question": "Which one is an animal of these?", "A": "oak", "B": "dog", "C": "sea"}
-    assert guessed([row | {"answer": "B"}]).letters == ("A", "B", "C")
-    assert guessed([row | {"answer": "B"}]).answer == "answer"
-    nested = {"question": row["question"], "answer": "b", "opa": "oak", "opb": "dog", "opc": "sea"}
-    assert guessed([nested]).letters == ("opa", "opb", "opc")
-    assert guessed([{"question": row["question"], "a": "oak", "b": "dog"}]).answer == "a"
-    assert guessed([row | {"answer": "because " * 40}]).letters == ()
-
-
-def test_what_a_model_said_has_the_role_of_its_name() -> None:
-    row = {"Question": "How many are there?", "Model Reasoning": "One, two. " * 9, "Answer": "2"}
-    assert guessed([row]) == Guess("qa", "Question", "Answer", "Model Reasoning")
-    assert guessed([row | {"Reasoning Model": "m" * 90}]).cot == "Model Reasoning"
+def test_a_column_of_answers_may_lack_some() -> None:
+    row = {"instruction": ASKED, "correct_answers": ["None"]}
+    assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
 
 
 def test_words_of_names_are_divided_at_capitals_and_marks() -> None:
@@ -83,86 +137,5 @@ def test_texts_of_few_values_are_no_question() -> None:
     assert guessed(rows).question is None
 
 
-def test_names_without_a_word_have_no_role() -> None:
-    columns = Columns()
-    columns.add({"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"})
-    assert guess(columns).form == "unknown"
-
-
-ASKED = "Which one of them is it?"
-
-
-@pytest.mark.parametrize(
-    ("row", "roles"),
-    [
-        (
-            {"question": ASKED, "student_answer": "x", "reference_answer": "y"},
-            ("question", "reference_answer"),
-        ),
-        (
-            {"question": ASKED, "model_answer": "x", "ground_truth": "y"},
-            ("question", "ground_truth"),
-        ),
-        ({"question": ASKED, "model_answer": "x"}, ("question", "model_answer")),
-        ({"respuesta": "x", "pregunta": ASKED}, ("pregunta", "respuesta")),
-        ({"pregunta": ASKED, "respuesta": "x"}, ("pregunta", "respuesta")),
-        ({"col1": "one", "col2": "two"}, ("col1", "col2")),
-    ],
-)
-def test_the_answer_is_no_answer_of_a_student_and_a_question_asks(
-    row: dict[str, str], roles: tuple[str, str]
-) -> None:
-    found = guessed([row] * 3)
-    assert (found.question, found.answer) == roles
-
-
-def test_a_question_without_an_answer_is_no_plain_text() -> None:
-    assert guessed([{"passage": "A long story.", "question": ASKED}] * 3).form == "question-only"
-    assert guessed([{"passage": "A long story.", "title": "A title of it"}] * 3).form == "text"
-
-
-def test_a_prompt_of_the_system_is_neither_question_nor_answer() -> None:
-    assert guessed([{"system": "Be kind to all.", "chat": "One says something."}] * 3).form == (
-        "unknown"
-    )
-
-
-def test_words_for_no_answer_are_none() -> None:
-    row = {"instruction": ASKED, "correct_answers": ["None"]}
-    assert guessed([row] * 3).answer is None
-    assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
-    assert guessed([{"question": ASKED, "answer": "N/A"}] * 3).answer is None
-    assert guessed([{"question": ASKED, "answer": "no"}] * 3).answer == "answer"
-
-
-def test_spans_of_answers_are_answers() -> None:
-    row = {"passage": "They ran.", "question": ASKED, "answers_spans": {"spans": ["two"]}}
-    assert guessed([row] * 3).answer == "answers_spans.spans"
-
-
-def test_a_hypothesis_asks_and_its_premise_is_the_context() -> None:
-    found = guessed([{"premise": "A man sits.", "hypothesis": "A man is there.", "label": 1}] * 3)
-    assert (found.question, found.context) == ("hypothesis", "premise")
-
-
-def test_a_context_asks_where_nothing_else_does() -> None:
-    found = guessed([{"context": ASKED, "response": "This one."}] * 3)
-    assert (found.question, found.answer) == ("context", "response")
-    found = guessed([{"context": "A story.", "question": ASKED, "response": "This one."}] * 3)
-    assert (found.question, found.context) == ("question", "context")
-
-
-@pytest.mark.parametrize("name", ["article", "story", "theory", "table"])
-def test_what_a_question_speaks_of_is_its_context(name: str) -> None:
-    row = {name: "A story. " * 9, "question": ASKED, "answer": "This one."}
-    assert guessed([row] * 3).context == name
-
-
-def test_a_story_alone_is_plain_text() -> None:
-    found = guessed([{"title": "A tale", "story": "Once upon a time. " * 9}] * 3)
-    assert (found.form, found.question) == ("text", "story")
-
-
-def test_inputs_and_outputs_of_a_test_are_no_answer() -> None:
-    row = {"question": ASKED, "solutions": "print(1)", "input_output": "1, 2"}
-    assert guessed([row] * 3).answer == "solutions"
+def test_no_form_is_guessed_of_no_rows() -> None:
+    assert guessed([]) == Guess("unknown")

@@ -13,7 +13,7 @@ from gristmill.look.finding import look, write
 from gristmill.look.report import lines
 from gristmill.reasoning.raw.chat.drops import chat_of
 from gristmill.reasoning.raw.chat.messages import Messages
-from tests.look.test_chats import put
+from tests.look.test_chats import looked, put
 
 ASKED, SAID = "What is it, and who has it?", "It is a plum, and Mira has it."
 READ = [("user", ASKED), ("assistant", SAID)]
@@ -127,8 +127,7 @@ def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
     tmp_path: Path, row: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     drop = tmp_path / "mine"
-    put(drop, [{**row, "k": number} for number in range(8)])
-    found = look(drop)
+    found = looked(drop, [row] * 8)
     assert (found.proposal.inbox, found.proposal.good) == ("chat", 8), found.proposal.refused
     table = tomllib.loads(found.proposal.text)
     assert {key: table.get(key) for key in expected} == expected
@@ -148,14 +147,12 @@ def test_every_form_of_a_conversation_gets_a_recipe_that_reads_it(
     ],
 )
 def test_other_rows_stay_questions_with_answers(tmp_path: Path, row: dict[str, Any]) -> None:
-    put(tmp_path / "mine", [{**row, "k": number} for number in range(8)])
-    assert look(tmp_path / "mine").proposal.inbox == "reasoning"
+    assert looked(tmp_path / "mine", [row] * 8).proposal.inbox == "reasoning"
 
 
 def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path: Path) -> None:
     row = {"instruction": ASKED, "input": "A hint.", "output": SAID, "system": "Be kind."}
-    put(tmp_path / "mine", [{**row, "history": [["a", "b"]], "k": n} for n in range(8)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{**row, "history": [["a", "b"]], "k": n} for n in range(8)])
     table = tomllib.loads(found.proposal.text)
     assert table["turns"]["user"] == "{instruction}\n\n{input}"
     assert table["turns"]["system"] == "system"
@@ -164,8 +161,7 @@ def test_an_instruction_has_its_input_in_a_question_behind_turns(tmp_path: Path)
 
 def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: Path) -> None:
     chat = f"USER: {ASKED}\n\n\nASSISTANT: {SAID}"
-    put(tmp_path / "mine", [{"system": "SYSTEM: Be kind.", "chat": chat, "k": n} for n in range(8)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"system": "SYSTEM: Be kind.", "chat": chat}] * 8)
     table = tomllib.loads(found.proposal.text)
     assert table["system"] == {"column": "system", "after": "SYSTEM:"}
     write(found)
@@ -176,8 +172,7 @@ def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: 
         {"role": "model", "parts": [{"text": SAID}]},
     ]
     row = {"systemInstruction": {"parts": [{"text": "Be kind."}]}, "contents": parts}
-    put(tmp_path / "parts", [{**row, "k": n} for n in range(8)])
-    found = look(tmp_path / "parts")
+    found = looked(tmp_path / "parts", [row] * 8)
     assert tomllib.loads(found.proposal.text)["system"] == "systemInstruction"
     assert found.proposal.good == 8
 
@@ -185,8 +180,7 @@ def test_a_system_prompt_is_read_without_its_mark_or_out_of_its_parts(tmp_path: 
 def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) -> None:
     chat = f"USER: {ASKED}\n\n\nASSISTANT: {SAID}\n\n\n"
     call = f"{chat}FUNCTION RESPONSE: 1\n\n\nASSISTANT: {SAID}"
-    put(tmp_path / "mine", [{"chat": call if n < 2 else chat, "k": n} for n in range(8)])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [{"chat": call}] * 2 + [{"chat": chat}] * 6)
     table = tomllib.loads(found.proposal.text)
     assert table["tools"] == "drop"
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
@@ -195,8 +189,7 @@ def test_text_of_turns_that_a_function_answers_leaves_tools_out(tmp_path: Path) 
 def test_calls_without_a_role_leave_their_conversations_out(tmp_path: Path) -> None:
     asked, call = {"role": "user", "content": ASKED}, {"type": "function_call", "name": "f"}
     rows = [{"input": [asked, *([call] if n < 2 else []), GAVE], "k": n} for n in range(8)]
-    put(tmp_path / "mine", rows)
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", rows)
     assert tomllib.loads(found.proposal.text)["tools"] == "drop"
     assert (found.proposal.good, found.proposal.left_out.total()) == (6, 2)
 
@@ -214,8 +207,7 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path: Path) -> 
     # More nodes than columns are looked at.
     nodes |= {f"x{number}": {"parent": "r", "message": None} for number in range(600)}
     row = {"title": "t", "mapping": nodes, "current_node": "2", "moderation_results": []}
-    put(tmp_path / "mine", [row, row])
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", [row, row])
     table = tomllib.loads(found.proposal.text)
     assert (table["messages"], table["branch"]) == ("mapping", "current_node")
     assert len(found.columns.by_name) == 4
@@ -226,40 +218,37 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path: Path) -> 
 
 def test_a_token_that_ends_answers_stands_around_them(tmp_path: Path) -> None:
     said = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": f"{SAID}</s>"}]
-    put(tmp_path / "mine", [{"messages": said, "k": n} for n in range(8)])
+    put(tmp_path / "mine", [{"messages": said}] * 8)
     assert tomllib.loads(look(tmp_path / "mine").proposal.text)["marks"] == {"control": ["</s>"]}
 
 
 def test_texts_in_turn_without_a_last_answer_are_left_out(tmp_path: Path) -> None:
     rows = [{"dialog": [ASKED, SAID, ASKED][: 2 + n % 2], "k": n} for n in range(8)]
-    put(tmp_path / "mine", rows)
-    found = look(tmp_path / "mine")
+    found = looked(tmp_path / "mine", rows)
     assert tomllib.loads(found.proposal.text)["broken"] == "drop"
     assert (found.proposal.good, found.proposal.left_out.total()) == (4, 4)
     put(tmp_path / "odd", [{"dialog": [ASKED, SAID, ASKED], "k": n} for n in range(8)])
     assert look(tmp_path / "odd").proposal.text == ""
     few = [{"dialog": [ASKED, SAID, ASKED][: 2 if n < 3 else 3], "k": n} for n in range(8)]
-    put(tmp_path / "few", few)
-    assert look(tmp_path / "few").proposal.text == ""
+    assert looked(tmp_path / "few", few).proposal.text == ""
 
 
 def test_marks_that_are_not_known_are_noted_in_plain_text(tmp_path: Path) -> None:
     text = f"<|turn|>one {ASKED}<|turn|>two {SAID}"
-    put(tmp_path / "mine", [{"text": text, "k": n} for n in range(8)])
+    put(tmp_path / "mine", [{"text": text}] * 8)
     note = "text: texts with <|turn|>, which stays text: if they are conversations, a recipe with"
     assert note in "\n".join(look(tmp_path / "mine").notes)
     lines_of = f"Benutzer: {ASKED}\nAssistent: {SAID}"
-    put(tmp_path / "words", [{"text": lines_of, "k": n} for n in range(8)])
+    put(tmp_path / "words", [{"text": lines_of}] * 8)
     note = "text: texts with Assistent: and Benutzer:, which stays text"
     said = "\n".join(look(tmp_path / "words").notes)
     assert (
         note in said or note.replace("Assistent: and Benutzer", "Benutzer: and Assistent") in said
     )
-    put(tmp_path / "one", [{"text": f"Titel: {ASKED}\n{SAID}", "k": n} for n in range(8)])
+    put(tmp_path / "one", [{"text": f"Titel: {ASKED}\n{SAID}"}] * 8)
     assert "stays text" not in "\n".join(look(tmp_path / "one").notes)
     rows = [{"text": text if n < 3 else ASKED + SAID, "k": n} for n in range(8)]
-    put(tmp_path / "other", rows)
-    assert "stays text" not in "\n".join(look(tmp_path / "other").notes)
+    assert "stays text" not in "\n".join(looked(tmp_path / "other", rows).notes)
 
 
 def test_guesses_that_a_person_should_look_at_are_said_in_the_recipe(tmp_path: Path) -> None:
@@ -268,7 +257,7 @@ def test_guesses_that_a_person_should_look_at_are_said_in_the_recipe(tmp_path: P
         look(tmp_path / "texts").proposal.text
     )
     asked = f"USER: {ASKED}\nASSISTANT: {SAID}</s>"
-    put(tmp_path / "plain", [{"text": asked, "k": n} for n in range(8)])
+    put(tmp_path / "plain", [{"text": asked}] * 8)
     assert "`control` has texts" not in look(tmp_path / "plain").proposal.text
-    put(tmp_path / "more", [{"text": f"Be kind.\n{asked}", "k": n} for n in range(8)])
+    put(tmp_path / "more", [{"text": f"Be kind.\n{asked}"}] * 8)
     assert "# `control` has texts before the first mark" in look(tmp_path / "more").proposal.text

@@ -8,14 +8,29 @@ import gzip
 import io
 import json
 import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import NormalizeConfig
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.rows import rows
+from gristmill.untrusted.limits import LIMITS, Limits
 
 Rows = Sequence[Mapping[str, Any]]
+
+
+@contextmanager
+def unfit(reason: str, rule: str = "") -> Iterator[pytest.ExceptionInfo[Unfit]]:
+    """What is read within is refused for this reason, by a rule with this text."""
+    with pytest.raises(Unfit) as raised:
+        yield raised
+    assert (raised.value.reason, rule in raised.value.rule) == (reason, True), raised.value.rule
 
 
 def text_of(rows: Rows, ending: str) -> bytes:
@@ -57,6 +72,17 @@ def write(drop: Path, name: str, rows: Rows | bytes) -> Path:
         octets = packed(octets, endings[1])
     (drop / name).write_bytes(octets)
     return drop / name
+
+
+def rows_found(
+    path: Path, octets: bytes, corpus: str = "gsm8k", limits: Limits = LIMITS
+) -> list[tuple[int, Any]]:
+    """The rows of a raw file with these bytes; of one that is refused the reason."""
+    path.write_bytes(octets)
+    return [
+        (number, value.reason if isinstance(value, Unfit) else value)
+        for number, value in rows(path, CORPORA[corpus], limits=limits)
+    ]
 
 
 def built(

@@ -20,8 +20,10 @@ PICKLE = (
 
 
 def tensor(shape: tuple[int, int]) -> npt.NDArray[np.int32]:
-    """Any ids."""
-    return np.random.default_rng(shape).integers(0, 50_257, shape, dtype=np.int32)
+    """Any ids, the largest and the smallest among them."""
+    ids = np.random.default_rng(shape).integers(0, 50_257, shape, dtype=np.int32)
+    ids[0, 0], ids[-1, -1] = 50_256, 0
+    return ids
 
 
 def pickle(shape: tuple[int, int]) -> bytes:

@@ -25,7 +25,7 @@ from gristmill.vocabularies.engine import TIKTOKEN
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests import budget
-from tests.publish.tiny import garbage
+from tests.publish.tiny import garbage, snapshot
 from tests.reasoning.normalized_files import numbered
 from tests.reasoning.published_root import publish_records, shards_build
 
@@ -101,8 +101,7 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 
 
 def files(root: Path) -> dict[str, bytes]:
-    folder = root / names.TOKENIZED / "gsm8k"
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return snapshot(root / names.TOKENIZED / "gsm8k")
 
 
 def steps(root: Path, config: TokenizeConfig, scratch: Path, rank: int | None) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
-from collections.abc import Callable
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from gristmill.vocabularies.encode import Encoded, Encoder, encoder
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
+from tests.publish.tiny import snapshot
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
 from tests.reasoning.published_root import publish_records, shards_build
 
@@ -56,14 +58,6 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of a few records, encoded two at a time."""
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
     monkeypatch.setattr(shard_part, "_BATCH", 2)
-
-
-def files(out: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }
 
 
 def stream(out: Path, rank: int, world_size: int, split: str = "train") -> npt.NDArray[np.int32]:
@@ -237,10 +231,10 @@ def test_workers_stores_and_groups_change_no_byte(
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 1 << 20)
     tokenize(jsonl, tmp_path / "whole", config)
 
-    expected = files(tmp_path / "one")
+    expected = snapshot(tmp_path / "one")
     assert len(expected) > 20
     for name in ("kept", "two", "four", "tiktoken", "whole"):
-        assert files(tmp_path / name) == expected
+        assert snapshot(tmp_path / name) == expected
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -258,7 +252,7 @@ def test_finished_parts_are_adopted_and_others_made(
 
     tokenize(jsonl, tmp_path / "again", small, store)
 
-    assert files(tmp_path / "again") == files(tmp_path / "fresh")
+    assert snapshot(tmp_path / "again") == snapshot(tmp_path / "fresh")
     remade = [path for path in parts if path.stat().st_mtime_ns != times[path]]
     assert remade == parts[1:3]
 
@@ -270,7 +264,7 @@ def test_a_file_without_texts_has_no_shard(
 ) -> None:
     source = write(tmp_path / "gsm8k" / "train.jsonl", records)
     summary = tokenize(source, tmp_path / "out", replace(small, world_size=world_size))
-    assert files(tmp_path / "out") == {"gsm8k/train/index.jsonl": b""}
+    assert snapshot(tmp_path / "out") == {"gsm8k/train/index.jsonl": b""}
     assert (summary.shards, summary.skipped_empty) == (0, len(records))
 
 
@@ -291,7 +285,7 @@ def test_blank_lines_are_no_records(tmp_path: Path, small: TokenizeConfig) -> No
     config = replace(small, world_size=2)
     tokenize(source, tmp_path / "one", config)
     tokenize(blank, tmp_path / "two", config)
-    one, two = (files(tmp_path / name) for name in ("one", "two"))
+    one, two = (snapshot(tmp_path / name) for name in ("one", "two"))
     assert one["gsm8k/train/index.jsonl"] == two["gsm8k/train/index.jsonl"]
     assert one["gsm8k/train/shard_00001.pt"] == two["gsm8k/train/shard_00001.pt"]
 
@@ -456,9 +450,18 @@ def run(root: Path, config: TokenizeConfig, rank: int) -> RankBuilt:
     return build_rank(shards_build(root, config), ranks_of(root, config), rank)
 
 
-def files_by_rank(root: Path) -> dict[str, bytes]:
-    folder = root / names.TOKENIZED / "gsm8k"
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+def published(root: Path) -> dict[str, bytes]:
+    return snapshot(root / names.TOKENIZED / "gsm8k")
+
+
+@pytest.fixture
+def expected(root: Path, config: TokenizeConfig) -> dict[str, bytes]:
+    """The files that one build publishes, which are taken away again."""
+    publish(shards_build(root, config))
+    files = published(root)
+    assert len(files) > 20
+    shutil.rmtree(root / "reasoning" / "tokenized")
+    return files
 
 
 @pytest.fixture
@@ -478,14 +481,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 def test_the_last_rank_publishes_what_one_build_would(
-    root: Path, config: TokenizeConfig, made: list[int], order: tuple[int, ...]
+    root: Path,
+    config: TokenizeConfig,
+    expected: dict[str, bytes],
+    made: list[int],
+    order: tuple[int, ...],
 ) -> None:
-    publish(shards_build(root, config))
-    expected = files_by_rank(root)
-    assert len(expected) > 20
-    __import__("shutil").rmtree(root / "reasoning" / "tokenized")
-    made.clear()
-
     left = set(order)
     for rank in order:
         built = run(root, config, rank)
@@ -494,7 +495,7 @@ def test_the_last_rank_publishes_what_one_build_would(
         assert built.made > 3
         assert (built.published is None) == bool(left)
     assert made == [rank for rank in order for _ in range(len(made) // RANKS)]
-    assert files_by_rank(root) == expected
+    assert published(root) == expected
     assert not Slot.of(shards_build(root, config)).work.exists()
 
     again = run(root, config, 1)
@@ -534,11 +535,8 @@ def test_a_build_without_ranks_adopts_their_parts(
 
 
 def test_a_damaged_part_is_made_again_by_the_publisher(
-    root: Path, config: TokenizeConfig, made: list[int]
+    root: Path, config: TokenizeConfig, expected: dict[str, bytes], made: list[int]
 ) -> None:
-    publish(shards_build(root, config))
-    expected = files_by_rank(root)
-    __import__("shutil").rmtree(root / "reasoning" / "tokenized")
     run(root, config, 0)
     build = shards_build(root, config)
     folder = Slot.of(build).work / PARTS / build.parts_key
@@ -547,37 +545,16 @@ def test_a_damaged_part_is_made_again_by_the_publisher(
     made.clear()
     assert run(root, config, 2).published is not None
     assert 0 in made
-    assert files_by_rank(root) == expected
+    assert published(root) == expected
 
 
-def in_threads(works: list[Callable[[], object]]) -> list[object]:
-    results: list[object] = [None] * len(works)
-
-    def call(place: int) -> None:
-        try:
-            results[place] = works[place]()
-        except Exception as error:  # noqa: BLE001  the test looks at it
-            results[place] = error
-
-    threads = [threading.Thread(target=call, args=(place,)) for place in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
-def test_ranks_at_once_do_not_collide(root: Path, config: TokenizeConfig) -> None:
-    publish(shards_build(root, config))
-    expected = files_by_rank(root)
-    __import__("shutil").rmtree(root / "reasoning" / "tokenized")
-
-    found = in_threads([lambda rank=rank: run(root, config, rank) for rank in range(RANKS)])
-
-    assert all(isinstance(each, RankBuilt) for each in found), found
-    published = [each.published for each in found if isinstance(each, RankBuilt)]
-    assert sum(each is not None and each.rebuilt for each in published) == 1
-    assert files_by_rank(root) == expected
+def test_ranks_at_once_do_not_collide(
+    root: Path, config: TokenizeConfig, expected: dict[str, bytes]
+) -> None:
+    with ThreadPoolExecutor(RANKS) as threads:
+        done = [each.published for each in threads.map(partial(run, root, config), range(RANKS))]
+    assert sum(each is not None and each.rebuilt for each in done) == 1
+    assert published(root) == expected
 
 
 def test_the_same_rank_and_publishers_wait_for_their_turn(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.reasoning import ShardReader, tokenize
 from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.shard_join import TokenizeSummary
 from gristmill.reasoning.builders.shards import DatasetRanks, Split
 from gristmill.reasoning.builders.tokens import dataset_form, tokenize_dataset
 from gristmill.reasoning.config import AlignConfig, TokensConfig
@@ -32,6 +34,7 @@ from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.placing import place_tokenizer
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.paths import CHECKOUT
+from tests.publish.tiny import snapshot
 from tests.reasoning.aligned_root import worked
 from tests.reasoning.normalized_files import numbered, write
 from tests.tiny_tokenizer import put_tiny
@@ -62,6 +65,12 @@ def config_of(tokenizer: Tokenizer, **values: object) -> TokensConfig:
     return TokensConfig(vocabulary=tokenizer.path, **given | values)  # type: ignore[arg-type]
 
 
+def make(splits: list[Split], out: Path, tokenizer: Tokenizer, **values: object) -> TokenizeSummary:
+    """Write the dataset mine."""
+    config = config_of(tokenizer, **values)
+    return tokenize_dataset(splits, out, config, dataset_form(config, tokenizer, "mine"))
+
+
 def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Violation]:
     subject = Subject(folder, inputs=[splits[0].jsonl.parents[1], tokenizer.path.parents[1]])
     laws = (of_subject.tokens, of_subject.token_steps)
@@ -72,8 +81,8 @@ def broken(folder: Path, splits: list[Split], tokenizer: Tokenizer) -> list[Viol
 def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
     tmp_path: Path, splits: list[Split], tokenizer: Tokenizer, outputs: tuple[str, ...]
 ) -> None:
-    config, out = config_of(tokenizer, outputs=outputs), tmp_path / "out"
-    summary = tokenize_dataset(splits, out, config, dataset_form(config, tokenizer, "mine"))
+    out = tmp_path / "out"
+    summary = make(splits, out, tokenizer, outputs=outputs)
     assert broken(out, splits, tokenizer) == []
     assert (summary.control_texts, summary.fast_texts) == (2, 0)
     for split in splits:
@@ -102,15 +111,9 @@ def test_the_ids_are_those_of_the_tokenizer_and_the_laws_hold(
 def test_ids_that_need_more_than_two_bytes_are_int32(
     tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
 ) -> None:
-    config, large = config_of(tokenizer), Tokenizer(**{**vars(tokenizer), "size": 70_000})
-    tokenize_dataset(splits, tmp_path / "out", config, dataset_form(config, large, "mine"))
+    make(splits, tmp_path / "out", replace(tokenizer, size=70_000))
     (name,) = {meta.dtype for meta in read_manifest(tmp_path / "out")}
     assert name == "int32"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def test_ranks_that_ran_one_by_one_make_the_same_files(
@@ -126,7 +129,7 @@ def test_ranks_that_ran_one_by_one_make_the_same_files(
         ranks.make(rank, store, SILENT)
         assert all(any(store.folder.glob(f"{name}*")) for name in ranks.names(rank))
     tokenize_dataset(splits, tmp_path / "by_rank", config, form, store)
-    assert contents(tmp_path / "by_rank") == contents(tmp_path / "at_once")
+    assert snapshot(tmp_path / "by_rank") == snapshot(tmp_path / "at_once")
 
 
 def _other_step(folder: Path) -> None:
@@ -174,9 +177,9 @@ def test_a_planted_fault_breaks_a_law(
     plant: Callable[[Path], None],
     law: str,
 ) -> None:
-    config, out = config_of(tokenizer, outputs=("bin", "alignment")), tmp_path / "out"
+    out = tmp_path / "out"
     write(splits[0].jsonl, worked(40))
-    tokenize_dataset(splits, out, config, dataset_form(config, tokenizer, "mine"))
+    make(splits, out, tokenizer, outputs=("bin", "alignment"))
     assert broken(out, splits, tokenizer) == []
     plant(out)
     assert law in {found.law for found in broken(out, splits, tokenizer)}
@@ -185,10 +188,8 @@ def test_a_planted_fault_breaks_a_law(
 def test_another_file_of_the_tokenizer_is_refused_before_anything_is_written(
     tmp_path: Path, splits: list[Split], tokenizer: Tokenizer
 ) -> None:
-    config = config_of(tokenizer)
-    other = Tokenizer(**{**vars(tokenizer), "sha256": "0" * 64})
     with pytest.raises(BadInput, match="is expected"):
-        tokenize_dataset(splits, tmp_path / "out", config, dataset_form(config, other, "mine"))
+        make(splits, tmp_path / "out", replace(tokenizer, sha256="0" * 64))
     assert not (tmp_path / "out").exists()
 
 
@@ -197,10 +198,8 @@ def test_a_record_that_cannot_be_encoded_is_named_with_its_line(
 ) -> None:
     with splits[1].jsonl.open("a") as file:
         file.write('{"question": 5}\n')
-    config = config_of(tokenizer)
-    form = dataset_form(config, tokenizer, "mine")
     with pytest.raises(BadInput, match="question: must be text or null") as caught:
-        tokenize_dataset(splits, tmp_path / "out", config, form)
+        make(splits, tmp_path / "out", tokenizer)
     assert caught.value.row == 9
 
 
@@ -230,16 +229,15 @@ def test_a_build_that_is_killed_continues_with_its_parts(
     tokenize_dataset(splits, tmp_path / "again", config, form, store)
     assert {name: (store.folder / name).stat().st_mtime_ns for name in kept} == kept
     tokenize_dataset(splits, tmp_path / "new", config, form)
-    assert contents(tmp_path / "again") == contents(tmp_path / "new")
+    assert snapshot(tmp_path / "again") == snapshot(tmp_path / "new")
 
 
 def test_gpt2_shards_and_a_dataset_of_gpt2_have_the_same_ids(
     tmp_path: Path, splits: list[Split], vocabulary_root: Path
 ) -> None:
     gpt2 = of_pinned(GPT2, find(GPT2, vocabulary_root))
-    config = config_of(gpt2)
-    tokenize_dataset(splits[:1], tmp_path / "bin", config, dataset_form(config, gpt2, "mine"))
-    tokenize(splits[0].jsonl, tmp_path / "pt", config)
+    make(splits[:1], tmp_path / "bin", gpt2)
+    tokenize(splits[0].jsonl, tmp_path / "pt", config_of(gpt2))
     one, other = (
         [id_files.of_meta(tmp_path / name, meta) for meta in metas(tmp_path / name, *splits[0][1:])]
         for name in ("bin", "pt")
@@ -253,10 +251,9 @@ def test_a_dataset_of_gpt2_has_the_alignment_of_its_shards(
 ) -> None:
     gpt2 = of_pinned(GPT2, find(GPT2, vocabulary_root))
     path = write(tmp_path / names.NORMALIZED / names.normalized("gsm8k", "train"), worked(30))
-    config = config_of(gpt2, outputs=("bin", "alignment"))
-    split, form = Split(path, "gsm8k", "train"), dataset_form(config, gpt2, "mine")
-    summary = tokenize_dataset([split], tmp_path / "bin", config, form)
-    tokenize(path, tmp_path / "pt", config)
+    split, outputs = Split(path, "gsm8k", "train"), ("bin", "alignment")
+    summary = make([split], tmp_path / "bin", gpt2, outputs=outputs)
+    tokenize(path, tmp_path / "pt", config_of(gpt2, outputs=outputs))
     name = names.alignment("gsm8k", "train")
     align(path, tmp_path / "pt", tmp_path / "aligned", AlignConfig(gpt2.path))
     one, other = (

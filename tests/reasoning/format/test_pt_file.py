@@ -11,6 +11,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.format import pt_file
+from tests.reasoning.foreign_shards import tensor
 
 SHAPES = [
     (1, 1),
@@ -24,13 +25,6 @@ SHAPES = [
     (104, 2048),
 ]
 STEMS = ["shard_00000", "shard_123456", "a", "x.y", "s" * 60, "ünï"]
-
-
-def tensor(shape: tuple[int, int]) -> npt.NDArray[np.int32]:
-    """Any ids, the largest and the smallest among them."""
-    ids = np.random.default_rng(shape).integers(0, 50_257, shape, dtype=np.int32)
-    ids[0, 0], ids[-1, -1] = 50_256, 0
-    return ids
 
 
 def written(path: Path, ids: npt.NDArray[np.int32]) -> Path:

@@ -18,6 +18,7 @@ from gristmill.reasoning.builders.shards import tokenize
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import shard_splits
 from gristmill.reasoning.laws.shards import _series, other_shard_laws, shard_laws
+from tests.chess.laws.damage import flip
 from tests.reasoning import small_shards
 from tests.reasoning.foreign_shards import foreign, tensor
 from tests.reasoning.normalized_files import write
@@ -112,12 +113,6 @@ def twin(shards: SmallShards) -> Path:
     return (shards.tokenized / shards.metas()[0].path).with_suffix(".safetensors")
 
 
-def other_twin(shards: SmallShards) -> None:
-    octets = bytearray(twin(shards).read_bytes())
-    octets[-1] ^= 1
-    twin(shards).write_bytes(octets)
-
-
 FIRST = "gsm8k_train_000000"
 CHANGES: dict[str, tuple[Change, str]] = {
     "dataset": (meta(dataset="wiqa"), "meta: "),
@@ -148,7 +143,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "another file": (lambda s: (s.index.parent / "notes.txt").write_text(""), "files: "),
     "no twin": (lambda s: twin(s).write_bytes(b"twin"), "twin: "),
-    "twin of other tokens": (other_twin, "twin: "),
+    "twin of other tokens": (lambda s: flip(twin(s), -1), "twin: "),
     "no index": (lambda s: s.index.unlink(), "index: "),
     "gap between the shards of a rank": (removed(2), "numbers: .*lacks"),
     "last shard of a rank": (removed(-1), "index: "),

@@ -10,9 +10,10 @@ from definitions import build_of
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Waits
-from gristmill.publish.publish import is_current, publish
+from gristmill.publish.publish import is_current
 from gristmill.reasoning.raw import ready, recipes
 from gristmill.reasoning.samples import write_sample
+from tests.reasoning.published_root import built
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
 
@@ -49,12 +50,6 @@ def test_a_recipe_that_breaks_a_rule_is_refused(
     assert recipes.wanted(DataRoot(root)) == []
 
 
-def _build(root: Path, asset: str, key: str) -> Path:
-    build = build_of(asset, DataRoot(root), key)
-    assert build is not None
-    return publish(build).folder
-
-
 def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Path) -> None:
     lake, path = DataRoot(root), root / "drops/reasoning/recipes/mine.toml"
     assert recipes.wanted(lake) == ["mine"]  # what it needs has drops
@@ -66,11 +61,10 @@ def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Pat
             recipes.needs(path, root, lambda *_: True)
         with pytest.raises(NothingToBuild, match=missing):
             build_of("reasoning/tokens", lake, "mine")
-        _build(root, asset, key)
+        built(root, asset, key)
     recipes.needs(path, root, lambda *_: True)
-    folder = _build(root, "reasoning/tokens", "mine")
-    assert folder == root / "reasoning/tokens/mine"
-    assert {found.name for found in (folder / "gsm8k").iterdir()} == {"test"}
+    built(root, "reasoning/tokens", "mine")
+    assert {each.name for each in (root / "reasoning/tokens/mine/gsm8k").iterdir()} == {"test"}
     build = build_of("reasoning/tokens", lake, "mine")
     assert build is not None and is_current(build)
 
@@ -88,7 +82,7 @@ def test_a_recipe_waits_for_its_corpora_and_its_tokenizer_and_is_built(root: Pat
 def test_a_recipe_with_a_name_that_nothing_has_names_the_nearest_one(
     root: Path, values: dict[str, object], said: str
 ) -> None:
-    _build(root, "reasoning/normalized", "gsm8k__test")
+    built(root, "reasoning/normalized", "gsm8k__test")
     with pytest.raises(Waits) as caught:
         recipes.needs(put_recipe(root, **values), root, lambda *_: True)
     assert said in str(caught.value)
@@ -105,9 +99,9 @@ def test_a_recipe_that_changed_is_said(root: Path) -> None:
 
 def test_the_terms_of_a_corpus_hold_for_a_dataset_too(root: Path) -> None:
     write_sample("reveal", root / "drops/reasoning/reveal")
-    _build(root, "tokenizers/placed", "tiny")
+    built(root, "tokenizers/placed", "tiny")
     key = next(key for key in ready.dropped(DataRoot(root)) if key.startswith("reveal"))
-    _build(root, "reasoning/normalized", key)
+    built(root, "reasoning/normalized", key)
     put_recipe(root, corpora=["reveal"])
     with pytest.raises(NothingToBuild, match="forbid training"):
         build_of("reasoning/tokens", DataRoot(root), "mine")

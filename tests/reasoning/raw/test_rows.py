@@ -27,7 +27,7 @@ from gristmill.untrusted import unpack
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.pointer import HEAD_BYTES
 from tests.paths import CHECKOUT
-from tests.reasoning.drops import packed
+from tests.reasoning.drops import packed, rows_found
 from tests.reasoning.raw import bombs
 
 PACKINGS = ("gz", "bz2", "xz", "zst")
@@ -35,14 +35,6 @@ PACKINGS = ("gz", "bz2", "xz", "zst")
 
 GSM8K = CORPORA["gsm8k"]
 A, B = {"question": "a", "answer": "b"}, {"question": "c", "answer": [1, 2.5]}
-
-
-def _found(path: Path, octets: bytes, limits: Limits = LIMITS) -> list[tuple[int, Any]]:
-    path.write_bytes(octets)
-    return [
-        (number, value.reason if isinstance(value, Unfit) else value)
-        for number, value in rows(path, GSM8K, limits=limits)
-    ]
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
@@ -61,19 +53,19 @@ def _found(path: Path, octets: bytes, limits: Limits = LIMITS) -> list[tuple[int
     ],
 )
 def test_every_form_of_json_has_the_same_rows(tmp_path: Path, name: str, octets: bytes) -> None:
-    assert _found(tmp_path / name, octets) == [(1, A), (2, B)]
+    assert rows_found(tmp_path / name, octets) == [(1, A), (2, B)]
 
 
 @pytest.mark.parametrize("octets", [b"", b"\n \n", b"[]", b"[ ]\n", b"\xef\xbb\xbf"])
 def test_a_file_may_hold_no_row(tmp_path: Path, octets: bytes) -> None:
-    assert _found(tmp_path / "x.json", octets) == []
+    assert rows_found(tmp_path / "x.json", octets) == []
 
 
 @pytest.mark.parametrize("first", [b"", b"\xef\xbb\xbf", b"\r"])
 def test_lines_may_end_in_cr_alone(tmp_path: Path, first: bytes) -> None:
     path, text = tmp_path / "x.jsonl", first + b"\r".join([json.dumps(A).encode()] * 3) + b"\r"
     begin = len(first) if first == b"\r" else 0
-    assert _found(path, text) == [(number + begin, A) for number in (1, 2, 3)]
+    assert rows_found(path, text) == [(number + begin, A) for number in (1, 2, 3)]
     at = row_bytes(path, GSM8K, 2 + begin)["raw_row_bytes"]
     begin, end = map(int, str(at).split("-"))
     assert json.loads(text[begin:end]) == A
@@ -81,10 +73,10 @@ def test_lines_may_end_in_cr_alone(tmp_path: Path, first: bytes) -> None:
 
 def test_cr_within_an_object_ends_no_line(tmp_path: Path) -> None:
     text = b'{\r"question": "a",\r"answer": "b"\r}\r'
-    assert _found(tmp_path / "x.jsonl", text) == [(1, A)]
-    assert _found(tmp_path / "x.jsonl", b"[" + text + b",\r" + text + b"]") == [(1, A), (2, A)]
+    assert rows_found(tmp_path / "x.jsonl", text) == [(1, A)]
+    assert rows_found(tmp_path / "x.jsonl", b"[" + text + b",\r" + text + b"]") == [(1, A), (2, A)]
     damaged = json.dumps(A).encode() + b"\r" + json.dumps(A).encode() + b"\n"
-    assert _found(tmp_path / "x.jsonl", damaged) == [(1, "json")]
+    assert rows_found(tmp_path / "x.jsonl", damaged) == [(1, "json")]
 
 
 TWICE = (
@@ -107,7 +99,7 @@ def test_a_row_with_a_key_twice_is_refused(tmp_path: Path, row: str) -> None:
     assert isinstance(found[1][1], Unfit) and found[0][1] == found[2][1] == A
     name = "question" if row.endswith('"c"}') else "answer"
     assert found[1][1].rule == f"has a key twice, {name!r} or one in it: leave one of them"
-    assert _found(path, f"[{good}, {row}]".encode()) == [(1, A), (2, "json")]
+    assert rows_found(path, f"[{good}, {row}]".encode()) == [(1, A), (2, "json")]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +110,12 @@ def test_a_row_with_a_key_twice_is_refused(tmp_path: Path, row: str) -> None:
 def test_columns_that_are_not_read_do_not_matter(tmp_path: Path, more: str, text: str) -> None:
     row = f'{{"question": "{text}", {more}, "answer": "b"}}'
     for octets in (f"{row}\n", f"[{row}]"):
-        ((_, value),) = _found(tmp_path / "x.jsonl", octets.encode())
+        ((_, value),) = rows_found(tmp_path / "x.jsonl", octets.encode())
         assert (value["question"], value["answer"]) == (json.loads(f'"{text}"'), "b")
 
 
 def test_blank_lines_count_as_rows_and_give_none(tmp_path: Path) -> None:
-    found = _found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
+    found = rows_found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
     assert found == [(2, A), (4, {})]
 
 
@@ -145,7 +137,7 @@ def test_a_line_that_cannot_be_read_is_refused_alone(
     tmp_path: Path, line: bytes, reason: str
 ) -> None:
     good = json.dumps(A).encode() + b"\n"
-    assert _found(tmp_path / "x.jsonl", good + line + b"\n" + good) == [
+    assert rows_found(tmp_path / "x.jsonl", good + line + b"\n" + good) == [
         (1, A),
         (2, reason),
         (3, A),
@@ -153,7 +145,7 @@ def test_a_line_that_cannot_be_read_is_refused_alone(
 
 
 def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path: Path) -> None:
-    assert _found(tmp_path / "x.json", b'[{"a": 1}, 3, {"b": 2}]') == [
+    assert rows_found(tmp_path / "x.json", b'[{"a": 1}, 3, {"b": 2}]') == [
         (1, {"a": 1}),
         (2, "object"),
         (3, {"b": 2}),
@@ -166,7 +158,7 @@ def test_a_first_member_that_is_no_object_is_refused_alone(
     tmp_path: Path, first: object, indent: int | None
 ) -> None:
     members = {"0": first, "1": None, "2": A, "x": B}
-    found = _found(tmp_path / "x.json", json.dumps(members, indent=indent).encode())
+    found = rows_found(tmp_path / "x.json", json.dumps(members, indent=indent).encode())
     assert found == [(1, "object"), (2, "object"), (3, A), (4, B)]
 
 
@@ -176,18 +168,18 @@ def test_a_first_member_that_is_no_object_is_refused_alone(
 )
 def test_lines_may_have_numbers_as_columns(tmp_path: Path, line: dict[str, Any]) -> None:
     octets = json.dumps(line).encode() + b"\n"
-    assert _found(tmp_path / "x.json", octets) == [(1, line)]
-    assert _found(tmp_path / "x.json", octets * 2 + b"x") == [(1, line), (2, line), (3, "json")]
+    assert rows_found(tmp_path / "x.json", octets) == [(1, line)]
+    assert rows_found(tmp_path / "x.json", octets * 2 + b"x") == [(1, line), (2, line), (3, "json")]
 
 
 def test_a_first_object_is_looked_for_in_the_first_mebibyte(tmp_path: Path) -> None:
     members: dict[str, Any] = {"0": "x" * 3_000_000, "1": "y", "2": A}
-    assert _found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
+    assert rows_found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
 
 
 def test_numbers_are_those_of_the_standard_library(tmp_path: Path) -> None:
     line = b'{"a": 123456789012345678901234567890, "b": 1.0, "c": -0, "d": 1e5, "e": [0.1]}'
-    ((_, found),) = _found(tmp_path / "x.jsonl", line)
+    ((_, found),) = rows_found(tmp_path / "x.jsonl", line)
     assert found == json.loads(line)
     assert [type(value) for value in found.values()] == [int, float, int, float, list]
 
@@ -208,7 +200,7 @@ def test_a_file_that_is_damaged_or_too_large_fails(
     tmp_path: Path, octets: bytes, rule: str
 ) -> None:
     with pytest.raises(BadInput, match=rule):
-        _found(tmp_path / "x.json", octets, Limits(line_bytes=200))
+        rows_found(tmp_path / "x.json", octets, limits=Limits(line_bytes=200))
 
 
 def test_a_long_array_takes_no_more_memory(tmp_path: Path) -> None:
@@ -225,17 +217,19 @@ def test_a_line_of_too_many_values_is_refused_alone(tmp_path: Path) -> None:
     good = json.dumps(A).encode() + b"\n"
     limits = Limits(values=100)
     line = b'{"answer": "b", "question": [' + b"{}," * 50 + b"{}]}\n"
-    found = _found(tmp_path / "x.jsonl", good + line + good, limits)
+    found = rows_found(tmp_path / "x.jsonl", good + line + good, limits=limits)
     assert found == [(1, A), (2, "json"), (3, A)]
     steps = {"question": "a, b", "answer": ["one, two"] * 90}
-    assert _found(tmp_path / "x.jsonl", json.dumps(steps).encode(), limits) == [(1, steps)]
+    assert rows_found(tmp_path / "x.jsonl", json.dumps(steps).encode(), limits=limits) == [
+        (1, steps)
+    ]
 
 
 @pytest.mark.parametrize("octets", [b"[0, {}, %s]", b'{"0": {}, "1": {}, "2": %s}'])
 def test_a_member_of_too_many_values_fails_the_file(tmp_path: Path, octets: bytes) -> None:
     value = b'{"question": [' + b"{}," * 100 + b"{}]}"
     with pytest.raises(BadInput, match="more than 100 values") as raised:
-        _found(tmp_path / "x.json", octets % value, Limits(values=100))
+        rows_found(tmp_path / "x.json", octets % value, limits=Limits(values=100))
     assert raised.value.row == 3
 
 
@@ -434,7 +428,7 @@ def test_every_cut_and_every_empty_file_is_refused(tmp_path: Path, packing: str)
 
 
 @pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
-def test_changed_bytes_are_found(tmp_path: Path, packing: str) -> None:
+def test_changed_bytes_arefound(tmp_path: Path, packing: str) -> None:
     whole = bytearray(packed(random.Random(2).randbytes(500), packing))
     whole[len(whole) // 2] ^= 1
     with pytest.raises(BadInput, match="broken"):

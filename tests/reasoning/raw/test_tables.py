@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,21 +11,12 @@ from gristmill.reasoning.format.corpora import CORPORA, corpus_of_table
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.rows import row_bytes, rows
 from gristmill.untrusted.limits import LIMITS, Limits
-
-
-def _found(
-    path: Path, octets: bytes, corpus: str = "gsm8k", limits: Limits = LIMITS
-) -> list[tuple[int, Any]]:
-    path.write_bytes(octets)
-    return [
-        (number, value.reason if isinstance(value, Unfit) else value)
-        for number, value in rows(path, CORPORA[corpus], limits=limits)
-    ]
+from tests.reasoning.drops import rows_found
 
 
 def test_the_first_row_names_the_columns(tmp_path: Path) -> None:
     text = b'\xef\xbb\xbfquestion,answer\r\n"a ""b""\r\nc",1\r\n\r\n,\xc3\xa4\r\n'
-    assert _found(tmp_path / "x.csv", text) == [
+    assert rows_found(tmp_path / "x.csv", text) == [
         (1, {"question": 'a "b"\r\nc', "answer": "1"}),
         (2, {"question": None, "answer": "ä"}),
     ]
@@ -35,10 +25,10 @@ def test_the_first_row_names_the_columns(tmp_path: Path) -> None:
 def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
     text = b'question\tanswer\n"a\tb"\tc, d\n'
     expected = [(1, {"question": "a\tb", "answer": "c, d"})]
-    assert _found(tmp_path / "x.tsv", text) == expected
-    assert _found(tmp_path / "x.tsv", text, "cot_collection") == expected
+    assert rows_found(tmp_path / "x.tsv", text) == expected
+    assert rows_found(tmp_path / "x.tsv", text, "cot_collection") == expected
     public = b"source\ttarget\nq\ta\n"
-    assert _found(tmp_path / "x.tsv", public, "cot_collection") == [
+    assert rows_found(tmp_path / "x.tsv", public, "cot_collection") == [
         (1, {"source": "q", "target": "a"})
     ]
 
@@ -46,37 +36,36 @@ def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
 def test_blanks_around_names_of_columns_are_no_part_of_them(tmp_path: Path) -> None:
     text = b"question, answer ,\tmore\nq, #### 4 , \n"
     expected = [(1, {"question": "q", "answer": " #### 4 ", "more": " "})]
-    assert _found(tmp_path / "x.csv", text) == expected
-    assert _found(tmp_path / "x.csv", b"\xef\xbb\xbf " + text) == expected
+    assert rows_found(tmp_path / "x.csv", text) == expected
+    assert rows_found(tmp_path / "x.csv", b"\xef\xbb\xbf " + text) == expected
     # Two names that differ in blanks alone stay two.
-    assert _found(tmp_path / "x.csv", b"a, a\n1,2\n") == [(1, {"a": "1", " a": "2"})]
+    assert rows_found(tmp_path / "x.csv", b"a, a\n1,2\n") == [(1, {"a": "1", " a": "2"})]
     public = b"source \t target\nq\ta\n"
-    assert _found(tmp_path / "x.tsv", public, "cot_collection") == [
+    assert rows_found(tmp_path / "x.tsv", public, "cot_collection") == [
         (1, {"source": "q", "target": "a"})
     ]
 
 
 def test_lines_of_tables_may_end_in_cr_alone(tmp_path: Path) -> None:
     text = b'question,answer\r"a\nb","c\rd"\re,f\r'
-    assert _found(tmp_path / "x.csv", text.replace(b"\n", b" ")) == [
+    assert rows_found(tmp_path / "x.csv", text.replace(b"\n", b" ")) == [
         (1, {"question": "a b", "answer": "c\nd"}),
         (2, {"question": "e", "answer": "f"}),
     ]
     flan = {"flan_cot": "x", "question": "q", "answer": "a", "rationale": "r"}
-    assert _found(tmp_path / "x.tsv", b"q\ta\tr\rq\ta\tr\r", "cot_collection") == [
+    assert rows_found(tmp_path / "x.tsv", b"q\ta\tr\rq\ta\tr\r", "cot_collection") == [
         (1, flan),
         (2, flan),
     ]
     # A cell may hold one.
-    assert _found(tmp_path / "x.tsv", b"q\ta\tr\rs", "cot_collection") == [
+    assert rows_found(tmp_path / "x.tsv", b"q\ta\tr\rs", "cot_collection") == [
         (1, flan | {"rationale": "r\rs"})
     ]
 
 
 def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
     text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
-    found = _found(tmp_path / "sums_train.tsv", text, "cot_collection")
-    assert found == [
+    assert rows_found(tmp_path / "sums_train.tsv", text, "cot_collection") == [
         (1, {"flan_cot": "sums", "question": "a\nb", "answer": '"yes"', "rationale": "c\\\nd\\t"}),
         (3, "columns"),
         (4, "utf8"),
@@ -86,11 +75,11 @@ def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"a,b\n", b"a,b"])
 def test_a_table_may_have_no_row(tmp_path: Path, text: bytes) -> None:
-    assert _found(tmp_path / "x.csv", text) == []
+    assert rows_found(tmp_path / "x.csv", text) == []
 
 
 def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> None:
-    assert _found(tmp_path / "x.csv", b"a,b\n1\n1,2,3\n\xff,2\n1,2\n") == [
+    assert rows_found(tmp_path / "x.csv", b"a,b\n1\n1,2,3\n\xff,2\n1,2\n") == [
         (1, "columns"),
         (2, "columns"),
         (3, "utf8"),
@@ -112,7 +101,7 @@ def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> 
 def test_a_file_that_is_no_table_fails(tmp_path: Path, text: bytes, rule: str) -> None:
     limits = Limits(line_bytes=200) if b"x\n" * 300 in text else LIMITS
     with pytest.raises(BadInput, match=rule):
-        _found(tmp_path / "x.csv", text, limits=limits)
+        rows_found(tmp_path / "x.csv", text, limits=limits)
 
 
 @pytest.mark.parametrize(("name", "mark"), [("x.csv", b","), ("x.tsv", b"\t")])
@@ -122,10 +111,10 @@ def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(
     limits = Limits(values=10)
     path = tmp_path / name
     path.write_bytes(mark.join([b"question", b"answer"]) + b"\n" + mark * 10 + b"\n" + mark * 11)
-    found = rows(path, CORPORA["gsm8k"], limits=limits)
-    assert isinstance(next(found)[1], Unfit)
+    read = rows(path, CORPORA["gsm8k"], limits=limits)
+    assert isinstance(next(read)[1], Unfit)
     with pytest.raises(BadInput, match="more than 10 delimiters") as raised:
-        next(found)
+        next(read)
     assert raised.value.row == 2
 
 
@@ -144,7 +133,7 @@ def test_a_csv_may_have_other_delimiters_and_columns_without_a_name(
     tmp_path: Path, text: str
 ) -> None:
     path = tmp_path / "x.csv"
-    ((number, row),) = _found(path, b"\xef\xbb\xbf" + text.encode())
+    ((number, row),) = rows_found(path, b"\xef\xbb\xbf" + text.encode())
     assert (number, row["question"], row["answer"]) == (1, "Why?", "a;b")
     (place,) = row_bytes(path, CORPORA["gsm8k"], 1).values()
     begin, end = map(int, str(place).split("-"))

@@ -7,7 +7,6 @@ import json
 import pickle
 import random
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -254,12 +253,10 @@ def test_only_two_shards_are_mapped(whole: Path) -> None:
     assert [7, 8] in mapped
 
 
-@pytest.fixture
-def few_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_shards_than_are_held_open_are_read_and_watched(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shard_files, "MOST_HELD", 2)
-
-
-def test_more_shards_than_are_held_open_are_read_and_watched(root: Path, few_held: None) -> None:
     reader = ShardReader(root)
     assert firsts(reader.batches(4)) == list(range(ALL))
     file = root / "gsm8k/train/shard_00000.pt"
@@ -350,17 +347,6 @@ def test_a_folder_of_the_seeds_tools_is_read(tmp_path: Path) -> None:
     assert firsts(ShardReader(tmp_path).batches(2)) == [70, 71, 72, 73, 74]
     with pytest.raises(BadInput, match="has no provenance record"):
         ShardReader(tmp_path, verify="hash")
-
-
-def test_sequences_are_counted_over_all_ranks_of_a_shuffled_epoch(whole: Path) -> None:
-    read = Counter(
-        (int(shard), int(row))
-        for rank in range(3)
-        for batch in ShardReader(whole, rank=rank, world_size=3, seed=8).batches(2)
-        for shard, row in zip(batch["shard"], batch["row"], strict=True)
-    )
-    sizes = [size for _, counts in sorted(SIZES.items()) for size in counts]
-    assert read == Counter((s, r) for s, size in enumerate(sizes) for r in range(size))
 
 
 def test_a_new_epoch_ends_the_batches_of_the_old_one(whole: Path) -> None:

@@ -21,6 +21,8 @@ from gristmill.reasoning.read import stage as staging
 from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.stage import stage, unstage
 from gristmill.reasoning.read.verify import verify_shards
+from tests.chess.laws.damage import flip
+from tests.publish.tiny import snapshot
 from tests.reading.readers import publish_part
 from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.foreign_shards import foreign
@@ -56,15 +58,6 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "local" / "job"
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """Contents of the files below a folder, by path."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 def staged_for(shards: Path, target: Path, *ranks: int, world_size: int = 2, **options: Any) -> Any:
     return stage(shards, target, ranks=ranks, world_size=world_size, job="j", **options)
 
@@ -82,14 +75,12 @@ def test_a_dataset_of_any_tokenizer_is_staged_and_verified(
         name,
         "manifest.json",
         "provenance.json",
-    } <= set(files(target / "shards"))
+    } <= set(snapshot(target / "shards"))
     copies, theirs = (ShardReader(each, verify="hash") for each in (target / "shards", dataset))
     for copied, wanted in zip(copies.batches(3), theirs.batches(3), strict=True):
         assert all((copied[each] == wanted[each]).all() for each in wanted)
     unstage(target)
-    octets = bytearray((dataset / name).read_bytes())
-    octets[-1] ^= 1
-    (dataset / name).write_bytes(octets)
+    flip(dataset / name, -1)
     assert {each.law for each in verify_shards(dataset)} == {"sha256", "file_sha256"}
     with pytest.raises(BadInput, match="it was not staged"):
         staged_for(dataset, target, 0, world_size=1)
@@ -102,15 +93,15 @@ def test_only_the_shards_of_the_ranks_are_copied(published: Path, target: Path) 
     staged = staged_for(published, target, 1)
     count = len(ShardReader(published).shards)
     own = {f"{SPLIT}/shard_{n:05d}" for n in range(1, count, 2)}
-    assert set(files(target / "shards")) == {
+    assert set(snapshot(target / "shards")) == {
         *(f"{name}{end}" for name in own for end in (".pt", ".meta.json")),
         *("manifest.json", "provenance/manifest.json"),
         "provenance/openr1_math_220k__train.json",
     }
     assert {e.path for e in staged.entries.values()} == {
-        f"shards/{p}" for p in files(target / "shards")
+        f"shards/{p}" for p in snapshot(target / "shards")
     }
-    for path, content in files(target / "shards").items():
+    for path, content in snapshot(target / "shards").items():
         assert (published / path).read_bytes() == content
     written = json.loads((target / STAGED).read_text())
     assert (written["job"], written["ranks"], written["world_size"]) == ("j", [1], 2)
@@ -148,7 +139,7 @@ def test_damage_after_staging_is_seen_by_the_reader(published: Path, target: Pat
     staged_for(published, target, 0, world_size=1)
     file = target / "shards" / SPLIT / "shard_00000.pt"
     content = file.read_bytes()
-    file.write_bytes(content[:800] + bytes([content[800] ^ 1]) + content[801:])
+    flip(file, 800)
     ShardReader(target / "shards", verify="sizes")
     with pytest.raises(BadInput, match="does not have the sha256 in its provenance record"):
         ShardReader(target / "shards", verify="hash")
@@ -278,8 +269,7 @@ def test_a_source_that_is_not_that_of_its_record_is_not_staged(shards: Path, tar
     for path in (f"{SPLIT}/shard_00001.pt", f"{SPLIT}/shard_00001.meta.json", "manifest.json"):
         file = shards / path
         content = file.read_bytes()
-        middle = len(content) // 2
-        file.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        flip(file, len(content) // 2)
         with pytest.raises(GristmillError):
             staged_for(shards, target, 0, world_size=1)
         assert not (target / STAGED).exists()
@@ -321,14 +311,12 @@ def test_a_copy_that_was_changed_is_copied_again(
     published: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staged_for(published, target, 0)
-    whole = files(target / "shards")
-    file = target / "shards" / SPLIT / "shard_00000.pt"
-    content = file.read_bytes()
-    file.write_bytes(content[:800] + bytes([content[800] ^ 1]) + content[801:])
+    whole = snapshot(target / "shards")
+    flip(target / "shards" / SPLIT / "shard_00000.pt", 800)
     copied = copies(monkeypatch)
     staged_for(published, target, 0)
     assert copied == ["shard_00000.pt"]
-    assert files(target / "shards") == whole
+    assert snapshot(target / "shards") == whole
 
 
 def test_a_file_that_staging_did_not_put_there_is_never_replaced_nor_removed(
@@ -349,7 +337,7 @@ def test_a_file_that_staging_did_not_put_there_is_never_replaced_nor_removed(
         staged_for(published, target, 0)
     file.write_bytes(content)
     assert unstage(target) == []
-    assert list(files(target)) == [f"shards/{SPLIT}/shard_00000.pt"]
+    assert list(snapshot(target)) == [f"shards/{SPLIT}/shard_00000.pt"]
 
 
 def test_a_link_in_the_way_is_refused(published: Path, target: Path, tmp_path: Path) -> None:
@@ -373,7 +361,7 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_copied(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, free))  # type: ignore[attr-defined]
     with pytest.raises(DiskFull, match=rf"needs {free + 1:,} bytes .* {free:,} are free"):
         staged_for(published, target, 0, world_size=1)
-    assert list(files(target)) == [".staging.lock"]
+    assert list(snapshot(target)) == [".staging.lock"]
     free += 1
     staged_for(published, target, 0, world_size=1)
 
@@ -464,7 +452,7 @@ def test_a_killed_staging_continues(
     assert ("shard_00002.pt" in copied) == (step != "after the rename")
     fresh = staged_for(published, tmp_path / "fresh", 0, world_size=1)
     assert staged.entries == fresh.entries
-    assert files(target / "shards") == files(tmp_path / "fresh" / "shards")
+    assert snapshot(target / "shards") == snapshot(tmp_path / "fresh" / "shards")
     assert unstage(target) == []
     assert not target.exists()
 
@@ -486,10 +474,10 @@ def test_unstaging_removes_only_what_is_listed_and_unchanged(published: Path, ta
     changed.write_text("{}")
     name = f"shards/{SPLIT}/shard_00000.meta.json"
     assert unstage(target) == [name]
-    assert set(files(target)) == {name, "shards/notes.txt", STAGED}
+    assert set(snapshot(target)) == {name, "shards/notes.txt", STAGED}
     changed.write_bytes(whole)
     assert unstage(target) == []
-    assert files(target) == {"shards/notes.txt": b"mine"}
+    assert snapshot(target) == {"shards/notes.txt": b"mine"}
     with pytest.raises(GristmillError, match="nothing is staged there"):
         unstage(target)
 

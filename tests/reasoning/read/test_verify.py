@@ -13,6 +13,7 @@ from gristmill.hashing import sha256_file
 from gristmill.reasoning.builders.manifest import write_manifest
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read.verify import verify_shards
+from tests.chess.laws.damage import flip
 from tests.reasoning import shard_folders, small_shards
 from tests.reasoning.small_shards import SmallShards
 
@@ -59,12 +60,6 @@ def test_metas_with_the_seed_s_keys_alone_are_enough(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b" / "c"
     shard_folders.write_folder(root, {"gsm8k/train": [3, 2]})
     assert verify_shards(root) == []
-
-
-def flip(path: Path, place: int) -> None:
-    octets = bytearray(path.read_bytes())
-    octets[place] ^= 1
-    path.write_bytes(octets)
 
 
 def edit_manifest(shards: SmallShards, change: Callable[[list[dict[str, object]]], object]) -> None:

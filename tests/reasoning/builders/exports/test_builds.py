@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gristmill.asset import Wanted, declared
+from gristmill.asset import declared
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
@@ -17,7 +17,7 @@ from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.vocabularies.tokenizer_file import FACTS
 from tests.reasoning.exported_root import broken, build_dataset
-from tests.reasoning.published_root import built
+from tests.reasoning.published_root import build_of, built
 from tests.tiny_tokenizer import put_recipe
 
 OWN = """\
@@ -63,11 +63,9 @@ def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_pa
 def test_a_split_without_annotations_has_no_spans(tmp_path: Path) -> None:
     build_dataset(tmp_path)
     path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
-    asset = declared()["reasoning/spans"]
-    lake = DataRoot(tmp_path)
     path.write_bytes(path.read_bytes().replace(b"<<", b"<").replace(b"test", b"<<1+1"))
     with pytest.raises(NothingToBuild, match="no annotation as <<48/2=24>>"):
-        asset.build(Wanted(asset, lake, "gsm8k__train"))
+        build_of(tmp_path, "reasoning/spans", "gsm8k__train")
 
 
 @pytest.mark.parametrize("damage", ["missing", "no JSON"])

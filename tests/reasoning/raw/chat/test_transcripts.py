@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gristmill.reasoning.raw.chat.transcripts import Transcripts
-from gristmill.reasoning.raw.flatten import Unfit
+from tests.reasoning.drops import unfit
 
 LINES = {"user": "\n\nHuman:", "assistant": "\n\nAssistant:"}
 CHATML = {
@@ -93,10 +93,8 @@ def test_marks_divide_a_text(
     ],
 )
 def test_a_text_that_is_no_transcript_is_refused(text: str, rule: str) -> None:
-    with pytest.raises(Unfit) as raised:
+    with unfit("messages", rule):
         _ = [*Transcripts(LINES).divided(text)]
-    assert raised.value.reason == "messages"
-    assert rule in raised.value.rule
 
 
 def test_what_stands_before_the_first_mark_is_found() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 
@@ -141,74 +138,3 @@ def test_a_data_file_is_in_one_split_or_left_out(tmp_path: Path) -> None:
     (folder / "corpus.toml").write_text(PLAIN + 'files = { train = "*", dev = "dev*" }\n')
     with pytest.raises(BadInput, match="is in the splits train and dev"):
         drops.account(folder)
-
-
-VALUES: tuple[Any, ...] = (
-    *("a", "b.c", "d.0", "e"),
-    {"column": "a", "before": "x"},
-    {"column": "a", "after_line": "#"},
-    {"column": "e", "between": ["<", ">"], "which": "last"},
-    {"template": "{a} and {b.c}\n{e}"},
-    {"join": "d", "by": " ", "item": "{letter}) {text}"},
-    {"choice": "n", "of": "d", "as": "both"},
-    {"column": "n", "map": {"1": "one"}, "else": "many"},
-    {"think": "e"},
-    {"first": ["e", "a"]},
-    {"constant": "k"},
-)
-
-
-def _row(chance: Random) -> dict[str, Any]:
-    texts = ("", " ", "x", "one\n# two", "<think>t</think>u", "<v>", "été\r\n", None, 7, True, [])
-    row: dict[str, Any] = {
-        "a": chance.choice(texts),
-        "b": chance.choice(({"c": chance.choice(texts)}, None, "text")),
-        "d": chance.choice((["p", "q"], [], None, ["A) p", 2])),
-        "e": chance.choice(texts),
-        "n": chance.choice((0, 1, "B", "q", None, 9)),
-    }
-    return {name: value for name, value in row.items() if chance.random() < 0.9}
-
-
-def _recipe(chance: Random) -> dict[str, Any]:
-    table: dict[str, Any] = {"schema": 1, "name": "mine", "files": {"train": "*"}}
-    table |= {role: chance.choice(VALUES) for role in ("question", "answer", "cot")}
-    if chance.random() < 0.5:
-        table |= {"extras": ["more"], "more": chance.choice(VALUES)}
-    rules: Mapping[str, Any] = {
-        "keep": [{"column": "n", "not_in": ["B"]}, {"column": "a", "chars": [0, 5]}],
-        "dedup": ["question"],
-        "sample": {"share": 0.7, "cap": 9},
-        "when": ["a"],
-    }
-    return table | {name: rule for name, rule in rules.items() if chance.random() < 0.3}
-
-
-@pytest.mark.slow
-def test_counters_of_random_recipes_add_up_and_bytes_are_those_of_the_first_build(
-    tmp_path: Path,
-) -> None:
-    chance, built = Random(33), 0
-    for number in range(1000):
-        folder = tmp_path / str(number) / "mine"
-        folder.mkdir(parents=True)
-        rows = [_row(chance) for _ in range(chance.randrange(1, 30))]
-        (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        config = CorpusConfig(corpus=json.dumps(_recipe(chance)), bad_rows=1000)
-        made = []
-        for out in (folder.parent / "1", folder.parent / "2"):
-            try:
-                made.append(normalize(folder, out, config, split="train"))
-            except BadInput:
-                break
-        if len(made) < 2:
-            assert not made
-            continue
-        built += 1
-        first, second = made
-        assert first == second
-        left = first.rejected_by | first.left_out_by
-        assert first.records + sum(left.values()) == first.raw_rows == len(rows)
-        laws = normalized_laws(folder.parent / "1", "mine__train", table=config.corpus)
-        assert list(laws) == []
-    assert built > 500

@@ -9,10 +9,10 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.forms.groups import Group
 from gristmill.reasoning.raw.forms.reader import Reader
 from gristmill.reasoning.raw.forms.values import Names
+from tests.reasoning.drops import unfit
 
 
 def _row(key: str, step: Any, text: str, evidence: Any = None, **more: Any) -> dict[str, Any]:
@@ -67,9 +67,8 @@ def test_an_answer_and_a_citation_are_taken_where_they_are() -> None:
     ],
 )
 def test_a_row_that_is_no_step_is_refused(row: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Unfit) as refused:
+    with unfit(reason):
         _records([row])
-    assert refused.value.reason == reason
 
 
 def test_the_rows_of_a_split_are_bounded() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gristmill.contract import BadInput
 from gristmill.reasoning.builders.normalize import NormalizeSummary, normalize
 from gristmill.reasoning.config import CorpusConfig
 from gristmill.reasoning.format.corpora import corpus_of_table
@@ -111,18 +112,25 @@ def table_of(random: Random) -> dict[str, Any]:
         "a.x",
         {"template": "{q} {c}\n{a.x}"},
         {"column": "q", "after_line": "b"},
+        "c.0",
+        {"column": "q", "before": "x"},
+        {"column": "c", "between": ["<", ">"], "which": "last"},
         {"column": "c", "map": {"1": "one", "true": "yes"}},
-        {"join": "c", "item": "{letter}) {text}"},
+        {"column": "a", "map": {"1": "one"}, "else": "many"},
+        {"join": "c", "by": " ", "item": "{letter}) {text}"},
         {"choice": "a", "of": "c", "as": "both"},
+        {"think": "q"},
         {"first": ["c", "q"]},
+        {"constant": "k"},
     ]
     table: dict[str, Any] = {"schema": 1, "name": "mine", "extras": ["e"]}
     table |= {name: random.choice(values) for name in ("question", "answer", "cot", "e")}
     rules = {
         "keep": [{"column": "c", "present": True}, {"column": "q", "chars": [0, 9]}],
         "dedup": ["question"],
-        "sample": {"share": 0.7},
+        "sample": {"share": 0.7, "cap": 9},
         "split": {"validation": 0.3},
+        "when": ["q"],
     }
     return table | {name: rule for name, rule in rules.items() if random.random() < 0.4}
 
@@ -141,6 +149,7 @@ def built(folder: Path, table: dict[str, Any], rows: list[Any], out: str) -> Nor
 def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
     random, reasons = Random(7), Counter[str]()
     cells = ["x", "", "1", 1, True, None, ["x", "y"], {"x": "y"}, "a\nb c", 2.5, "\ufeffx\r\n"]
+    cells += ["<think>t</think>u", "<v>", [], ["A) p", 2]]
     for number in range(count):
         table = table_of(random)
         rows = [
@@ -153,8 +162,6 @@ def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
             table |= good
         place = tmp_path / str(number)
         place.mkdir()
-        from gristmill.contract import BadInput
-
         try:
             summary = built(place, table, rows, "out")
         except BadInput:
@@ -165,11 +172,11 @@ def test_counters_of_random_corpora_add_up(tmp_path: Path, count: int) -> None:
         reasons.update(summary.left_out_by)
         key, corpus = "mine__train", json.dumps(table)
         assert not list(normalized_laws(place / "out", key, table=corpus))
-        built(place, table, rows, "again")
+        assert built(place, table, rows, "again") == summary
         for name in ("mine/train.jsonl", "origins/mine__train.npy"):
             assert (place / "out" / name).read_bytes() == (place / "again" / name).read_bytes()
     kinds = {reason.partition(":")[0] for reason in reasons}
-    assert kinds == {"keep", "dedup", "sample", "split"}
+    assert kinds == {"keep", "dedup", "sample", "split", "cap"}
 
 
 def test_a_cap_keeps_the_records_with_the_least_numbers_of_all_files(tmp_path: Path) -> None:
