@@ -433,17 +433,6 @@ def test_another_rule_finds_again(
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
-def test_what_is_kept_is_bounded(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(digest, "MOST", 3)
-    for edit in range(9):
-        write(PACKAGE | {"unused.py": f"nothing = {edit}"})
-        assert Code(ENTRY).digest
-        (file,) = (tmp_path / "cache").iterdir()
-        assert len(file.read_text().splitlines()) <= 4
-
-
 def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:
     write(PACKAGE)
     for gone in ("fake.mill.gone", "fake.mill", "fake.mill.LIMIT.real", "fake.gone.entry"):
