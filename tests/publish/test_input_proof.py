@@ -77,7 +77,7 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def _flip_and_keep_the_time(path: Path) -> None:
+def flip_and_keep_the_time(path: Path) -> None:
     with _time_kept(path):
         _flip(path)
 
@@ -97,13 +97,13 @@ def _link(path: Path) -> None:
 
 DAMAGES: list[Callable[[Path], object]] = [
     lambda folder: _flip(_rows(folder)),
-    lambda folder: _flip_and_keep_the_time(_rows(folder)),
+    lambda folder: flip_and_keep_the_time(_rows(folder)),
     lambda folder: _replace_and_keep_the_time(_rows(folder)),
     lambda folder: os.truncate(_rows(folder), 100),
     lambda folder: _rows(folder).unlink(),
     lambda folder: _link(_rows(folder)),
-    lambda folder: _flip_and_keep_the_time(next(folder.glob("*metadata.db"))),
-    lambda folder: _flip_and_keep_the_time(next(folder.glob("*place.json"))),
+    lambda folder: flip_and_keep_the_time(next(folder.glob("*metadata.db"))),
+    lambda folder: flip_and_keep_the_time(next(folder.glob("*place.json"))),
     lambda folder: shutil.copy(_rows(folder), folder / "train/zsteps.npy"),
 ]
 
@@ -184,7 +184,7 @@ def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path: Path) -> None
     build = tiny_build(tmp_path, SOURCE, inputs=many_inputs(tmp_path), asset="test/source")
     item = made_from(publish(build).record)
     publish(_copying(tmp_path, item))
-    _flip_and_keep_the_time(tmp_path / SOURCE / "inputs.jsonl")
+    flip_and_keep_the_time(tmp_path / SOURCE / "inputs.jsonl")
     with pytest.raises(InputDamaged, match=r"inputs\.jsonl: sha256"):
         publish(_copying(tmp_path, item), rebuild=True)
 
@@ -207,7 +207,7 @@ def test_a_copied_input_is_hashed_by_one_build_alone(
     item = _input(tmp_path)
     if nested:
         publish(tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner"))
-    _replace_by_a_copy(_rows(tmp_path / SOURCE))
+    replace_by_a_copy(_rows(tmp_path / SOURCE))
     # A builder of the input is at work: it is not disturbed, and what is hashed is noted.
     with locks.locked(lock_of_folder(tmp_path / SOURCE), "the builder of the input"):
         publish(_copying(tmp_path, item), rebuild=True)
@@ -221,13 +221,13 @@ def test_nothing_is_noted_within_another_artifact(tmp_path: Path) -> None:
     publish(_source(tmp_path))
     inner = tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner")
     item = made_from(publish(inner).record)
-    _replace_by_a_copy(_rows(inner.folder))
+    replace_by_a_copy(_rows(inner.folder))
     publish(_copying(tmp_path, item))
     assert not list((tmp_path / SOURCE).rglob(".gristmill"))
     assert provenance.verify(tmp_path) == []
 
 
-def _replace_by_a_copy(path: Path) -> None:
+def replace_by_a_copy(path: Path) -> None:
     other = path.with_name("other")
     shutil.copy2(path, other)
     other.replace(path)
@@ -268,7 +268,7 @@ def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_ti
 ) -> None:
     raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
-    _flip_and_keep_the_time(raw)
+    flip_and_keep_the_time(raw)
     with pytest.raises(InputChanged, match="drops/raw: changed since it was listed"):
         publish(_copying(tmp_path, item, lambda: pytest.fail("the builder started")))
 
@@ -322,14 +322,14 @@ def _fail(root: Path, number: int) -> None:
 
 def _be_killed(root: Path, number: int) -> None:
     if number == 0:
-        _flip_and_keep_the_time(_rows(root / SOURCE))
+        flip_and_keep_the_time(_rows(root / SOURCE))
     else:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _end(root: Path, number: int) -> None:
     if number == 0:
-        _flip_and_keep_the_time(_rows(root / SOURCE))
+        flip_and_keep_the_time(_rows(root / SOURCE))
 
 
 def _attempt(build: Build) -> str:
@@ -352,7 +352,7 @@ def _attempt(build: Build) -> str:
 
 
 def _mend_in_place(root: Path) -> None:
-    _flip_and_keep_the_time(_rows(root / SOURCE))
+    flip_and_keep_the_time(_rows(root / SOURCE))
 
 
 @pytest.mark.sampled(0.4)
@@ -374,12 +374,9 @@ def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
 
 def _mend_by_a_copy(root: Path) -> None:
     path = _rows(root / SOURCE)
-    stat = path.stat()
-    _flip(path)
-    other = path.with_name("other")
-    other.write_bytes(path.read_bytes())
-    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    other.replace(path)
+    with _time_kept(path):
+        _flip(path)
+        replace_by_a_copy(path)
 
 
 @pytest.mark.parametrize(
