@@ -15,9 +15,7 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
-from gristmill.asset import Asset
-from gristmill.browse.opening import declared_tables, open_stored
-from gristmill.browse.table import Picture
+from gristmill.browse.opening import pictured_table
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.printable import cut, plain, printable
@@ -110,8 +108,6 @@ COLUMNS: Final = "dagster/column_schema"
 ROWS: Final = "dagster/row_count"
 """Names that Dagster shows in places of their own."""
 
-PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
-
 MOST_NUMBERS: Final = 150
 """Most numbers of an event."""
 _NUMBER_BYTES = 35_000
@@ -141,27 +137,24 @@ RESERVED: Final = (
 
 
 def event_metadata(
-    published: Published, preview_of: PartitionPreview = lambda _: {}
+    published: Published, sample: Callable[[Path], int] = lambda _: 0
 ) -> dict[str, Any]:
     """Returns the metadata of an event: the picture, links, numbers to plot, the record.
 
-    preview_of: returns further documents and numbers by title; default none.
+    sample: takes the folder, and returns the number of the row of its main table that is drawn;
+        default: the first.
 
     Whatever a drop holds, the whole stays small: what is cut says how much was left out.
     """
     record, folder = published.record, published.folder
-    previewed = preview_of(published)
-    metadata: dict[str, Any] = {
-        name: dg.MetadataValue.md(text) for name, text in previewed.items() if isinstance(text, str)
-    }
+    metadata: dict[str, Any] = _picture(published, sample)
     metadata["path"] = dg.MetadataValue.path(plain(str(folder)))
     metadata["status"] = "built" if published.rebuilt else "unchanged"
     metadata["samples"] = dg.MetadataValue.url(
         Asked(record.artifact, record.asset, record.partition or "").address("rows")
     )
     metadata |= _notes(published) | _rows(published)
-    figures = {name: value for name, value in previewed.items() if not isinstance(value, str)}
-    metadata |= _numbers(published, figures)
+    metadata |= _numbers(published)
     metadata["dagster/uri"] = folder.absolute().as_uri()
     if (schema := column_schema(record.asset)) is not None:
         metadata[COLUMNS] = dg.MetadataValue.table_schema(schema)
@@ -170,11 +163,11 @@ def event_metadata(
     return metadata
 
 
-def _numbers(published: Published, figures: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(published: Published) -> dict[str, Any]:
     """The counts of the record, those that are 0 and those of a listed group in one line each."""
     record = published.record
     kind, size = families.kind_of_asset(record.asset), sum(item.bytes for item in record.outputs)
-    counted = {**figures, **record.counts}
+    counted = dict(record.counts)
     if counted.get("bytes") == size:
         del counted["bytes"]
     found: dict[str, Any] = {}
@@ -191,27 +184,19 @@ def _numbers(published: Published, figures: Mapping[str, Any]) -> dict[str, Any]
     return found if rows is None else found | {ROWS: int(rows)}
 
 
-def picture_of(asset: Asset, published: Published) -> dict[str, str]:
-    """Returns the picture of an artifact: of one row of its main table, if Dagster shows it inline.
+def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, Any]:
+    """The picture of one row, where Dagster shows it inline.
 
     An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
     """
     try:
-        pictures = _pictures(asset, published)
+        table = pictured_table(published.folder, published.record)
+        rows = table.rows(sample(published.folder), 1, inf) if table is not None else ()
+        pictures = rows[0].pictures() if rows else ()
     except GristmillError:
         return {}
     text = markdown.image(pictures[0].title, pictures[0].svg) if pictures else ""
-    return {"picture": text} if 0 < len(text) <= markdown.INLINE else {}
-
-
-def _pictures(asset: Asset, published: Published) -> Sequence[Picture]:
-    folder, partitions = published.folder, ("", published.record.partition)
-    declared = (stored for _, stored in declared_tables(folder, asset.asset))
-    main = next((stored for stored in declared if stored.partition in partitions), None)
-    if main is None:
-        return ()
-    rows = open_stored(folder, asset.asset, main).rows(asset.sample(folder), 1, inf)
-    return rows[0].pictures() if rows else ()
+    return {"picture": dg.MetadataValue.md(text)} if 0 < len(text) <= markdown.INLINE else {}
 
 
 def _notes(published: Published) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
 
 from assets import configs
 from assets.checks import disk_checks
-from assets.event_metadata import picture_of
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
@@ -187,9 +186,7 @@ def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> I
     def of(key: str | None) -> Build:
         return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
 
-    generic = asset.preview is Asset.preview
-    preview = partial(picture_of, asset) if generic else asset.preview
-    yield from publish_asset(context, of, preview)
+    yield from publish_asset(context, of, asset.sample)
 
 
 def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:

@@ -107,7 +107,6 @@ UNKNOWN = "what it was made from is not known"
 MANIFEST = "manifest.json: it is of the kind {}, which --kind names"
 LEFT_OUT = {
     "macroxue/values": [f"values: {UNKNOWN}"],
-    "macroxue/training_view": [f"source: {UNKNOWN}"],
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],

@@ -24,8 +24,12 @@ from assets.event_metadata import (
     drop_rows,
     event_metadata,
 )
-from gristmill import families, provenance
+from gristmill import families, markdown, provenance
 from gristmill.asset import declared
+from gristmill.browse import Picture, source
+from gristmill.browse.columns import of_values
+from gristmill.browse.opening import open_stored
+from gristmill.browse.source import Stored
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
@@ -66,7 +70,7 @@ def published(
     record = SmallRecord(
         asset="corn/mill",
         counts=dict(counts or {}),
-        outputs=[SimpleNamespace(bytes=5), SimpleNamespace(bytes=7)],
+        outputs=[SimpleNamespace(path="a", bytes=5), SimpleNamespace(path="b", bytes=7)],
         seconds=1.5,
         peak_memory_bytes=2_000_000,
         artifact="corn",
@@ -92,11 +96,7 @@ def value(metadata: dict[str, Any], name: str) -> Any:
 
 def test_what_fits_is_unchanged() -> None:
     record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
-    metadata = event_metadata(
-        published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]),
-        lambda _: {"picture": "![a](b)"},
-    )
-    assert next(iter(metadata)) == "picture"
+    metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
     assert value(metadata, "provenance") == {
         "asset": "corn/mill",
         "counts": {"rows": 3, "languages/en": 2},
@@ -115,6 +115,33 @@ def test_what_fits_is_unchanged() -> None:
         ROWS: 3,
     }
     assert "counts left out" not in metadata
+
+
+def drawing(length: int) -> str:
+    """An SVG whose Markdown has a number of characters."""
+    return "<svg>" + "x" * (length - len(markdown.image("t", "<svg></svg>"))) + "</svg>"
+
+
+@pytest.mark.parametrize(
+    ("length", "is_shown"), [(markdown.INLINE, True), (markdown.INLINE + 1, False)]
+)
+def test_a_picture_stands_first_if_dagster_shows_it_inline(
+    monkeypatch: pytest.MonkeyPatch, length: int, is_shown: bool
+) -> None:
+    rows = [{"n": n} for n in range(9)]
+    asked: list[int] = []
+
+    def pictures(row: source.Record) -> list[Picture]:
+        asked.append(row.values["n"])
+        return [Picture("t", drawing(length))]
+
+    stored = Stored("t", lambda: of_values(Path("x"), rows), pictures=pictures)
+    table = open_stored(Path("x"), "corn/mill", stored)
+    monkeypatch.setattr("assets.event_metadata.pictured_table", lambda *_: table)
+    metadata = event_metadata(published({"rows": 3}), lambda _: 7)
+    assert asked == [7]
+    assert (next(iter(metadata)) == "picture") == ("picture" in metadata) == is_shown
+    assert "picture" not in event_metadata(published({"rows": 3}), lambda _: 9)
 
 
 HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]

@@ -12,7 +12,6 @@ from typing import get_origin, get_type_hints
 from assets.event_metadata import COLUMNS, RESERVED, ROWS
 from gristmill import families
 from gristmill.contract import Summary
-from gristmill.vocabularies.pinned import PlacedVocabulary
 from tests.paths import CHECKOUT
 
 PAGE = (CHECKOUT / "docs" / "numbers.md").read_text()
@@ -22,7 +21,6 @@ NAMED = re.compile(r"^- ((?:`\w+`, )*`\w+`): \S.+\.$", re.MULTILINE)
 
 def summaries() -> Iterator[tuple[str, type[Summary]]]:
     """The summaries of the builders of each asset."""
-    yield "tokenizers", PlacedVocabulary
     for asset in (kind for each in families.catalogs() for kind in each.kinds):
         for entry in asset.code.entries if asset.code else ():
             module, _, name = entry.rpartition(".")

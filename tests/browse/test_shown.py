@@ -24,7 +24,12 @@ from gristmill.provenance.find_artifacts import artifacts
 from tests.sample_root import SampleRoot
 
 ROWS = [
-    {"id": f"r{n}", "run": n // 50, "step": n % 50, "text": "[bold]\x1b[2J\u202e" if n == 7 else ""}
+    {
+        "id": f"r{n}",
+        "run": n // 50,
+        "step": n % 50,
+        "text": "[bold]\x1b[2J\u202e\nrun: 3" if n == 7 else "",
+    }
     for n in range(200)
 ]
 
@@ -58,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("chess/valid_games", stored("train", chosen={"split": "train"}, drawn=drawn)),
         ("chess/valid_games", stored("val", chosen={"split": "val"}, tokens=tokens)),
         ("chess/valid_games", Stored("none", lambda: of_values(path, []))),
+        ("chess/valid_games", Stored("boards", lambda: of_values(path, ROWS), drawn=drawn)),
     ]
     monkeypatch.setattr(shown, "declared_tables", lambda _: declared)
     return tmp_path
@@ -97,7 +103,8 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -
 
 
 def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
-    assert "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}" in printed(folder, "7")
+    escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
+    assert escaped in printed(folder, "7")
     assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
 
 
@@ -110,13 +117,13 @@ def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
         ("r999", {}, GristmillError, "no row has 'r999' in id: name one by its number"),
         ("nothing=3", {}, GristmillError, "no row has 'nothing=3' in id"),
         ("step=x", {}, GristmillError, "'x' is not a number"),
-        ("", {"run": 9}, GristmillError, "no row has --run 9"),
+        ("", {"run": 9}, GristmillError, "no row has '--run 9' in run"),
         ("0", {"table": "none"}, GristmillError, "none has no rows"),
         ("", {"set": "a"}, Misuse, "--set does not apply to .*: it takes --table, --split, --run"),
         ("", {"step": 1}, Misuse, "--step does not apply"),
         ("", {"split": "test"}, Misuse, "--split test: .* has train, val"),
-        ("", {"ply": 3, "table": "val"}, Misuse, "no table of .* has all of them"),
-        ("", {"split": "val", "table": "train"}, Misuse, "no table of .* has all of them"),
+        ("", {"table": "val", "ply": 3}, Misuse, "--ply does not apply to .*: it takes --table"),
+        ("", {"split": "val", "table": "train"}, Misuse, "--table train: .* has val"),
         ("3", {"run": 1}, Misuse, "3 and --run: name a row by one of them"),
     ],
 )

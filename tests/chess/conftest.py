@@ -1,5 +1,6 @@
 """Where the chess tests find PGN: the real drops, and generated games."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,13 @@ def dataset(valid: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dataset") / "elite_2024-01_game"
     build_game_dataset(valid, out)
     return out
+
+
+@pytest.fixture
+def cached(dataset: Path, tmp_path: Path) -> Path:
+    """A copy of the game dataset, with a cache."""
+    from gristmill.chess import build_splice_cache
+
+    home = Path(shutil.copytree(dataset, tmp_path / dataset.name))
+    build_splice_cache(home, home / "runtime_splice_cache")
+    return home

@@ -29,15 +29,21 @@ Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 def events(folder: Path) -> Iterator[Event]:
     """Yield one event of each place where text of drops is shown."""
-    rows = [[text, markdown.code(text), markdown.bold(text)] for text in TEXTS]
-    table = markdown.table((TEXTS[0], "b", "c"), rows, "lll")
-    yield _built("macroxue/pack", "hostile", {"table": table}, folder)
-    positions = (markdown.image(text, board_svg(["e2e4"], text)) for text in TEXTS)
-    month = {"positions": markdown.images(positions)}
-    yield _built("chess/valid_games", "2024-01", month, folder)
-    counts = {f"{group}/{text}": 2 for group in ("languages", "exercises") for text in TEXTS}
-    yield _built("synth/kd_shards", "00", {}, folder, counts)
-    yield _built("synth/harmony", "00", {}, folder)
+    yield _built("macroxue/pack", "hostile", folder)
+    lines = markdown.bullets(
+        line
+        for text in TEXTS
+        for line in (
+            markdown.code(text),
+            markdown.image(text, board_svg(["e2e4"], text)),
+        )
+    )
+    month = _built("chess/valid_games", "2024-01", folder)
+    yield month.with_metadata({**month.metadata, "picture": dg.MetadataValue.md(lines)})
+    counts = {f"languages/{text}": 2 for text in TEXTS}
+    counts |= {f"exercises/{text}": 2 for text in TEXTS}
+    yield _built("synth/kd_shards", "00", folder, counts)
+    yield _built("synth/harmony", "00", folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])
     yield from events_of(inbox, [], {}, seen, {})  # type: ignore[arg-type]
@@ -64,7 +70,6 @@ def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
 def _built(
     asset: str,
     partition: str,
-    documents: dict[str, str],
     folder: Path,
     counts: dict[str, Any] | None = None,
 ) -> dg.AssetMaterialization:
@@ -103,5 +108,5 @@ def _built(
     return dg.AssetMaterialization(
         asset.split("/"),
         partition=partition,
-        metadata=event_metadata(published, lambda _: documents),
+        metadata=event_metadata(published),
     )

@@ -138,9 +138,11 @@ def test_a_folder_without_files_is_refused_and_its_family_is_not_asked(drop):
 
 def test_an_entry_that_no_drop_may_hold_refuses_before_the_family_is_asked(drop):
     (drop / "link").symlink_to("a.gz")
+    (drop / "round").symlink_to("round")
     found = by_person(drop, raising(AssertionError()))
     assert found.state == REFUSED
-    assert found.reason.startswith(f"{drop / 'link'}: is a link")
+    assert found.reason.startswith(f"{drop / 'link'}: is a link: a drop may hold")
+    assert found.reason.endswith("(and 1 more)")
 
 
 def test_a_mark_holds_a_drop_back_whoever_says_that_it_is_complete(drop):
@@ -163,7 +165,8 @@ def test_a_person_overrules_the_name_of_an_unfinished_file_and_a_look_does_not(d
 def test_a_person_overrules_the_seconds_and_not_the_mark_that_an_inbox_needs(drop):
     assert by_person(drop, asked(settling=MINUTE)).state == READY
     needing = asked(settling=Settling(0.0, require_done=True))
-    assert by_person(drop, needing).state == ARRIVING
+    found = by_person(drop, needing)
+    assert (found.state, "require_done is true" in found.reason) == (ARRIVING, True)
     (drop / ".done").touch()
     assert by_person(drop, needing).state == READY
 

@@ -145,17 +145,6 @@ def test_a_file_is_verified_by_what_is_beside_it(tmp_path):
     assert "says 4 bytes, but there are 3" in refused(file)
 
 
-def test_a_drop_whose_list_names_more_files_is_waited_for_and_then_refused(drop):
-    (drop / "SHA256SUMS").write_text(SUMS + f"{digest('three')}  c.gz\n")
-    state = State()
-    for _ in range(2):
-        found = look(drop.parent, state, asked(hash_of=known), 20, 60.0)
-    assert "c.gz is listed and not in the drop" in found.refusals[0].reason
-    (drop / "c.gz").write_text("three")
-    look(drop.parent, state, asked(hash_of=known), 20, 60.0)
-    assert len(look(drop.parent, state, asked(hash_of=known), 20, 60.0).arrivals) == 1
-
-
 def test_a_sum_that_nobody_knows_refuses_no_drop(drop):
     (drop / "SHA256SUMS").write_text(SUMS)
     (drop / "inner/b.gz").write_text("2wo")

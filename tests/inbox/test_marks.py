@@ -75,23 +75,6 @@ def test_a_copy_that_stalls_for_fifty_seconds_is_not_taken_before_it_is_whole(dr
     assert arrival.files == 20
 
 
-def test_a_copy_with_the_mark_waits_whatever_its_age(drop):
-    inbox = Clock(drop.parent, Settling(0.0))
-    games(drop, range(7))
-    (drop / ".incomplete").touch()
-    for _ in range(5):
-        (standing,) = inbox.look(after=86_400).standing
-        assert (standing.key, standing.state) == ("d6", "arriving")
-        assert standing.reason == (
-            ".incomplete says that it is not complete: remove that file when it is"
-        )
-    assert present_drops(drop.parent, asked()).standing[0].reason == standing.reason
-    games(drop, range(7, 20))
-    (drop / ".incomplete").unlink()
-    assert inbox.taken() == []
-    assert inbox.look().arrivals[0].files == 20
-
-
 def test_a_drop_that_says_that_it_is_done_is_taken_at_the_second_look(drop):
     inbox = Clock(drop.parent)
     games(drop, range(3))
@@ -113,18 +96,6 @@ def test_an_empty_done_that_was_copied_before_the_files_does_not_count(drop):
     (drop / ".done").touch()
     needing.look()
     assert needing.taken() == ["d6"]
-
-
-def test_a_drop_that_needs_a_mark_waits_for_it(drop):
-    inbox = Clock(drop.parent, Settling(0.0, require_done=True))
-    games(drop, range(3))
-    for _ in range(3):
-        (standing,) = inbox.look(after=86_400).standing
-        assert "require_done is true" in standing.reason
-    present = present_drops(drop.parent, asked(settling=inbox.settling))
-    assert (present.arrivals, present.arriving) == ([], ["d6"])
-    (drop / ".done").write_text("3\n")
-    assert [inbox.taken(), inbox.taken()] == [[], ["d6"]]
 
 
 def test_a_folder_that_is_moved_in_as_a_whole_does_not_wait_for_its_age(drop, tmp_path):
@@ -216,20 +187,29 @@ def test_since_is_the_first_look_that_saw_the_drop(drop):
     assert second.since == first
 
 
-@pytest.mark.parametrize("kind", ["folder", "link"])
-def test_a_mark_incomplete_may_be_anything(drop, kind):
+@pytest.mark.parametrize(
+    ("make", "remove"),
+    [
+        (Path.touch, Path.unlink),
+        (Path.mkdir, Path.rmdir),
+        (lambda mark: mark.symlink_to("nowhere"), Path.unlink),
+    ],
+)
+def test_a_copy_with_a_mark_of_any_kind_waits_whatever_its_age(drop, make, remove):
     inbox = Clock(drop.parent, Settling(0.0))
-    games(drop, range(2))
-    if kind == "folder":
-        (drop / ".incomplete").mkdir()
-    else:
-        (drop / ".incomplete").symlink_to("nowhere")
+    games(drop, range(7))
+    make(drop / ".incomplete")
     for _ in range(3):
         (standing,) = inbox.look(after=86_400).standing
-        assert (standing.state, standing.reason[:11]) == ("arriving", ".incomplete")
-    (drop / ".incomplete").rmdir() if kind == "folder" else (drop / ".incomplete").unlink()
-    inbox.look()
-    assert inbox.taken() == ["d6"]
+        assert (standing.key, standing.state) == ("d6", "arriving")
+        assert standing.reason == (
+            ".incomplete says that it is not complete: remove that file when it is"
+        )
+    assert present_drops(drop.parent, asked()).standing[0].reason == standing.reason
+    games(drop, range(7, 20))
+    remove(drop / ".incomplete")
+    assert inbox.taken() == []
+    assert inbox.look().arrivals[0].files == 20
 
 
 def test_a_mark_beside_a_file_may_be_a_link_to_nothing(tmp_path):

@@ -40,7 +40,7 @@ RAW: dict[str, tuple[str, ...]] = {
 """What the raw text of a sample has; conversations and tasks of ARC name no bytes."""
 SHOWN: dict[str, tuple[str, ...]] = {
     "macroxue/pools/samples": ("→ right", "board_eval"),
-    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "to move"),
+    "chess/dataset/elite_2024-01_game": ("a  b  c  d", "ply "),
     "megatron/synth_kd_v1": (_MASK, "<|channel|>analysis"),
     "megatron/chat/talks__00": (_MASK, "One·more."),
     "distill/synth/02": (_MASK, "<|channel|>analysis"),
@@ -92,7 +92,7 @@ def test_the_same_data_by_two_paths_is_refused(folder: Path, sample_root: Sample
 def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
     folder: Path, sample_root: SampleRoot
 ) -> None:
-    words = (
+    words = [
         "batch",
         "state.json",
         "--mix",
@@ -103,7 +103,7 @@ def test_a_batch_has_the_samples_of_the_step_with_their_raw_files(
         "1",
         "--world",
         "25",
-    )
+    ]
     lines = run(folder, sample_root, *words).output.splitlines()
     numbers = loader(folder, sample_root).numbers(3)[2:4]
     named = [line for line in lines if not line.startswith(" ")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from gristmill import provenance
 from gristmill.mirror import pull, push
@@ -37,6 +38,12 @@ def pushed(root: Path, mirror: Path | str | Store, *names: str, **more: object) 
     """Push with small parts."""
     url = mirror if isinstance(mirror, Store) else str(mirror)
     return push(root, url, names, **{"part_bytes": PART, **more})  # type: ignore[arg-type]
+
+
+def posted(folder: Path, artifact: str = "family/tiny", seed: int = 1, **more: Any) -> Pushed:
+    """Publish a tiny artifact in the data root `a`, and push that root to the mirror `m`."""
+    built(folder / "a", artifact, seed, **more)
+    return pushed(folder / "a", folder / "m")[0]
 
 
 def pulled(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pulled]:

@@ -19,7 +19,7 @@ from gristmill.mirror import cache
 from gristmill.mirror.cache import MIRROR, Address, parsed
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.publish import locks
-from tests.mirror.roots import built, files, objects, pushed
+from tests.mirror.roots import built, files, objects, posted, pushed
 from tests.read_only import read_only
 
 pytestmark = pytest.mark.sampled(0.3)
@@ -63,8 +63,7 @@ def test_a_new_version_changes_nothing_that_is_open(tmp_path: Path, address: str
 
 def test_partitions_of_a_shared_folder(tmp_path: Path) -> None:
     for number in (1, 2):
-        built(tmp_path / "a", "family/shared", number, partition=f"p{number}", shared=True)
-    pushed(tmp_path / "a", tmp_path / "m")
+        posted(tmp_path, "family/shared", number, partition=f"p{number}", shared=True)
     whole = cache.fetched(f"mirror+{tmp_path}/m!family/shared")
     assert files(whole) == files(tmp_path / "a/family/shared")
     one = cache.fetched(f"mirror+{tmp_path}/m!family/shared@p2#1")
@@ -77,12 +76,10 @@ def test_a_nested_version_of_another_data_version_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built(tmp_path / "a", "family/outer", 1)
-    built(tmp_path / "a", "family/outer/in/inner", 1, outer="family/outer")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "family/outer/in/inner", 1, outer="family/outer")
     address = f"mirror+{tmp_path}/m!family/outer"
     assert files(cache.fetched(address)) == files(tmp_path / "a/family/outer")
-    built(tmp_path / "a", "family/outer", 2)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "family/outer", 2)
     newest = cache.fetched(address)
     assert files(newest) == files(tmp_path / "a/family/outer") and not (newest / "in").exists()
     monkeypatch.setattr(cache, "_fetch", None)

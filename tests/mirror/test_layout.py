@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gristmill.mirror.layout import Manifest, Place, Version, parsed_manifest, sha256_of
+from gristmill.mirror.layout import Manifest, Place, parsed_manifest, sha256_of
 from gristmill.mirror.store import MirrorError
 from gristmill.provenance.inventory import Entry
+from tests.mirror.test_published import VERSION
 
 SHA256 = "0" * 64
 PLACE = Place(Entry("family/tiny"))
@@ -29,21 +30,8 @@ MANIFEST: dict[str, Any] = {
 
 def _parsed(value: object) -> Manifest:
     data = json.dumps(value).encode()
-    version = Version(
-        number=1,
-        artifact="family/tiny",
-        asset="family/tiny",
-        partition=None,
-        data_version="",
-        fingerprint="",
-        record="",
-        outer=None,
-        manifest=sha256_of(data),
-        total_bytes=5,
-        files=2,
-        writer="",
-        pushed="",
-    )
+    said = {"number": 1, "partition": None, "total_bytes": 5, "files": 2}
+    version = VERSION.model_copy(update=said | {"manifest": sha256_of(data)})
     return parsed_manifest(data, version, PLACE)
 
 

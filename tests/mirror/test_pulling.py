@@ -15,15 +15,14 @@ from gristmill.mirror import MirrorError, versions
 from gristmill.mirror.pulling import is_whole
 from gristmill.provenance import Input, raw_inputs
 from gristmill.publish import publish
-from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
-from tests.publish.tiny import TinyConfig, garbage, tiny_build
+from tests.mirror.roots import PART, built, clean, files, object_of, objects, posted, pulled, pushed
+from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_file, tiny_build
 
 pytestmark = pytest.mark.sampled(0.2)
 
 
 def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    sent = posted(tmp_path)
     assert sent.created and sent.version is not None and sent.version.number == 1
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
     assert got.changed and got.error is None
@@ -36,8 +35,7 @@ def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
 
 
 def test_what_stands_is_unchanged_and_costs_nothing(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path)
     before = objects(tmp_path / "m")
     (sent,) = pushed(tmp_path / "a", tmp_path / "m")
     assert not sent.created and sent.sent_bytes == 0 and objects(tmp_path / "m") == before
@@ -61,19 +59,8 @@ def test_old_versions_stay_and_are_pulled_by_number(tmp_path: Path) -> None:
         pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=3)
 
 
-def test_versions_share_equal_files(tmp_path: Path) -> None:
-    built(tmp_path / "a", seed=1)
-    pushed(tmp_path / "a", tmp_path / "m")
-    built(tmp_path / "a", seed=2)
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
-    equal = (tmp_path / "a/family/tiny/trace.jsonl").stat().st_size
-    assert sent.version is not None
-    assert sent.sent_bytes <= sent.version.total_bytes - equal + 20_000  # and the manifest
-
-
 def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> None:
-    built(tmp_path / "a", seed=1)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, seed=1)
     built(tmp_path / "b", seed=5)
     before = files(tmp_path / "b")
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
@@ -85,8 +72,7 @@ def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> 
 
 def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path: Path) -> None:
     for seed, key in enumerate(("p1", "p2", "p3")):
-        built(tmp_path / "a", "family/shared", seed, partition=key, shared=True)
-    pushed(tmp_path / "a", tmp_path / "m")
+        posted(tmp_path, "family/shared", seed, partition=key, shared=True)
     pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
     assert sorted(path.name for path in (tmp_path / "b/family/shared/provenance").iterdir()) == [
         "p2.json"
@@ -101,8 +87,7 @@ def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path: Path
 
 def test_a_nested_artifact_comes_after_the_one_around_it(tmp_path: Path) -> None:
     built(tmp_path / "a", "family/outer")
-    built(tmp_path / "a", "family/outer/in/inner", outer="family/outer")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "family/outer/in/inner", outer="family/outer")
     (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/outer/in")
     assert got.error == "is nested in family/outer: pull that artifact first"
     assert not any(each.error for each in pulled(tmp_path / "b", tmp_path / "m"))
@@ -141,8 +126,7 @@ def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) 
 
 def test_a_version_that_is_nested_elsewhere_is_refused(tmp_path: Path) -> None:
     built(tmp_path / "a", "family/outer", 1)
-    built(tmp_path / "a", "family/outer/inner", 1, outer="family/outer")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "family/outer/inner", 1, outer="family/outer")
     file = tmp_path / "m/artifacts/family/outer/inner/@/00000001.json"
     file.write_text(file.read_text().replace('"family/outer"', '"family/other"'))
     outer, inner = pulled(tmp_path / "b", tmp_path / "m")
@@ -153,8 +137,7 @@ def test_a_version_that_is_nested_elsewhere_is_refused(tmp_path: Path) -> None:
 def test_names_are_paths_folders_and_assets(tmp_path: Path) -> None:
     built(tmp_path / "a", "one/x", asset="test/x")
     built(tmp_path / "a", "one/y", asset="test/y")
-    built(tmp_path / "a", "two/z", asset="test/x")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "two/z", asset="test/x")
 
     def names(*wanted: str) -> list[str]:
         return [each.title for each in pulled(tmp_path / "b", tmp_path / "m", *wanted)]
@@ -175,8 +158,7 @@ def test_names_are_paths_folders_and_assets(tmp_path: Path) -> None:
 
 
 def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
-    built(tmp_path / "a", seed=1)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, seed=1)
     pulled(tmp_path / "b", tmp_path / "m")
     before = files(tmp_path / "b")
     built(tmp_path / "a", seed=2)
@@ -210,8 +192,7 @@ def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
 
 
 def test_a_wrong_version_file_is_refused(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path)
     file = tmp_path / "m/artifacts/family/tiny/@/00000001.json"
     good = file.read_text()
     for old, new in (
@@ -346,25 +327,9 @@ def test_reading_makes_no_folder(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_a_damaged_local_file_is_fetched_again(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
-    pulled(tmp_path / "b", tmp_path / "m")
-    damaged = tmp_path / "b/family/tiny/trace.jsonl"
-    damaged.write_bytes(damaged.read_bytes() + b"x")
-    (got,) = pulled(tmp_path / "b", tmp_path / "m")
-    assert got.changed and files(tmp_path / "b") == files(tmp_path / "a")
-
-
 @pytest.mark.parametrize("damaged", ["provenance.json", "inputs.jsonl"])
 def test_a_record_that_was_edited_is_fetched_again(tmp_path: Path, damaged: str) -> None:
-    (tmp_path / "a/drops").mkdir(parents=True)
-    raw = [tmp_path / "a/drops" / str(number) for number in range(101)]
-    for file in raw:
-        file.write_bytes(b"raw")
-    given = raw_inputs.raw_inputs(tmp_path / "a", raw, "test/drop", None, known={})
-    built(tmp_path / "a", inputs=given)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, inputs=many_inputs(tmp_path / "a"))
     pulled(tmp_path / "b", tmp_path / "m")
     file = tmp_path / "b/family/tiny" / damaged
     edited = file.read_bytes().replace(b"test/", b"best/")
@@ -383,8 +348,7 @@ def test_a_record_that_was_edited_is_fetched_again(tmp_path: Path, damaged: str)
 
 
 def test_parts_that_were_fetched_are_kept(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path)
     data = (tmp_path / "a/family/tiny/train/steps.npy").read_bytes()
     gone = object_of(tmp_path / "m", data[2 * PART : 3 * PART])
     kept = gone.read_bytes()
@@ -400,15 +364,8 @@ def test_parts_that_were_fetched_are_kept(tmp_path: Path) -> None:
 
 
 def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
-    source = built(tmp_path / "a", "family/source").record
-    given = Input(
-        asset=source.asset,
-        partition=source.partition,
-        data_version=source.data_version,
-        path=source.artifact,
-    )
-    built(tmp_path / "a", "family/made", inputs=[given])
-    pushed(tmp_path / "a", tmp_path / "m")
+    given = made_from(built(tmp_path / "a", "family/source").record)
+    posted(tmp_path, "family/made", inputs=[given])
     (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
     assert got.absent == 1
     assert [item.law for item in provenance.verify(tmp_path / "b", check_laws=False)] == ["input"]
@@ -419,8 +376,7 @@ def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_record_is_never_replaced(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path)
     (tmp_path / "b/family/tiny").mkdir(parents=True)
     (tmp_path / "b/family/tiny/mine").write_text("mine")
     (got,) = pulled(tmp_path / "b", tmp_path / "m", replace=True)
@@ -432,8 +388,7 @@ def test_contents_of_an_earlier_version_are_replaced_whoever_built_them(tmp_path
     for root in ("a", "b"):
         built(tmp_path / root, seed=1)
     pushed(tmp_path / "a", tmp_path / "m")
-    built(tmp_path / "a", seed=2)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, seed=2)
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
     assert got.error is None and got.changed
     assert files(tmp_path / "b") == files(tmp_path / "a")
@@ -444,17 +399,14 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
     tmp_path: Path, shared: bool
 ) -> None:
     for root in ("a", "b"):
-        (tmp_path / root / "drops").mkdir(parents=True)
-        (tmp_path / root / "drops/raw").write_bytes(b"raw " + root.encode())
-        os.utime(tmp_path / root / "drops/raw", ns=(0, 0))
+        os.utime(raw_file(tmp_path / root, data=b"raw " + root.encode()), ns=(0, 0))
 
     def inputs(root: str) -> list[Input]:
         known = raw_inputs.known_hashes(_record(tmp_path / root, shared))
         files = [tmp_path / root / "drops/raw"]
         return raw_inputs.raw_inputs(tmp_path / root, files, "raw", "p", known)
 
-    built(tmp_path / "a", inputs=inputs("a"), shared=shared, partition="p")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, inputs=inputs("a"), shared=shared, partition="p")
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
     assert got.error is None
     assert inputs("b")[0].sha256 == hashlib.sha256(b"raw b").hexdigest()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gristmill.mirror import layout, pushing, send, versions
 from gristmill.mirror.store import Store
-from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
+from tests.mirror.roots import PART, built, clean, files, object_of, objects, posted, pulled, pushed
 
 pytestmark = pytest.mark.sampled(0.2)
 
@@ -135,27 +134,6 @@ def test_a_rebuild_meanwhile_is_pushed_whole(
     assert got in (first, now["family/tiny/train/steps.npy"])
 
 
-def test_two_pushers_at_once_both_end_as_versions(tmp_path: Path) -> None:
-    for seed in range(8):
-        built(tmp_path / str(seed), seed=seed % 4)
-    with ThreadPoolExecutor(8) as pool:
-        done = list(
-            pool.map(lambda seed: pushed(tmp_path / str(seed), tmp_path / "m")[0], range(8))
-        )
-    assert not any(each.error for each in done)
-    store = Store(str(tmp_path / "m"))
-    ((place, numbers),) = versions.numbers(store).items()
-    held = [versions.read(store, place, number) for number in numbers]
-    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 4
-    assert len({version.data_version for version in held}) == 4
-    assert sum(each.created for each in done) == len(numbers)
-    for number in numbers:
-        pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=number)
-        assert held[number - 1].data_version in {
-            each.version.data_version for each in done if each.version
-        }
-
-
 def test_a_lost_answer_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built(tmp_path / "a")
     create = Store.create
@@ -195,8 +173,7 @@ def test_a_version_of_another_pusher_is_kept(
 def test_parts_of_an_earlier_version_are_not_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built(tmp_path / "a", seed=1)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, seed=1)
     built(tmp_path / "a", seed=2)
     read: list[str] = []
     part = send._part
@@ -211,14 +188,12 @@ def test_parts_of_an_earlier_version_are_not_computed_again(
     # A part that is gone is sent again, though an earlier version lists it.
     trace = (tmp_path / "a/family/tiny/trace.jsonl").read_bytes()
     object_of(tmp_path / "m", trace[:PART]).unlink()
-    built(tmp_path / "a", seed=3)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, seed=3)
     assert "trace.jsonl" in read and object_of(tmp_path / "m", trace[:PART]).exists()
 
 
 def test_after_the_last_number_there_is_no_version(tmp_path: Path) -> None:
-    built(tmp_path / "a")
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path)
     folder = tmp_path / "m/artifacts/family/tiny/@"
     text = (folder / "00000001.json").read_text()
     last = folder / "99999999.json"
@@ -237,8 +212,7 @@ def test_an_artifact_whose_manifest_no_pull_would_read_is_not_pushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "MOST", 1000)
-    built(tmp_path / "a")
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    sent = posted(tmp_path)
     assert sent.error is not None and "bytes, and a mirror takes 1,000: " in sent.error
     assert not (tmp_path / "m/artifacts").exists()
 
@@ -278,8 +252,7 @@ def test_a_push_that_is_killed_between_two_versions_of_a_shared_folder(
 
 
 def test_names_that_no_store_can_have_are_refused(tmp_path: Path) -> None:
-    built(tmp_path / "a", "family/a b")
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    sent = posted(tmp_path, "family/a b")
     assert sent.error is not None and "cannot be pushed: the name 'a b'" in sent.error
 
 
@@ -305,8 +278,7 @@ def test_a_wrong_object_that_was_there_is_written_again_before_a_version_names_i
 def test_what_was_found_is_compared_once_and_what_the_newest_version_names_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built(tmp_path / "a", "family/one", 1)
-    pushed(tmp_path / "a", tmp_path / "m")
+    posted(tmp_path, "family/one", 1)
     read: list[str] = []
     original = Store.read
 
@@ -327,12 +299,10 @@ def test_what_was_found_is_compared_once_and_what_the_newest_version_names_is_no
 
 
 def test_a_newest_version_without_its_manifest_stops_no_push(tmp_path: Path) -> None:
-    built(tmp_path / "a", seed=1)
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    sent = posted(tmp_path, seed=1)
     assert sent.version is not None
     next((tmp_path / "m/objects").rglob(sent.version.manifest)).unlink()
-    built(tmp_path / "a", seed=2)
-    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    sent = posted(tmp_path, seed=2)
     assert sent.created
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
 

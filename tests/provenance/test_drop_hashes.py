@@ -112,16 +112,6 @@ def test_names_that_are_not_utf_8_or_hold_spaces_are_kept(tmp_path, drop):
     assert [again.of_now(name) for name in names] == [stamped(drop / name)[0] for name in names]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": ["x"]}', '{"a": [1e400]}', "9" * 9])
-def test_notes_that_cannot_be_read_are_none_and_are_replaced(tmp_path, drop, text):
-    notes = tmp_path / ".gristmill/drops/mill@d1.json"
-    notes.parent.mkdir(parents=True)
-    notes.write_text(text)
-    assert DropHashes(tmp_path, drop).of_now("a") is None
-    kept(tmp_path, drop, "a")
-    assert DropHashes(tmp_path, drop).of_now("a") == stamped(drop / "a")[0]
-
-
 def test_notes_that_cannot_be_written_are_no_error(tmp_path, drop):
     (tmp_path / ".gristmill").write_text("a file in the place of the folder")
     sums = kept(tmp_path, drop, "a")

@@ -23,6 +23,8 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.remove import remove_artifact
 from gristmill.publish.storage import link_form
+from tests.publish.tiny import made_from as as_input
+from tests.publish.tiny import raw_file
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,13 @@ def build(root: Path, asset: str, partition: str, inputs: list[Input]) -> Path:
 
 def raw(root: Path, key: str) -> list[Input]:
     """One raw file as input, written where it is not there."""
-    file = root / "drops/words" / key / "words.txt"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("words")
+    file = raw_file(root, f"drops/words/{key}/words.txt", b"words")
     return raw_inputs(root, [file], "words/raw_drop", key, {})
 
 
 def made_from(root: Path, asset: str, partition: str) -> list[Input]:
     """A published artifact as input."""
-    path = f"{asset}/{partition}"
-    version = read_record(root / path / "provenance.json").data_version
-    return [Input(asset=asset, partition=partition, data_version=version, path=path)]
+    return [as_input(read_record(root / asset / partition / "provenance.json"))]
 
 
 @pytest.fixture

@@ -87,26 +87,6 @@ def test_only_what_changed_since_the_record_is_read_again(tmp_path, files, read,
     ]
 
 
-def test_a_file_that_was_changed_and_got_its_time_back_is_read(tmp_path, files, read):
-    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
-    known = raw_inputs.known_hashes(published.folder / "provenance.json")
-    stat = files[1].stat()
-    files[1].write_text("GRAIN a")
-    os.utime(files[1], ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    read.clear()
-    assert inputs(tmp_path, files, known)[1].sha256 == hashlib.sha256(b"GRAIN a").hexdigest()
-    assert read == ["a.txt"]
-
-
-def test_a_file_under_another_name_is_read(tmp_path, files, read):
-    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
-    known = raw_inputs.known_hashes(published.folder / "provenance.json")
-    moved = files[0].rename(files[0].with_name("moved.txt"))
-    read.clear()
-    inputs(tmp_path, [moved, *files[1:]], known)
-    assert read == ["moved.txt"]
-
-
 @pytest.mark.parametrize("damage", [None, b"{\n"])
 def test_a_list_of_inputs_that_was_lost_or_changed_tells_nothing(tmp_path, files, damage):
     for number in range(INPUTS_LIMIT):
@@ -171,21 +151,6 @@ def test_files_of_a_copied_root_are_read_once(tmp_path, files, read, shared):
         known = raw_inputs.known_hashes(build.record_path)
         assert inputs(tmp_path, files, known)[1].sha256 == hashlib.sha256(data).hexdigest()
         assert read == ["a.txt"]
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": ["x"]}', '{"a": [1e400]}', "9" * 9])
-def test_notes_that_cannot_be_read_are_none(tmp_path, files, read, text):
-    build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}))
-    publish(build)
-    notes = tmp_path / ".gristmill/drops/mill@d1.json"
-    notes.parent.mkdir(parents=True, exist_ok=True)
-    notes.write_text(text)
-    os.link(files[0], tmp_path / "another name")
-    for expected in (["c.txt"], []):
-        read.clear()
-        inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
-        assert read == expected
-    assert notes.read_text() != text
 
 
 def test_a_name_that_is_not_utf_8_is_refused_in_words_and_any_other_is_not(tmp_path, files):

@@ -14,7 +14,7 @@ from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError
 from gristmill.provenance import Input, Output, Record, Tokenizer
 from gristmill.publish.publish import publish
-from tests.publish.tiny import TinyConfig, raw_input, tiny_build
+from tests.publish.tiny import TinyConfig, many_inputs, tiny_build
 
 SHA = "ab" * 32
 
@@ -135,11 +135,7 @@ def test_many_inputs_go_to_a_file_of_their_own() -> None:
 
 
 def test_a_list_of_inputs_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "drops").mkdir()
-    for number in range(101):
-        (tmp_path / f"drops/{number}").write_bytes(b"raw")
-    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
-    build = tiny_build(tmp_path, inputs=inputs)
+    build = tiny_build(tmp_path, inputs=many_inputs(tmp_path))
     record = publish(build).record
     listed = build.folder / "inputs.jsonl"
     first, _, rest = listed.read_bytes().partition(b"\n")
@@ -153,10 +149,7 @@ def test_a_list_of_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
-    (tmp_path / "drops").mkdir()
-    for number in range(101):
-        (tmp_path / f"drops/{number}").write_bytes(b"raw")
-    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    inputs = many_inputs(tmp_path)
     build = tiny_build(tmp_path, inputs=inputs, shared=shared)
     record = publish(build).record
     assert record.inputs == []

@@ -26,6 +26,22 @@ def test_notes_are_replaced(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.parametrize(
+    "notes",
+    [
+        *(b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999, b"9" * 9),
+        *(b'{"a": [1, 2, "3", 4, 5]}', b'{"a": [1e400]}', b'{"a": [1, 2, 3, 4, 1e400]}'),
+    ],
+)
+def test_notes_that_cannot_be_read_are_none_and_are_replaced(file: Path, notes: bytes) -> None:
+    assert stamp_notes.read(file) == {}
+    file.parent.mkdir()
+    file.write_bytes(notes)
+    assert stamp_notes.read(file) == {}
+    stamp_notes.write(file, ONE)
+    assert stamp_notes.read(file) == ONE
+
+
 def test_what_a_killed_process_left_is_written_over(file: Path) -> None:
     file.parent.mkdir()
     file.with_name("source.json.new").write_bytes(b'{"a": [1, 2' + b" " * 100)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gristmill.hashing import sha256_file
+from gristmill.publish import input_proof
 from gristmill.publish.storage import link_form
 from tests.publish.killing import LINK, REFUSED, Killer, forms
 
@@ -37,6 +40,19 @@ def link_killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         made = Killer(shim, tmp_path_factory.mktemp("linked").resolve(), more=REFUSED)
     yield made
     made.close()
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that the proof of inputs hashes."""
+    files: list[Path] = []
+
+    def counted(path: Path, *more: Any) -> str:
+        files.append(path)
+        return sha256_file(path, *more)
+
+    monkeypatch.setattr(input_proof, "sha256_file", counted)
+    return files
 
 
 @pytest.fixture(params=forms("killed"))

@@ -96,13 +96,13 @@ def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 class Server:
-    """One `kill_server` process."""
+    """A process of `kill_server`, or of another module that serves, with more variables."""
 
-    def __init__(self, shim: Path) -> None:
+    def __init__(self, shim: Path, module: str = "kill_server", **more: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from tests.publish.kill_server import serve; serve()"],
+            [sys.executable, "-c", f"from tests.publish.{module} import serve; serve()"],
             cwd=CHECKOUT,
-            env={**os.environ, "LD_PRELOAD": str(shim)},
+            env={**os.environ, **more, "LD_PRELOAD": str(shim)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

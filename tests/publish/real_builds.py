@@ -13,7 +13,6 @@ import os
 import queue
 import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,8 +28,7 @@ from gristmill.run import part_streams
 from tests import budget
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
-from tests.paths import CHECKOUT
-from tests.publish.killing import Call, wait_for_end
+from tests.publish.killing import Call, Server, wait_for_end
 from tests.publish.tiny import garbage
 from tests.sample_root import write_talks
 from tests.tiny_tokenizer import put_recipe, put_tiny
@@ -326,24 +324,17 @@ def _parts(target: Target) -> dict[str, str]:
     return {part_streams.VARIABLE: "0"} if keeps else {}
 
 
-class _Server:
+class _Server(Server):
     """One `real_server` process with a data root of its own, always at the same place."""
 
     def __init__(
         self, shim: Path, folder: Path, form: Mapping[str, str], more: Mapping[str, str]
     ) -> None:
-        self._folder, self._more = folder, dict(more)
+        super().__init__(shim, "real_server", **form, OMP_NUM_THREADS="1")
+        self._more = dict(more)
         folder.mkdir()
         self.root, self.log, self.trace = folder / "root", folder / "log", folder / "trace"
         self._shared = folder / "shared"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", "from tests.publish.real_server import serve; serve()"],
-            cwd=CHECKOUT,
-            env={**os.environ, **form, "LD_PRELOAD": str(shim), "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
 
     def restore(self, state: Path) -> None:
         """Put the data root into a state."""
@@ -365,18 +356,11 @@ class _Server:
             "log": str(self.log),
             "environment": {**armed, **self._more, **environment} if environment else {},
         }
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        process, status = json.loads(self._process.stdout.readline())
-        return process, status
+        return self.ask(request)
 
     def met(self) -> int:
         """How often the last build came to its place."""
         return int.from_bytes(self._shared.read_bytes()[8:], "little")
-
-    def close(self) -> None:
-        self._process.communicate(timeout=300)
 
 
 def published(root: Path) -> dict[str, bytes]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import provenance
-from gristmill.provenance import Input
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from tests.publish.tiny import TinyConfig, tiny_build
+from tests.publish.tiny import TinyConfig, made_from, tiny_build
 
 OUTER = "family/tiny"
 NESTED = "family/tiny/runtime/cache"
@@ -25,11 +24,8 @@ class Scenario:
 
 
 def _nested(root: Path, config: TinyConfig) -> Build:
-    outer = provenance.read_record(root / OUTER / provenance.RECORD)
-    made_from = Input(
-        asset=outer.asset, partition=outer.partition, data_version=outer.data_version, path=OUTER
-    )
-    return tiny_build(root, NESTED, outer=OUTER, config=config, inputs=[made_from])
+    outer = made_from(provenance.read_record(root / OUTER / provenance.RECORD))
+    return tiny_build(root, NESTED, outer=OUTER, config=config, inputs=[outer])
 
 
 def _nothing(root: Path) -> None:

@@ -27,7 +27,15 @@ from gristmill.run.progress import Progress
 from gristmill.run.workers import threaded_map
 from tests.paths import CHECKOUT
 from tests.publish.held import release_when_awaited
-from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
+from tests.publish.tiny import (
+    TinyConfig,
+    build_tiny,
+    garbage,
+    payload,
+    raw_file,
+    raw_input,
+    tiny_build,
+)
 from tests.run import tiny_work
 
 pytestmark = pytest.mark.sampled(0.2)
@@ -152,9 +160,7 @@ def _makers(build: Build) -> list[str]:
 
 
 def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path) -> None:
-    raw = tmp_path / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
+    raw = raw_file(tmp_path, "drops/a.txt")
     inputs = [raw_input(tmp_path, "drops/a.txt")]
 
     def make(attempt: Attempt) -> Summary:
@@ -172,31 +178,22 @@ def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path
 def test_parts_of_a_share_that_failed_on_an_input_that_was_mended_are_not_used(
     tmp_path: Path,
 ) -> None:
-    raw = tmp_path / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
+    raw, changed = _raw(tmp_path)
     inputs = [raw_input(tmp_path, "drops/a.txt")]
 
     def failing(attempt: Attempt) -> Summary:
-        stat = raw.stat()
-        raw.write_bytes(b"RAW")
-        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        changed(b"RAW")
         _copies(raw, attempt, fails=True)
         raise AssertionError
 
-    def make(attempt: Attempt) -> Summary:
-        return _copies(raw, attempt)
-
-    build_share(tiny_build(tmp_path, inputs=inputs, make=make), 1, 3)
+    build_share(_copying(raw), 1, 3)
     broken = tiny_build(tmp_path, inputs=inputs, make=failing)
     with pytest.raises(BadInput, match="is not what it should be"):
         build_share(broken, 1, 1)
     assert (_store(broken) / "part-1.part").read_bytes() == b"RAW"
     assert _makers(broken) == ["share1"]
-    stat = raw.stat()
-    raw.write_bytes(b"raw")
-    os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    right = tiny_build(tmp_path, inputs=inputs, make=make)
+    changed(b"raw")
+    right = _copying(raw)
     assert build_share(right, 2, 3) == ShareBuilt(made=1, parts=3)
     # The share that failed might be at work, for all that the store knows.
     assert (_makers(right), _names(right)) == (["share1"], ["part-1.json", "part-1.part"])
@@ -247,12 +244,7 @@ def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
     tmp_path: Path,
 ) -> None:
     raw, changed = _raw(tmp_path)
-
-    build = tiny_build(
-        tmp_path,
-        inputs=[raw_input(tmp_path, "drops/a.txt")],
-        make=lambda attempt: _copies(raw, attempt),
-    )
+    build = _copying(raw)
     assert build_rank(build, _TwoRanks(raw), 1).made == 1
     assert _makers(build) == []
     changed(b"raw")  # another time of the inode: a rank that ended well is not asked again
@@ -281,11 +273,7 @@ def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_pa
             super().make(rank, parts, progress)
             raise Killed
 
-    build = tiny_build(
-        tmp_path,
-        inputs=[raw_input(tmp_path, "drops/a.txt")],
-        make=lambda attempt: _copies(raw, attempt),
-    )
+    build = _copying(raw)
     with pytest.raises(Killed):
         build_rank(build, AtWork(raw), 0)
     assert _makers(build) == ["rank0"]
@@ -296,9 +284,7 @@ def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_pa
 
 def _raw(root: Path) -> tuple[Path, Callable[[bytes], None]]:
     """A raw file, and what writes other bytes to it and keeps its time."""
-    raw = root / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
+    raw = raw_file(root, "drops/a.txt")
 
     def changed(data: bytes) -> None:
         stat = raw.stat()
@@ -306,6 +292,12 @@ def _raw(root: Path) -> tuple[Path, Callable[[bytes], None]]:
         os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
     return raw, changed
+
+
+def _copying(raw: Path) -> Build:
+    root = raw.parents[1]
+    inputs = [raw_input(root, "drops/a.txt")]
+    return tiny_build(root, inputs=inputs, make=lambda attempt: _copies(raw, attempt))
 
 
 class _Damaged(_TwoRanks):

@@ -25,20 +25,26 @@ from gristmill.publish.publish import publish
 from gristmill.publish.slot import lock_of_folder
 from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
-from tests.publish.tiny import TinyConfig, raw_input, snapshot, tiny_build
+from tests.publish.tiny import (
+    TinyConfig,
+    made_from,
+    many_inputs,
+    raw_file,
+    raw_input,
+    snapshot,
+    tiny_build,
+)
 
 SOURCE = "family/source"
 
 
-def _source(root: Path, shared: bool = False, seed: int = 1) -> Build:
-    return tiny_build(
-        root, SOURCE, shared=shared, config=TinyConfig(seed=seed), asset="test/source"
-    )
+def _source(root: Path, shared: bool = False, seed: int = 1, partition: str = "p1") -> Build:
+    config, asset = TinyConfig(seed=seed), "test/source"
+    return tiny_build(root, SOURCE, partition=partition, shared=shared, config=config, asset=asset)
 
 
 def _input(root: Path, shared: bool = False) -> Input:
-    record = publish(_source(root, shared)).record
-    return Input(asset="test/source", partition="p1", data_version=record.data_version, path=SOURCE)
+    return made_from(publish(_source(root, shared)).record)
 
 
 def _copying(root: Path, item: Input, during: Callable[[], object] = lambda: None) -> Build:
@@ -152,8 +158,7 @@ def test_the_record_of_another_artifact_or_partition_is_refused(
 ) -> None:
     item = _input(tmp_path, shared)
     if shared:
-        other = tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source")
-        publish(other)
+        publish(_source(tmp_path, shared, partition="p2"))
         records = tmp_path / SOURCE / "provenance"
         shutil.copy(records / "p2.json", records / "p1.json")
     else:
@@ -176,12 +181,8 @@ def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path: Pa
 
 
 def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "drops").mkdir()
-    for number in range(101):
-        (tmp_path / f"drops/{number}").write_bytes(b"raw")
-    raw = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
-    record = publish(tiny_build(tmp_path, SOURCE, inputs=raw, asset="test/source")).record
-    item = Input(asset="test/source", partition="p1", data_version=record.data_version, path=SOURCE)
+    build = tiny_build(tmp_path, SOURCE, inputs=many_inputs(tmp_path), asset="test/source")
+    item = made_from(publish(build).record)
     publish(_copying(tmp_path, item))
     _flip_and_keep_the_time(tmp_path / SOURCE / "inputs.jsonl")
     with pytest.raises(InputDamaged, match=r"inputs\.jsonl: sha256"):
@@ -201,24 +202,16 @@ def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_copied_input_is_hashed_by_one_build_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+    tmp_path: Path, hashed: list[Path], nested: bool
 ) -> None:
     item = _input(tmp_path)
     if nested:
         publish(tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner"))
     _replace_by_a_copy(_rows(tmp_path / SOURCE))
-    hashed: list[str] = []
-    sha256_file = input_proof.sha256_file
-
-    def counting(path: Path, *more: Any) -> str:
-        hashed.append(path.name)
-        return sha256_file(path, *more)
-
-    monkeypatch.setattr(input_proof, "sha256_file", counting)
     # A builder of the input is at work: it is not disturbed, and what is hashed is noted.
     with locks.locked(lock_of_folder(tmp_path / SOURCE), "the builder of the input"):
         publish(_copying(tmp_path, item), rebuild=True)
-    assert "steps.npy" in hashed
+    assert _rows(tmp_path / SOURCE) in hashed
     hashed.clear()
     publish(_copying(tmp_path, item), rebuild=True)
     assert hashed == []
@@ -227,14 +220,8 @@ def test_a_copied_input_is_hashed_by_one_build_alone(
 def test_nothing_is_noted_within_another_artifact(tmp_path: Path) -> None:
     publish(_source(tmp_path))
     inner = tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner")
-    record = publish(inner).record
+    item = made_from(publish(inner).record)
     _replace_by_a_copy(_rows(inner.folder))
-    item = Input(
-        asset="test/inner",
-        partition=record.partition,
-        data_version=record.data_version,
-        path=f"{SOURCE}/inner",
-    )
     publish(_copying(tmp_path, item))
     assert not list((tmp_path / SOURCE).rglob(".gristmill"))
     assert provenance.verify(tmp_path) == []
@@ -248,11 +235,8 @@ def _replace_by_a_copy(path: Path) -> None:
 
 def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path: Path) -> None:
     item = _input(tmp_path, shared=True)
-
-    def commit_sibling() -> None:
-        publish(tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source"))
-
-    assert publish(_copying(tmp_path, item, commit_sibling)).rebuilt
+    sibling = _source(tmp_path, shared=True, partition="p2")
+    assert publish(_copying(tmp_path, item, lambda: publish(sibling))).rebuilt
 
 
 def test_an_equal_rebuild_of_the_input_during_the_build_is_accepted(tmp_path: Path) -> None:
@@ -273,18 +257,10 @@ def test_a_nested_artifact_is_no_unlisted_file_of_the_input(tmp_path: Path) -> N
 
 
 def test_a_file_older_than_its_record_is_not_hashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hashed: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only files whose inode changed after the record was written can hold other bytes."""
     item = _input(tmp_path)
-    hashed: list[Path] = []
-    sha256_file = input_proof.sha256_file
-
-    def counting(path: Path, *rest: Callable[[int], object]) -> str:
-        hashed.append(path)
-        return sha256_file(path, *rest)
-
-    monkeypatch.setattr(input_proof, "sha256_file", counting)
     monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
     publish(_copying(tmp_path, item))
     assert hashed == []
@@ -296,19 +272,16 @@ def test_a_file_older_than_its_record_is_not_hashed(
 def test_a_raw_file_that_is_changed_during_the_build_is_noticed_though_its_time_is_kept(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "drops").mkdir()
-    (tmp_path / "drops/raw").write_bytes(b"raw")
+    raw = raw_file(tmp_path)
     item = raw_input(tmp_path, "drops/raw")
     with pytest.raises(InputChanged, match="changed since it was listed"):
-        publish(_copying(tmp_path, item, lambda: _flip_and_keep_the_time(tmp_path / "drops/raw")))
+        publish(_copying(tmp_path, item, lambda: _flip_and_keep_the_time(raw)))
 
 
 def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_time_is_kept(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "drops").mkdir()
-    raw = tmp_path / "drops/raw"
-    raw.write_bytes(b"raw")
+    raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
     _flip_and_keep_the_time(raw)
     with pytest.raises(InputChanged, match="drops/raw: changed since it was listed"):
@@ -316,9 +289,7 @@ def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_ti
 
 
 def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path: Path) -> None:
-    (tmp_path / "drops").mkdir()
-    raw = tmp_path / "drops/raw"
-    raw.write_bytes(b"raw")
+    raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
     raw.chmod(0o600)
     built = publish(_copying(tmp_path, item))
@@ -327,12 +298,9 @@ def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path: 
 
 
 def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path: Path) -> None:
-    (tmp_path / "drops").mkdir()
-    (tmp_path / "drops/raw").write_bytes(b"raw")
+    raw = raw_file(tmp_path)
     item = raw_input(tmp_path, "drops/raw")
-    assert publish(
-        _copying(tmp_path, item, lambda: os.link(tmp_path / "drops/raw", tmp_path / "link"))
-    ).rebuilt
+    assert publish(_copying(tmp_path, item, lambda: os.link(raw, tmp_path / "link"))).rebuilt
 
 
 def _by_parts(
@@ -453,7 +421,7 @@ def test_parts_of_inputs_that_stayed_as_they_were_are_used(tmp_path: Path, share
     item = _input(tmp_path, shared)
     assert _attempt(_by_parts(tmp_path, item, die)) == "killed"
     if shared:  # a commit of another partition links the files
-        publish(tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source"))
+        publish(_source(tmp_path, shared, partition="p2"))
     publish(_by_parts(tmp_path, item, made.append))
     assert made == [1]
 
@@ -538,10 +506,7 @@ def test_what_is_hashed_of_inputs_is_reported_as_progress(tmp_path: Path) -> Non
 
 def test_all_inputs_are_one_stage_whose_total_grows(tmp_path: Path) -> None:
     item = _input(tmp_path)
-    second = publish(tiny_build(tmp_path, "family/other", asset="test/other")).record
-    more = Input(
-        asset="test/other", partition="p1", data_version=second.data_version, path="family/other"
-    )
+    more = made_from(publish(tiny_build(tmp_path, "family/other", asset="test/other")).record)
     sizes = []
     for path in (SOURCE, "family/other"):
         os.utime(_rows(tmp_path / path))
@@ -589,9 +554,7 @@ def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
 
     def commit_and_list(folder: Path, items: Sequence[find_artifacts.Artifact]) -> list[Violation]:
         for partition in commits:
-            publish(
-                tiny_build(tmp_path, SOURCE, partition=partition, shared=True, asset="test/source")
-            )
+            publish(_source(tmp_path, shared=True, partition=partition))
         return unlisted(folder, items)
 
     monkeypatch.setattr(check_artifact, "unlisted", commit_and_list)
@@ -636,7 +599,7 @@ def test_where_inputs_are_proved_by_hash_no_stamp_is_believed(
 def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = _raw(tmp_path)
+    raw = raw_file(tmp_path, "drops/in/raw")
     item = raw_input(tmp_path, "drops/in/raw")
     published = publish(_copying(tmp_path, item)).folder / "provenance.json"
     with monkeypatch.context() as rotten:
@@ -653,28 +616,11 @@ def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(
     assert publish(_copying(tmp_path, touched)).record.inputs[0].sha256 == touched.sha256
 
 
-def _raw(root: Path) -> Path:
-    path = root / "drops/in/raw"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"some raw bytes")
-    return path
-
-
-def test_what_is_proved_by_hash_is_hashed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = _raw(tmp_path)
-    source, raw = _input(tmp_path), raw_input(tmp_path, "drops/in/raw")
+def test_what_is_proved_by_hash_is_hashed_once(tmp_path: Path, hashed: list[Path]) -> None:
+    path = raw_file(tmp_path)
+    source, raw = _input(tmp_path), raw_input(tmp_path, "drops/raw")
     build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, raw])
     _prove_by_hash(tmp_path)
-    hashed: list[Path] = []
-
-    def counted(path: Path, *more: Any) -> str:
-        hashed.append(path)
-        return original(path, *more)
-
-    original = input_proof.sha256_file
-    monkeypatch.setattr(input_proof, "sha256_file", counted)
     publish(build)
     outputs = provenance.read_record(tmp_path / SOURCE / "provenance.json").outputs
     assert sorted(hashed) == sorted([path, *(tmp_path / SOURCE / each.path for each in outputs)])

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import HashedFile, sha256_file
-from gristmill.provenance import Input
 from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
@@ -30,7 +29,9 @@ from tests.publish.tiny import (
     TinyConfig,
     build_tiny,
     garbage,
+    many_inputs,
     payload,
+    raw_file,
     raw_input,
     snapshot,
     tiny_build,
@@ -81,10 +82,7 @@ def _edit(path: Path, old: bytes, new: bytes) -> None:
 
 
 def test_an_artifact_with_a_shortened_list_of_inputs_is_built_again(tmp_path: Path) -> None:
-    (tmp_path / "drops").mkdir()
-    for number in range(101):
-        (tmp_path / f"drops/{number}").write_bytes(b"raw")
-    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    inputs = many_inputs(tmp_path)
     publish(tiny_build(tmp_path, inputs=inputs))
     assert not publish(tiny_build(tmp_path, inputs=inputs)).rebuilt
     os.truncate(_folder(tmp_path) / "inputs.jsonl", 100)
@@ -299,9 +297,7 @@ def test_broken_laws_publish_nothing(tmp_path: Path) -> None:
 def test_a_raw_file_that_changes_during_the_build(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
-    raw = tmp_path / "drops/a"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
+    raw = raw_file(tmp_path, "drops/a")
     os.utime(raw, ns=(1, 1))
 
     def make(attempt: Attempt) -> Summary:
@@ -314,24 +310,6 @@ def test_a_raw_file_that_changes_during_the_build(
         publish(tiny_build(tmp_path, inputs=inputs, make=make))
     assert not _folder(tmp_path).exists()
     assert garbage(tmp_path) == []  # nor parts, which may be made of either version
-
-
-def test_an_input_artifact_that_is_rebuilt_during_the_build_stops_it(tmp_path: Path) -> None:
-    upstream = publish(tiny_build(tmp_path, "family/upstream")).record
-    made_from = Input(
-        asset="test/tiny",
-        partition="p1",
-        data_version=upstream.data_version,
-        path="family/upstream",
-    )
-
-    def make(attempt: Attempt) -> Summary:
-        publish(tiny_build(tmp_path, "family/upstream", config=TinyConfig(seed=2)))
-        return build_tiny(attempt, TinyConfig(), "")
-
-    with pytest.raises(InputChanged, match=r"^family/upstream: rebuilt while it was being read"):
-        publish(tiny_build(tmp_path, inputs=[made_from], make=make))
-    assert not _folder(tmp_path).exists()
 
 
 def test_a_nested_artifact_needs_its_outer_one(tmp_path: Path) -> None:

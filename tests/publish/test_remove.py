@@ -10,14 +10,13 @@ import pytest
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
-from gristmill.provenance import Input
 from gristmill.publish import atomic_fs, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from tests.publish.killing import State
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
+from tests.publish.tiny import TinyConfig, build_tiny, garbage, made_from, tiny_build
 
 
 def _leave_parts(build: Build) -> Path:
@@ -129,10 +128,8 @@ def _records(root: Path) -> list[provenance.Record]:
 
 def _pool(root: Path, config: TinyConfig | None = None, delete: bool = True) -> Build:
     """A build of one artifact from another one, which it may delete."""
-    member = root / "family/member"
-    version = provenance.read_record(member / provenance.RECORD).data_version
-    item = Input(asset="test/tiny", partition="p1", data_version=version, path="family/member")
-    build = tiny_build(root, inputs=[item], config=config)
+    member = provenance.read_record(root / "family/member" / provenance.RECORD)
+    build = tiny_build(root, inputs=[made_from(member)], config=config)
     return dataclasses.replace(build, deletes=["family/member"] if delete else [])
 
 

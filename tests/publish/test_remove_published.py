@@ -9,7 +9,6 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.provenance import Input
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import locks
 from gristmill.publish.publish import publish
@@ -21,13 +20,9 @@ from gristmill.publish.remove_published import (
     remove_published,
 )
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import garbage, snapshot, tiny_build
+from tests.publish.tiny import garbage, made_from, snapshot, tiny_build
 
 KD = "megatron/kd"
-
-
-def _made_from(path: str, partition: str, version: str) -> Input:
-    return Input(asset="test/tiny", partition=partition, data_version=version, path=path)
 
 
 @pytest.fixture
@@ -37,9 +32,8 @@ def root(tmp_path: Path) -> Path:
         record = publish(
             tiny_build(tmp_path, KD, partition=partition, shared=True, asset="test/kd")
         ).record
-    inputs = [_made_from(KD, "p1", record.data_version)]
-    outer = publish(tiny_build(tmp_path, inputs=inputs)).record
-    inputs = [_made_from(OUTER, "p1", outer.data_version)]
+    outer = publish(tiny_build(tmp_path, inputs=[made_from(record)])).record
+    inputs = [made_from(outer)]
     publish(tiny_build(tmp_path, NESTED, outer=OUTER, inputs=inputs))
     publish(tiny_build(tmp_path, "family/other", inputs=inputs, asset="test/other", partition="q"))
     return tmp_path
@@ -87,9 +81,7 @@ def test_what_was_made_from_an_artifact_is_found_each_before_its_inputs(root: Pa
     records = [
         provenance.read_record(root / path / provenance.RECORD) for path in (NESTED, other.artifact)
     ]
-    inputs = [
-        _made_from(each.artifact, each.partition or "", each.data_version) for each in records
-    ]
+    inputs = [made_from(each) for each in records]
     publish(tiny_build(root, "family/last", inputs=inputs, asset="test/last"))
     last = Entry("family/last")
     assert dependents(root, [Entry(NESTED)]) == [last]

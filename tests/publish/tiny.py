@@ -16,7 +16,7 @@ from typing import Annotated
 
 from gristmill import provenance
 from gristmill.contract import FileNote, Summary
-from gristmill.provenance import Input
+from gristmill.provenance import Input, Record
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
@@ -137,6 +137,27 @@ def raw_input(root: Path, path: str) -> Input:
         sha256=digest,
         mtime_ns=stat.st_mtime_ns,
     )
+
+
+def raw_file(root: Path, path: str = "drops/raw", data: bytes = b"raw") -> Path:
+    """Write a raw file below the root."""
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    return file
+
+
+def many_inputs(root: Path, count: int = 101) -> list[Input]:
+    """So many raw files as inputs: a record has more than 100 in a file of its own."""
+    for number in range(count):
+        raw_file(root, f"drops/{number}", b"raw %d" % number)
+    return [raw_input(root, f"drops/{number}") for number in range(count)]
+
+
+def made_from(record: Record) -> Input:
+    """A published artifact as an input."""
+    version, place = record.data_version, record.artifact
+    return Input(asset=record.asset, partition=record.partition, data_version=version, path=place)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gristmill import provenance
 from gristmill.contract import Summary
-from gristmill.hashing import sha256_file
-from gristmill.provenance import Input, published_version
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.reading import Verify
+from tests.publish.tiny import made_from, raw_input
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,12 @@ def publish_part(root: Path, parts: Sequence[Part], number: int, version: int) -
     drop = root / f"drop{version}"
     if not drop.exists():
         drop.write_text(f"{version}")
-    inputs = [
-        Input(
-            path=drop.name,
-            sha256=sha256_file(drop),
-            bytes=1,
-            mtime_ns=drop.stat().st_mtime_ns,
-        )
-    ]
+    inputs = [raw_input(root, drop.name)]
     if part.source is not None:
         source = parts[part.source]
-        data_version = published_version(root / source.artifact, source.partition)
-        inputs.append(
-            Input(
-                asset=source.asset,
-                partition=source.partition,
-                path=source.artifact,
-                data_version=data_version,
-            )
-        )
+        folder = root / source.artifact
+        record = provenance.record_path(folder, source.partition, source.shared)
+        inputs.append(made_from(provenance.read_record(record)))
 
     def make(attempt: Any) -> Summary:
         shutil.copytree(part.made[version], attempt.out)
@@ -142,10 +129,6 @@ def open_steps(root: Path, verify: Verify) -> Any:
     return StepDataset(root / "macroxue/packs/p", root / "macroxue/values/p", verify=verify)
 
 
-def open_torch_steps(root: Path, verify: Verify) -> Any:
-    return open_steps(root, verify).as_torch()
-
-
 @cache
 def _games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     from gristmill.chess import build_game_dataset, build_splice_cache, validate
@@ -196,10 +179,6 @@ def open_games(root: Path, verify: Verify) -> Any:
     from gristmill.chess import GameSpliceDataset
 
     return GameSpliceDataset(root / "chess/dataset/elite_2024-01_game", verify=verify, horizon=3)
-
-
-def open_torch_games(root: Path, verify: Verify) -> Any:
-    return open_games(root, verify).as_torch()
 
 
 def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
@@ -331,48 +310,30 @@ MADE: dict[str, Callable[[Path], tuple[Sequence[Part], Sequence[str]]]] = {
 }
 """Makes both versions of the artifacts, by what they hold."""
 
+
+def as_torch(opens: Callable[[Path, Verify], Any]) -> Callable[[Path, Verify], Any]:
+    """Opens the view of a reader for torch."""
+    return lambda root, verify: opens(root, verify).as_torch()
+
+
 READERS: dict[str, tuple[str, Callable[[Path, Verify], Any], str]] = {
-    "StepDataset": ("steps", open_steps, "gristmill/macroxue/read/dataset.py:StepDataset"),
-    "TorchSteps": (
-        "steps",
-        open_torch_steps,
-        "gristmill/macroxue/read/torch_dataset.py:TorchSteps",
-    ),
-    "GameSpliceDataset": ("games", open_games, "gristmill/chess/read/dataset.py:GameSpliceDataset"),
+    "StepDataset": ("steps", open_steps, "macroxue/read/dataset:StepDataset"),
+    "TorchSteps": ("steps", as_torch(open_steps), "macroxue/read/torch_dataset:TorchSteps"),
+    "GameSpliceDataset": ("games", open_games, "chess/read/dataset:GameSpliceDataset"),
     "GameSpliceDataset without a cache": (
         "uncached games",
         open_games,
-        "gristmill/chess/read/dataset.py:GameSpliceDataset",
+        "chess/read/dataset:GameSpliceDataset",
     ),
-    "TorchSamples": (
-        "games",
-        open_torch_games,
-        "gristmill/chess/read/torch_samples.py:TorchSamples",
-    ),
-    "SynthKDDataset": (
-        "conversations",
-        open_conversations,
-        "gristmill/synth/read/dataset.py:SynthKDDataset",
-    ),
-    "ShardReader": (
-        "sequences",
-        open_sequences,
-        "gristmill/reasoning/read/shard_reader.py:ShardReader",
-    ),
+    "TorchSamples": ("games", as_torch(open_games), "chess/read/torch_samples:TorchSamples"),
+    "SynthKDDataset": ("conversations", open_conversations, "synth/read/dataset:SynthKDDataset"),
+    "ShardReader": ("sequences", open_sequences, "reasoning/read/shard_reader:ShardReader"),
     "ShardReader with steps": (
         "sequences with steps",
         open_stepped_sequences,
-        "gristmill/reasoning/read/shard_reader.py:ShardReader",
+        "reasoning/read/shard_reader:ShardReader",
     ),
-    "PuzzleDataset": (
-        "puzzles",
-        open_puzzles,
-        "gristmill/puzzles/read/dataset.py:PuzzleDataset",
-    ),
-    "PuzzleExamples": (
-        "puzzles",
-        open_examples,
-        "gristmill/puzzles/read/examples.py:PuzzleExamples",
-    ),
+    "PuzzleDataset": ("puzzles", open_puzzles, "puzzles/read/dataset:PuzzleDataset"),
+    "PuzzleExamples": ("puzzles", open_examples, "puzzles/read/examples:PuzzleExamples"),
 }
 """What a reader reads, how it is opened, and its class."""

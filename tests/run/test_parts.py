@@ -20,7 +20,15 @@ from gristmill.run import part_store
 from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied, ordered_map
-from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
+from tests.publish.tiny import (
+    TinyConfig,
+    build_tiny,
+    garbage,
+    payload,
+    raw_file,
+    raw_input,
+    tiny_build,
+)
 from tests.run import tiny_work
 
 
@@ -95,13 +103,11 @@ def test_parts_of_another_fingerprint_are_swept(tmp_path: Path) -> None:
 def test_parts_made_while_a_raw_file_was_replaced_and_put_back_are_not_adopted(
     tmp_path: Path,
 ) -> None:
-    raw = tmp_path / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
-    before = raw_input(tmp_path, "drops/a.txt")
+    raw = raw_file(tmp_path)
+    before = raw_input(tmp_path, "drops/raw")
     _stopped_after_parts(tmp_path, TinyConfig(), inputs=[before])
     os.utime(raw, ns=(0, 12345))
-    after = raw_input(tmp_path, "drops/a.txt")
+    after = raw_input(tmp_path, "drops/raw")
     assert replace_time(before) == replace_time(after)
     assert _computed(tmp_path, TinyConfig(), inputs=[after]) == 3
 
@@ -335,10 +341,3 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(
     list(run_parts(make, tasks, store, 1, scratch=tmp_path))
     hashes = [json.loads((store.folder / f"{name}.json").read_text()) for name in ("one", "two")]
     assert [entry["sha256"] for entry in hashes] == ["noted", "read"]
-
-
-def test_what_a_killed_writer_left_does_not_stop_the_next_one(tmp_path: Path) -> None:
-    store = _store(tmp_path / "parts")
-    (store.folder / "rows-0.writing").write_bytes(b"half")
-    list(run_parts(tiny_work.make, _tasks(1), store, 1, scratch=tmp_path))
-    assert store.finished("rows-0") == {"rows": 0}

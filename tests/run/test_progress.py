@@ -31,16 +31,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def test_a_stage_reports_its_beginning_and_its_end(clock: Clock) -> None:
-    reports: list[Report] = []
+@pytest.fixture
+def reports() -> list[Report]:
+    return []
+
+
+def test_a_stage_reports_its_beginning_and_its_end(clock: Clock, reports: list[Report]) -> None:
     with Progress(reports.append).stage("read", unit="rows", total=10) as stage:
         for _ in range(10):
             stage.advance(1)
     assert reports == [Report("read", 0, 10, "rows"), Report("read", 10, 10, "rows")]
 
 
-def test_a_sink_is_called_at_most_every_so_often(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_a_sink_is_called_at_most_every_so_often(clock: Clock, reports: list[Report]) -> None:
     with Progress(reports.append, every=5.0).stage("read", unit="bytes") as stage:
         for _ in range(20):
             clock.now += 1
@@ -50,8 +53,7 @@ def test_a_sink_is_called_at_most_every_so_often(clock: Clock) -> None:
     assert [report.total for report in reports] == [None] * 5 + [20]
 
 
-def test_the_last_report_is_delivered_after_an_error(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_the_last_report_is_delivered_after_an_error(clock: Clock, reports: list[Report]) -> None:
     with (
         pytest.raises(ZeroDivisionError),
         Progress(reports.append).stage("read", unit="games", total=9) as stage,
@@ -61,8 +63,7 @@ def test_the_last_report_is_delivered_after_an_error(clock: Clock) -> None:
     assert reports[-1] == Report("read", 4, 9, "games")
 
 
-def test_a_total_may_grow_and_a_download_may_begin_again() -> None:
-    reports: list[Report] = []
+def test_a_total_may_grow_and_a_download_may_begin_again(reports: list[Report]) -> None:
     with Progress(reports.append, every=0.0).stage("fetch", unit="bytes") as stage:
         stage.expect(7)
         stage.expect(3)
@@ -79,15 +80,13 @@ def test_a_total_may_grow_and_a_download_may_begin_again() -> None:
     ]
 
 
-def test_a_report_is_delivered_once(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_a_report_is_delivered_once(clock: Clock, reports: list[Report]) -> None:
     with Progress(reports.append, every=0.0).stage("read", unit="files", total=0) as stage:
         stage.advance(0)
     assert reports == [Report("read", 0, 0, "files")]
 
 
-def test_counts_from_many_threads_add_up() -> None:
-    reports: list[Report] = []
+def test_counts_from_many_threads_add_up(reports: list[Report]) -> None:
     with Progress(reports.append, every=0.0).stage("hash", unit="bytes") as stage:
         threads = [
             threading.Thread(target=lambda: [stage.advance(1) for _ in range(5_000)])
@@ -123,8 +122,7 @@ def test_silent_progress_has_no_cost_of_a_clock(monkeypatch: pytest.MonkeyPatch)
         stage.move_to(2, 4)
 
 
-def test_the_rate_is_that_of_the_last_seconds(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_the_rate_is_that_of_the_last_seconds(clock: Clock, reports: list[Report]) -> None:
     with Progress(reports.append).stage("read", unit="bytes", total=100_000) as stage:
         stage.advance(50_000)  # what a killed build left, in no time
         for _ in range(50):
@@ -137,8 +135,7 @@ def test_the_rate_is_that_of_the_last_seconds(clock: Clock) -> None:
     assert str(last) == "read: 74.5 kB of 100.0 kB, 500 bytes/s, 51 s left"
 
 
-def test_the_rate_is_even_over_twenty_seconds(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_the_rate_is_even_over_twenty_seconds(clock: Clock, reports: list[Report]) -> None:
     with Progress(reports.append).stage("read", unit="rows") as stage:
         for amount in [900] * 30 + [100] * 10 + [300] * 10:
             clock.now += 1
@@ -154,8 +151,7 @@ def test_rate_and_time_left_are_left_out_where_they_are_not_known() -> None:
     assert str(Report("read", 1, 9, "rows", rate=0.5)) == "read: 1 of 9 rows, 16 s left"
 
 
-def test_work_reports_its_begin_and_its_end(clock: Clock) -> None:
-    reports: list[Report] = []
+def test_work_reports_its_begin_and_its_end(clock: Clock, reports: list[Report]) -> None:
     progress = Progress(reports.append, work="pack d6")
     with progress.working() as lines:
         clock.now += 3

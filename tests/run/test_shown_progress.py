@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gristmill.run import kernels, shown_progress
+from gristmill.run import kernels
 from gristmill.run.progress import Progress, Report, reporter, reporting_to
 from gristmill.run.shown_progress import (
     LogLines,
@@ -22,19 +22,14 @@ from gristmill.run.shown_progress import (
     TerminalBar,
     shown_on_stderr,
 )
+from tests.run.test_progress import Clock, clock
 
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        monkeypatch.setattr(shown_progress.time, "monotonic", lambda: self.now)
+__all__ = ["clock"]
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def lines() -> list[str]:
+    return []
 
 
 def work(progress: Progress, clock: Clock, seconds: int) -> None:
@@ -48,8 +43,7 @@ def work(progress: Progress, clock: Clock, seconds: int) -> None:
         lines.append("built")
 
 
-def test_a_log_gets_a_line_every_ten_seconds(clock: Clock) -> None:
-    lines: list[str] = []
+def test_a_log_gets_a_line_every_ten_seconds(clock: Clock, lines: list[str]) -> None:
     work(Progress(LogLines(lines.append), work="pack d6"), clock, 44)
     assert lines == [
         "read: 1,000 of 2,200 rows, 100 rows/s, 12 s left",
@@ -59,16 +53,14 @@ def test_a_log_gets_a_line_every_ten_seconds(clock: Clock) -> None:
     ]
 
 
-def test_short_work_writes_nothing_to_a_log_but_its_notes(clock: Clock) -> None:
-    lines: list[str] = []
+def test_short_work_writes_nothing_to_a_log_but_its_notes(clock: Clock, lines: list[str]) -> None:
     progress = Progress(LogLines(lines.append))
     work(progress, clock, 8)
     progress.say("12 parts\x1b are there")
     assert lines == ["12 parts\N{REPLACEMENT CHARACTER} are there"]
 
 
-def test_short_work_has_one_plain_line_each(clock: Clock) -> None:
-    lines: list[str] = []
+def test_short_work_has_one_plain_line_each(clock: Clock, lines: list[str]) -> None:
     with reporting_to(PlainLines(lines.append)):
         for number in range(3):
             work(reporter(work=f"pack d{number}"), clock, 0)
@@ -80,8 +72,7 @@ def test_short_work_has_one_plain_line_each(clock: Clock) -> None:
     ]
 
 
-def test_long_work_is_never_silent(clock: Clock) -> None:
-    lines: list[str] = []
+def test_long_work_is_never_silent(clock: Clock, lines: list[str]) -> None:
     with reporting_to(PlainLines(lines.append)):
         work(reporter(work="pack d0"), clock, 0)
         work(reporter(work="pack d1"), clock, 24)
@@ -98,8 +89,7 @@ def test_long_work_is_never_silent(clock: Clock) -> None:
     ]
 
 
-def test_work_without_a_name_has_a_line_every_ten_seconds(clock: Clock) -> None:
-    lines: list[str] = []
+def test_work_without_a_name_has_a_line_every_ten_seconds(clock: Clock, lines: list[str]) -> None:
     with Progress(PlainLines(lines.append)).stage("verify", "bytes", total=3_000) as stage:
         for _ in range(3):
             clock.now += 6

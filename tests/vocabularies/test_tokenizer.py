@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned, open_tokenizer
 from tests.vocabularies.places import drop
@@ -63,13 +63,6 @@ def test_the_folder_of_a_pinned_vocabulary_opens_by_its_name(
         if each is vocabulary:
             found = open_tokenizer(tmp_path / each.name)
             assert (found.sha256, found.path) == (each.sha256, tmp_path / each.relative)
-
-
-def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "ranks"
-    path.write_bytes(b"IQ== 0\n")
-    with pytest.raises(BadInput, match=r"is not r50k_base.tiktoken: sha256"):
-        of_pinned(GPT2, path).encode(["a"])
 
 
 def test_a_folder_that_is_not_there_names_the_command(tmp_path: Path) -> None:

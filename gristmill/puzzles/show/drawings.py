@@ -98,7 +98,6 @@ class Drawing:
         """The cells of all grids, or the texts of the first one."""
         first = self.panels[0]
         rows, columns = first.cells.shape
-        body: Iterator[str] | Sequence[str]
         if first.texts:
             size, body = 18, [*_texts(first.texts, self.block, 18)]
         else:

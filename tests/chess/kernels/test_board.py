@@ -126,22 +126,6 @@ def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path: Path, fen
 
 
 @pytest.mark.parametrize(
-    "fen",
-    [
-        # The side that is not to move is in check.
-        "4k3/8/8/8/8/8/4Q3/4K3 w - - 0 1",
-        # A passed square that no double step can have left there.
-        "4k3/4p3/8/4p3/8/8/8/4K3 w - e6 0 1",
-        "4k3/8/4n3/4p3/8/8/8/4K3 w - e6 0 1",
-        "4k3/8/8/4P3/8/8/8/4K3 w - e6 0 1",
-        "4k3/8/8/4n3/8/8/8/4K3 w - e6 0 1",
-    ],
-)
-def test_python_chess_reads_a_fen_of_a_position_that_no_game_has(tmp_path: Path, fen: str) -> None:
-    assert oracle_games(tmp_path / "x.pgn", game(fen, "1. Kd1 Kd8 1-0")) == 1
-
-
-@pytest.mark.parametrize(
     ("fen", "moves"),
     [
         ("r3k2r/8/8/8/8/8/8/R3K2R w Kq - 0 1", "1. O-O O-O-O"),

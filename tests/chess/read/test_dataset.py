@@ -20,14 +20,6 @@ from gristmill.contract import BadInput
 from tests.chess import reference_rules
 
 
-@pytest.fixture
-def cached(dataset: Path, tmp_path: Path) -> Path:
-    home = tmp_path / "elite_2024-01_game"
-    shutil.copytree(dataset, home)
-    build_splice_cache(home, home / "runtime_splice_cache")
-    return home
-
-
 def expected_samples(folder: Path, split: str, horizon: int) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for line in (folder / f"{split}.jsonl").read_text().splitlines():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gristmill.chess import CacheConfig, GameSpliceDataset, build_splice_cache
+from gristmill.chess import CacheConfig, GameSpliceDataset
 from gristmill.chess.format.sidecar import SPAN
 from gristmill.chess.read import dataset as reader
 from gristmill.chess.read.collate import columns_of
@@ -24,14 +23,6 @@ torch_data = later("torch.utils.data", "torch")
 
 SPANS, MOVES = "sidecar/val.spans.bin", "sidecar/val.moves.u16.bin"
 GAMES = "runtime_splice_cache/val/sample_games.u32.bin"
-
-
-@pytest.fixture
-def cached(dataset: Path, tmp_path: Path) -> Path:
-    home = tmp_path / "elite_2024-01_game"
-    shutil.copytree(dataset, home)
-    build_splice_cache(home, home / "runtime_splice_cache")
-    return home
 
 
 def assert_equal(data: GameSpliceDataset, numbers: list[int]) -> None:

@@ -167,36 +167,23 @@ def test_others_that_commit_all_the_time_end_the_push(hub: Hub, tmp_path: Path) 
     assert push(tmp_path, URL)[0].created
 
 
-def test_a_lost_answer_is_found_by_the_next_push(hub: Hub, tmp_path: Path) -> None:
-    built(tmp_path)
-
-    def cut(_: Repository) -> None:
-        raise ConnectionError
-
-    hub.after_commit = cut
-    with pytest.raises(HubError, match=URL):
-        push(tmp_path, URL)
-    assert repository(hub).files == in_repository(tmp_path)
-    hub.after_commit = lambda _: None
-    assert not push(tmp_path, URL)[0].created
-
-
-def test_before_the_commit_nothing_is_seen_and_later_nothing_is_sent_twice(
-    hub: Hub, tmp_path: Path
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+def test_a_push_that_is_cut_off_is_ended_by_the_next_one_and_nothing_is_sent_twice(
+    hub: Hub, tmp_path: Path, moment: str
 ) -> None:
     built(tmp_path)
 
     def cut(_: Repository) -> None:
         raise ConnectionError
 
-    hub.before_commit = cut
-    with pytest.raises(HubError):
+    setattr(hub, moment, cut)
+    with pytest.raises(HubError, match=URL):
         push(tmp_path, URL)
-    assert repository(hub).files == {}
-    sent = len(hub.uploads)
-    hub.before_commit = lambda _: None
+    is_committed, sent = moment == "after_commit", len(hub.uploads)
+    assert repository(hub).files == (in_repository(tmp_path) if is_committed else {})
+    setattr(hub, moment, lambda _: None)
     (done,) = push(tmp_path, URL)
-    assert done.created and len(hub.uploads) == sent
+    assert done.created is not is_committed and len(hub.uploads) == sent
     assert repository(hub).files == in_repository(tmp_path)
 
 

@@ -44,7 +44,7 @@ def run_as_host(name: str, hours: str, what: str, path: str) -> None:
     """Runs in a process of its own: takes a lock or publishes, and says what came of it."""
     be_host(name, float(hours))
     try:
-        {"hold": _hold, "wait": _wait, "publish": _publish, "silent": _silent}[what](Path(path))
+        _publish(Path(path)) if what == "publish" else _hold(Path(path), what)
     except GristmillError as error:
         say(type(error).__name__)
 
@@ -63,30 +63,15 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-def _hold(lock: Path) -> None:
-    with locks.locked(lock, "it"):
-        say("held")
-        sys.stdin.readline()
-        lease.confirm()
-        say("confirmed")
-
-
-def _wait(lock: Path) -> None:
-    with locks.locked(lock, "it", wait=True):
-        say("held")
-        sys.stdin.readline()
-        lease.confirm()
-        say("confirmed")
-
-
-def _silent(lock: Path) -> None:
-    """Hold the lock without renewing it, as a process whose renewals fail."""
+def _hold(lock: Path, what: str) -> None:
+    """Hold the lock, or wait for it; a silent process does not renew it, as where that fails."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    with locks.locked(lock, "it"):
-        setattr(lease._Lease, "_rewrite", fail)  # noqa: B010
+    with locks.locked(lock, "it", wait=what == "wait"):
+        if what == "silent":
+            setattr(lease._Lease, "_rewrite", fail)  # noqa: B010
         say("held")
         sys.stdin.readline()
         lease.confirm()
@@ -139,6 +124,16 @@ def heard(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+def holding(process: subprocess.Popen[str]) -> subprocess.Popen[str]:
+    assert heard(process) == "held"
+    return process
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+
+
 def go_on(process: subprocess.Popen[str]) -> str:
     assert process.stdin is not None
     process.stdin.write("\n")
@@ -167,13 +162,9 @@ def lock(tmp_path: Path) -> Path:
 def test_a_killed_host_is_followed_after_the_stated_time_and_not_before(
     host: Host, lock: Path, hours: float, other: float
 ) -> None:
-    first = host("a", "hold", lock, hours)
-    assert heard(first) == "held"
-    first.kill()
-    first.wait()
+    killed(holding(host("a", "hold", lock, hours)))
     seen = time.monotonic()  # nobody has looked at the lease before
-    second = host("b", "hold", lock, other)
-    assert heard(second) == "held"
+    second = holding(host("b", "hold", lock, other))
     assert time.monotonic() - seen >= lease.takeover_seconds(SECONDS)
     assert go_on(second) == "confirmed"
 
@@ -181,8 +172,7 @@ def test_a_killed_host_is_followed_after_the_stated_time_and_not_before(
 @pytest.mark.parametrize("hours", [0, 9, -9])
 @pytest.mark.slow
 def test_a_living_host_is_never_followed(host: Host, lock: Path, hours: float) -> None:
-    first = host("a", "hold", lock)
-    assert heard(first) == "held"
+    first = holding(host("a", "hold", lock))
     far = time.time() + hours * 3600
     os.utime(only_file(lock), (far, far))
     second = host("b", "wait", lock, hours)
@@ -195,8 +185,7 @@ def test_a_living_host_is_never_followed(host: Host, lock: Path, hours: float) -
 def test_a_second_host_stops_and_names_the_first(
     host: Host, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = host("a", "hold", lock)
-    assert heard(first) == "held"
+    first = holding(host("a", "hold", lock))
     monkeypatch.setattr("fcntl.flock", lambda *_: None)
     monkeypatch.setattr(lease_file, "host", lambda: "b")
     for shared in (False, True):
@@ -239,11 +228,9 @@ def test_a_paused_host_does_not_commit_and_leaves_its_followers_work(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.setenv(link_form.VARIABLE, form)
-    first = host("a", "publish", tmp_path)
-    assert heard(first) == "held"
+    first = holding(host("a", "publish", tmp_path))
     stop(first)
-    second = host("b", "publish", tmp_path)
-    assert heard(second) == "held"
+    second = holding(host("b", "publish", tmp_path))
     first.send_signal(signal.SIGCONT)
     assert go_on(first) == "LostLease"  # while its follower is at work in the same slot
     assert go_on(second) == "published"
@@ -257,11 +244,9 @@ def test_a_paused_host_does_not_commit_over_its_followers_version(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.setenv(link_form.VARIABLE, form)
-    first = host("a", "publish", tmp_path)
-    assert heard(first) == "held"
+    first = holding(host("a", "publish", tmp_path))
     stop(first)
-    second = host("b", "publish", tmp_path)
-    assert heard(second) == "held"
+    second = holding(host("b", "publish", tmp_path))
     assert go_on(second) == "published"
     record = tiny_build(tmp_path).record_path
     before = (record.stat().st_ino, record.read_bytes())
@@ -273,8 +258,7 @@ def test_a_paused_host_does_not_commit_over_its_followers_version(
 
 @pytest.mark.slow
 def test_a_pause_with_nobody_waiting_loses_the_lease_for_good(host: Host, lock: Path) -> None:
-    first = host("a", "hold", lock)
-    assert heard(first) == "held"
+    first = holding(host("a", "hold", lock))
     stop(first)
     time.sleep(1.5 * SECONDS)
     first.send_signal(signal.SIGCONT)
@@ -284,20 +268,15 @@ def test_a_pause_with_nobody_waiting_loses_the_lease_for_good(host: Host, lock: 
 
 @pytest.mark.slow
 def test_renewals_that_fail_lose_the_lease(host: Host, lock: Path) -> None:
-    first = host("a", "silent", lock)
-    assert heard(first) == "held"
-    second = host("b", "wait", lock)
-    assert heard(second) == "held"
+    first = holding(host("a", "silent", lock))
+    second = holding(host("b", "wait", lock))
     assert go_on(first) == "LostLease"
     assert go_on(second) == "confirmed"
 
 
 @pytest.mark.slow
 def test_one_of_several_waiters_wins(host: Host, lock: Path) -> None:
-    first = host("a", "hold", lock)
-    assert heard(first) == "held"
-    first.kill()
-    first.wait()
+    killed(holding(host("a", "hold", lock)))
     others = [host(name, "hold", lock) for name in "bcd"]
     said = {other: heard(other) for other in others}
     winners = [other for other, word in said.items() if word == "held"]
@@ -330,10 +309,7 @@ def test_a_number_below_the_highest_is_not_taken(tmp_path: Path) -> None:
 def test_a_dead_process_of_this_host_is_followed_at_once(
     host: Host, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = host("a", "hold", lock)
-    assert heard(first) == "held"
-    first.kill()
-    first.wait()
+    killed(holding(host("a", "hold", lock)))
     monkeypatch.setattr(lease_file, "host", lambda: "a")
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
     with locks.locked(lock, "it"):

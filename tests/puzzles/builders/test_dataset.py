@@ -19,15 +19,8 @@ from gristmill.puzzles.format.metadata import Encoding
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.run.parts import PartStore
+from tests.publish.tiny import snapshot
 from tests.puzzles.toy import ToyConfig, ToyTask, make, plan
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_dataset_is_the_batches_in_order(tmp_path: Path) -> None:
@@ -76,7 +69,7 @@ def test_the_bytes_are_equal_at_any_worker_count_and_after_an_interruption(tmp_p
     build_dataset(plan(config), tmp_path / "two", store)
     store.forget("train-all-12")
     build_dataset(plan(config), tmp_path / "again", store)
-    one, two, again = (_files(tmp_path / name) for name in ("one", "two", "again"))
+    one, two, again = (snapshot(tmp_path / name) for name in ("one", "two", "again"))
     assert two == again
     for files in (one, two):
         del files["trace/sources.json"]  # it names the workers of this config
@@ -187,4 +180,4 @@ def test_a_batch_without_a_row_adds_nothing(tmp_path: Path) -> None:
     empty = ToyTask(("train", "all"), 99, 0)
     build_dataset(replace(whole, tasks=[*whole.tasks, ("empty", empty)]), tmp_path / "out")
     build_dataset(whole, tmp_path / "plain")
-    assert _files(tmp_path / "out") == _files(tmp_path / "plain")
+    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "plain")

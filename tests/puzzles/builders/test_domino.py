@@ -16,7 +16,6 @@ from gristmill.puzzles.domains.domino_game import game_keys, games
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.domino import domino_laws
-from gristmill.run.parts import PartStore
 from tests.puzzles.builders.test_arc import digests
 
 
@@ -150,19 +149,6 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
         assert {name: found[name] for name in whole} == whole
     less = build(tmp_path / "less", subsample_size=total - 1)
     assert less.groups["train"] == total - 1
-
-
-def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = digests(_built(tmp_path / "whole", num_aug=2))
-    monkeypatch.setattr("gristmill.puzzles.builders.domino._TASK_BYTES", 20_000)
-    monkeypatch.setattr("gristmill.puzzles.builders.domino._GAMES_AT_ONCE", 77)
-    (tmp_path / "parts").mkdir()
-    for name in ("stored", "again"):
-        config = DominoConfig(num_games=300, num_aug=2)
-        build_domino(tmp_path / name, config, parts=PartStore(tmp_path / "parts"))
-        assert digests(tmp_path / name) == expected
 
 
 def _built(out: Path, **fields: object) -> Path:

@@ -19,7 +19,6 @@ from gristmill.puzzles.format.metadata import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.maze import maze_laws
 from gristmill.puzzles.read.trace import trace as read_trace
-from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 from tests.puzzles.builders.test_arc import digests
@@ -212,15 +211,6 @@ def test_folders_of_one_name_have_longer_labels(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "out", 2).source == "y/data/train.csv"
 
 
-def test_the_folder_that_a_command_is_in_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(drop(tmp_path / "mine", mazes(2, 1), mazes(1, 2)))
-    build_maze(Path(), tmp_path / "out", MazeConfig())
-    files = read_sources(tmp_path / "out/trace/sources.json").files
-    assert [file.path for file in files] == ["mine/train.csv", "mine/test.csv"]
-
-
 @pytest.mark.parametrize("gone", [["train.csv"], ["test.csv"], ["train.csv", "test.csv"]])
 @pytest.mark.parametrize("which", ["one", "two"])
 def test_a_source_that_lacks_a_table_is_refused_by_name(
@@ -247,12 +237,6 @@ def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path: Path) -> Non
         build_maze(drop, tmp_path / "mixed")
     assert error.value.file == str(drop / "test.csv")
     assert error.value.rule == "is of a sample, and the other file is real: bring the real one"
-
-
-def test_a_source_that_is_named_twice_is_refused(tmp_path: Path) -> None:
-    one = drop(tmp_path / "one", mazes(2, 1), mazes(1, 2))
-    with pytest.raises(BadInput, match="one: is named twice"):
-        build_maze([one, one], tmp_path / "out", MazeConfig())
 
 
 def test_mazes_of_another_size_and_missing_files_are_refused(tmp_path: Path) -> None:
@@ -309,20 +293,6 @@ def test_links_are_refused_unless_they_may_be_followed(tmp_path: Path) -> None:
     rule = LinkRule(follow=True, roots=(str(source),))
     build_maze(tmp_path / "linked", tmp_path / "out", links=rule)
     assert len(array(tmp_path / "out", "train", "inputs")) == 2
-
-
-def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = drop(tmp_path / "drop", mazes(9, 1), mazes(5, 2))
-    expected = digests(_built(source, tmp_path / "whole", aug=True))
-    monkeypatch.setattr("gristmill.puzzles.builders.maze._TASK_BYTES", 1400)
-    (tmp_path / "parts").mkdir()
-    for name in ("stored", "again"):
-        store = PartStore(tmp_path / "parts")
-        build_maze(source, tmp_path / name, MazeConfig(aug=True), parts=store)
-        assert digests(tmp_path / name) == expected
-    assert {path.suffix for path in (tmp_path / "parts").iterdir()} == {".part", ".json"}
 
 
 def _built(source: Path, out: Path, **fields: object) -> Path:

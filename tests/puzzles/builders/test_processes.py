@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from gristmill.hashing import sha256_file
 from gristmill.puzzles.raw.recipes import KINDS
 from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks, grids, sudoku
+from tests.puzzles.builders.test_arc import digests
 from tests.puzzles.plain_mazes import maze
 from tests.puzzles.real_mazes import write_csv
 
@@ -68,11 +68,7 @@ def built(root: Path, out: Path, seed: str, workers: int, *names: str) -> dict[s
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(CHECKOUT)}
     command = [sys.executable, "-c", BUILD, str(root), str(out), str(workers), *names]
     subprocess.run(command, env=environment, check=True, cwd=CHECKOUT)
-    return {
-        str(path.relative_to(out)): sha256_file(path)
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }
+    return digests(out)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,12 +30,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def dataset(built: Path, tmp_path: Path) -> Path:
-    for path in built.rglob("*"):
-        if path.is_file():
-            copy = tmp_path / "out" / path.relative_to(built)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(path.read_bytes())
-    return tmp_path / "out"
+    return Path(shutil.copytree(built, tmp_path / "out"))
 
 
 def edit(path: Path, change: Change) -> None:

@@ -28,12 +28,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-@pytest.fixture
-def copy(dataset: Path, tmp_path: Path) -> Path:
-    shutil.copytree(dataset, tmp_path / "out")
-    return tmp_path / "out"
-
-
 def test_a_built_folder_breaks_nothing_and_is_a_dataset_of_trm(dataset: Path) -> None:
     assert list(trm_laws(dataset)) == []
     trm = dataset / "trm"

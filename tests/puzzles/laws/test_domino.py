@@ -24,11 +24,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
-def copy(dataset: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(dataset, tmp_path / "copy"))
-
-
 def change(folder: Path, array: str, how: Callable[[np.ndarray], None]) -> None:
     values = np.load(folder / array)
     how(values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,13 @@ from tests.puzzles import grids
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("grids")
     rows = [grids.row(k, 2 + k % 2, 3, group=f"g{k // 2}", puzzle=f"p{k}") for k in range(4)]
     source = grids.write(folder / "mine/train.jsonl", rows)
     grids.write(source / "test.jsonl", [grids.row(9, 3, 3, puzzle="q"), grids.row(8, puzzle="r")])
     build_grid(source, folder / "out", GridConfig(values=4, dihedral=True, identifiers=True))
     return folder / "out"
-
-
-@pytest.fixture
-def copy(built: Path, tmp_path: Path) -> Path:
-    shutil.copytree(built, tmp_path / "out")
-    return tmp_path / "out"
 
 
 def _set(name: str, place: Any, value: int) -> Callable[[Path], object]:

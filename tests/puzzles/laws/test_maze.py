@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -13,6 +11,7 @@ import pytest
 from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.laws.maze import maze_laws
+from tests.puzzles.laws.test_domino import change
 from tests.puzzles.plain_mazes import maze
 from tests.puzzles.real_mazes import write_csv
 
@@ -25,17 +24,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_csv(folder / "drop" / f"{split}.csv", [maze(random, 7) for _ in range(count)])
     build_maze(folder / "drop", folder / "out", MazeConfig(aug=True))
     return folder / "out"
-
-
-@pytest.fixture
-def copy(dataset: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(dataset, tmp_path / "copy"))
-
-
-def change(folder: Path, array: str, how: Callable[[np.ndarray], None]) -> None:
-    values = np.load(folder / array)
-    how(values)
-    np.save(folder / array, values)
 
 
 def found(folder: Path) -> list[tuple[str, str]]:

@@ -22,36 +22,41 @@ from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeCo
 from gristmill.puzzles.laws.of_subject import _dataset
 from gristmill.puzzles.raw.samples import write_grid_sample, write_maze_sample
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
+from gristmill.run.parts import PartStore
+from tests.publish.tiny import snapshot
 from tests.puzzles import arc_tasks, sudoku
 
 
-def _arc(folder: Path, workers: int) -> None:
+def _arc(folder: Path, workers: int, parts: PartStore | None) -> None:
     source = arc_tasks.source(folder / "drop")
-    build_arc(source, folder / "out", ArcConfig(num_aug=20, workers=workers))
+    build_arc(source, folder / "out", ArcConfig(num_aug=20, workers=workers), parts)
 
 
-def _sudoku(folder: Path, workers: int) -> None:
+def _sudoku(folder: Path, workers: int, parts: PartStore | None) -> None:
     pairs = sudoku.pairs(0, 9)
     drop = sudoku.write_drop(folder / "drop", pairs[:6], pairs[6:])
-    build_sudoku(drop, folder / "out", SudokuConfig(num_aug=9, unique="drop", workers=workers))
+    config = SudokuConfig(num_aug=9, unique="drop", workers=workers)
+    build_sudoku(drop, folder / "out", config, parts=parts)
 
 
-def _maze(folder: Path, workers: int) -> None:
+def _maze(folder: Path, workers: int, parts: PartStore | None) -> None:
     write_maze_sample(folder / "drop")
-    build_maze(folder / "drop", folder / "out", MazeConfig(aug=True, workers=workers))
+    config = MazeConfig(aug=True, workers=workers)
+    build_maze(folder / "drop", folder / "out", config, parts=parts)
 
 
-def _domino(folder: Path, workers: int) -> None:
-    build_domino(folder / "out", DominoConfig(num_games=60, num_aug=2, workers=workers))
+def _domino(folder: Path, workers: int, parts: PartStore | None) -> None:
+    config = DominoConfig(num_games=60, num_aug=2, workers=workers)
+    build_domino(folder / "out", config, parts=parts)
 
 
-def _grid(folder: Path, workers: int) -> None:
+def _grid(folder: Path, workers: int, parts: PartStore | None) -> None:
     write_grid_sample(folder / "drop")
     config = GridConfig(alphabet=".#So", dihedral=True, workers=workers)
-    build_grid(folder / "drop", folder / "out", config)
+    build_grid(folder / "drop", folder / "out", config, parts=parts)
 
 
-BUILDS: dict[str, Callable[[Path, int], None]] = {
+BUILDS: dict[str, Callable[[Path, int, PartStore | None], None]] = {
     "arc": _arc,
     "sudoku": _sudoku,
     "maze": _maze,
@@ -74,15 +79,12 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{laws}.maze._BATCH_BYTES", 20_000)
 
 
-def _built(kind: str, folder: Path, workers: int) -> dict[str, bytes]:
+def _built(
+    kind: str, folder: Path, workers: int, parts: PartStore | None = None
+) -> dict[str, bytes]:
     folder.mkdir()
-    BUILDS[kind](folder, workers)
-    out = folder / "out"
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }
+    BUILDS[kind](folder, workers, parts)
+    return snapshot(folder / "out")
 
 
 def _laws(kind: str, folder: Path, workers: object) -> list[Violation]:
@@ -123,6 +125,17 @@ def test_bytes_and_findings_are_equal_at_any_number_of_workers(
     assert len(findings) > 20
     for workers in (0, 3):
         assert _laws(kind, out, workers) == findings
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PartStore(tmp_path / "parts")
+    small = [_built(kind, tmp_path / name, 1, store) for name in ("stored", "again")]
+    assert len(list(store.folder.glob("*.part"))) > 2
+    monkeypatch.undo()
+    assert small == [_built(kind, tmp_path / "whole", 1)] * 2
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

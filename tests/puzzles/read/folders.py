@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -86,3 +87,11 @@ def write_split(
     }
     (folder / "dataset.json").write_text(json.dumps(metadata))
     return folder.parent
+
+
+def taken(batches: Any) -> list[tuple[Any, ...]]:
+    """The items of a reader in a form that compares."""
+    return [
+        (name, size, *(np.asarray(column).tobytes() for column in batch.values()))
+        for name, batch, size in batches
+    ]

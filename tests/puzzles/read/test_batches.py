@@ -68,11 +68,6 @@ def test_draws_beyond_one_window_are_those_of_the_plain_reader(
     same(*both(root, "train", 16, False, epochs=2))
 
 
-def test_a_group_with_one_puzzle_uses_no_draw(tmp_path: Path) -> None:
-    root = write_split(tmp_path / "train", groups=60, most_puzzles=2)
-    same(*both(root, "train", 10, False))
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", ">i4", "int16"])
 @pytest.mark.parametrize("test", [False, True])
 def test_tokens_of_any_integer_type_are_read_as_int32(
@@ -194,21 +189,6 @@ def test_ranks_read_the_same_examples_of_puzzles_with_several(tmp_path: Path) ->
         for rank in range(3)
     ]
     assert [[*one, *two, *three] for one, two, three in zip(*ranks, strict=True)] == whole
-
-
-def test_labels_of_padding_and_of_the_ignored_value_are_left_out(tmp_path: Path) -> None:
-    root = write_split(tmp_path / "test", ignore_label_id=3)
-    data = PuzzleDataset(PuzzleDatasetConfig(0, root, 7, True, 1, 0, 1), "test")
-    labels = np.load(root / "test/all__labels.npy").astype(np.int32)
-    found = np.concatenate([np.asarray(batch["labels"]) for _, batch, _ in data])
-    assert (found[: len(labels)] == np.where(labels == 3, -100, labels)).all()
-    assert (found[len(labels) :] == -100).all() and len(found) > len(labels)
-
-
-def test_no_label_is_left_out_where_none_is_ignored(tmp_path: Path) -> None:
-    root = write_split(tmp_path / "train", ignore_label_id=None)
-    data = PuzzleDataset(PuzzleDatasetConfig(0, root, 7, False, 1, 0, 1))
-    assert min(int(batch["labels"].min()) for _, batch, _ in data) == 0
 
 
 def _set(tmp_path: Path, **indices: list[int]) -> MappedSet:

@@ -20,7 +20,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.read import dataset
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from tests.later import later
-from tests.puzzles.read.folders import write_split
+from tests.puzzles.read.folders import taken, write_split
 
 torch = later("torch")
 torch_data = later("torch.utils.data", "torch")
@@ -37,14 +37,6 @@ def config(root: Path, **fields: Any) -> PuzzleDatasetConfig:
         "num_replicas": 1,
     }
     return PuzzleDatasetConfig(**{**usual, **fields})
-
-
-def taken(batches: Any) -> list[tuple[Any, ...]]:
-    """The items in a form that compares."""
-    return [
-        (name, size, *(np.asarray(column).tobytes() for column in batch.values()))
-        for name, batch, size in batches
-    ]
 
 
 @pytest.fixture

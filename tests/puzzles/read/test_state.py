@@ -11,20 +11,12 @@ import pytest
 from gristmill.contract import GristmillError
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from gristmill.puzzles.read.state import Position, Progress
-from tests.puzzles.read.folders import write_set, write_split
+from tests.puzzles.read.folders import taken, write_set, write_split
 from tests.puzzles.read.plain_reader import PlainReader
 
 
 def reader(root: Path, size: int = 8, test: bool = False, rank: int = 0, ranks: int = 1) -> Any:
     return PuzzleDataset(PuzzleDatasetConfig(5, root, size, test, 1, rank, ranks))
-
-
-def taken(batches: Any) -> list[tuple[Any, ...]]:
-    """The items in a form that compares."""
-    return [
-        (name, size, *(np.asarray(column).tobytes() for column in batch.values()))
-        for name, batch, size in batches
-    ]
 
 
 @pytest.fixture

@@ -71,31 +71,25 @@ def _read(folder: Path, kind: str, row: int) -> tuple[Sources, Example]:
     return data.sources, example(data, "train", "all", row)
 
 
-def test_the_task_of_arc_says_its_first_cell(tmp_path: Path) -> None:
-    assert parameters(*_read(tmp_path, "arc", 0)) == {
-        "task": "1a2b3c4d",
-        "first cell": "row 0, column 0",
-    }
-
-
-def test_an_augmentation_of_arc_says_symmetry_colours_and_place(tmp_path: Path) -> None:
-    assert parameters(*_read(tmp_path, "arc", 2)) == {
-        "task": "1a2b3c4d",
-        "symmetry": "4: mirrored left and right",
-        "colours": "2 to 3, 3 to 2",
-        "first cell": "row 2, column 5",
-    }
+@pytest.mark.parametrize(
+    ("kind", "row", "said"),
+    [
+        ("arc", 0, {"task": "1a2b3c4d", "first cell": "row 0, column 0"}),
+        ("maze", 0, {}),
+        ("maze", 1, {"symmetry": "4: mirrored left and right"}),
+        ("towers", 1, {}),
+    ],
+)
+def test_a_kind_says_the_parameters_that_it_has(
+    tmp_path: Path, kind: str, row: int, said: dict[str, str]
+) -> None:
+    assert parameters(*_read(tmp_path, kind, row)) == said
 
 
 def test_colours_that_stay_are_said(tmp_path: Path) -> None:
     sources, found = _read(tmp_path, "arc", 2)
     found = replace(found, identifier="1a2b3c4d_t0_0123456789")
     assert parameters(sources, found)["colours"] == "as they are"
-
-
-def test_the_symmetry_of_a_maze_is_its_number(tmp_path: Path) -> None:
-    assert parameters(*_read(tmp_path, "maze", 0)) == {}
-    assert parameters(*_read(tmp_path, "maze", 1)) == {"symmetry": "4: mirrored left and right"}
 
 
 def test_each_symmetry_has_its_words() -> None:
@@ -126,10 +120,6 @@ def test_a_game_of_dominoes_draws_its_change_once_more(tmp_path: Path) -> None:
     modular = replace(sources, config={"seed": 42, "augmentation": "modular"})
     offset = augmentation(42, "train:1", 3, "modular").offset
     assert parameters(modular, replace(found, draw=3)) == {"added to values": f"{offset} modulo 7"}
-
-
-def test_other_kinds_have_none(tmp_path: Path) -> None:
-    assert parameters(*_read(tmp_path, "towers", 1)) == {}
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
