@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,6 +15,9 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
+from gristmill.asset import Asset
+from gristmill.browse.opening import declared_tables, open_stored
+from gristmill.browse.table import Picture
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.markdown import stored_size
@@ -196,6 +200,29 @@ def event_metadata(
     metadata["provenance"] = dg.MetadataValue.json(whole)
     # The first row is seen on the overview without scrolling.
     return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
+
+
+def picture_of(asset: Asset, published: Published) -> dict[str, str]:
+    """Returns the picture of an artifact: of one row of its main table, if Dagster shows it inline.
+
+    An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
+    """
+    try:
+        pictures = _pictures(asset, published)
+    except GristmillError:
+        return {}
+    text = markdown.image(pictures[0].title, pictures[0].svg) if pictures else ""
+    return {"picture": text} if 0 < len(text) <= markdown.INLINE else {}
+
+
+def _pictures(asset: Asset, published: Published) -> Sequence[Picture]:
+    folder, partitions = published.folder, ("", published.record.partition)
+    declared = (stored for _, stored in declared_tables(folder, asset.asset))
+    main = next((stored for stored in declared if stored.partition in partitions), None)
+    if main is None:
+        return ()
+    rows = open_stored(folder, asset.asset, main).rows(asset.sample(folder), 1, inf)
+    return rows[0].pictures() if rows else ()
 
 
 def _notes(published: Published) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import dagster as dg
 
 from assets import configs
 from assets.checks import disk_checks
+from assets.event_metadata import picture_of
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
@@ -188,7 +189,9 @@ def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> I
     def of(key: str | None) -> Build:
         return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
 
-    yield from publish_asset(context, of, asset.preview)
+    generic = asset.preview is Asset.preview
+    preview = partial(picture_of, asset) if generic else asset.preview
+    yield from publish_asset(context, of, preview)
 
 
 def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from click.core import ParameterSource
 from gristmill.contract import GristmillError, Trace
 from gristmill.dispatch import kinds_at, recorded_assets
 from gristmill.families import (
-    Kind,
     Misuse,
     Option,
     Request,
@@ -59,37 +58,41 @@ def _click_option(option: Option) -> click.Option:
 
 def _request(asset: str, path: Path, sample: str, chosen: Mapping[str, Any]) -> Request:
     """The request for an artifact's family. Raises Misuse for an option that it does not take."""
-    context = click.get_current_context()
-    known = options_of(asset, str(context.command.name))
-    for name, value in chosen.items():
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
+    known = options_of(asset, str(click.get_current_context().command.name))
+    for name in _typed(chosen):
         if name not in known:
             raise Misuse(f"--{name} does not apply to artifacts of {asset}")
-        if known[name].choices and value not in known[name].choices:
+        if known[name].choices and chosen[name] not in known[name].choices:
             allowed = ", ".join(known[name].choices)
-            raise Misuse(f"--{name} {value}: artifacts of {asset} take one of {allowed}")
+            raise Misuse(f"--{name} {chosen[name]}: artifacts of {asset} take one of {allowed}")
     return Request(path, sample, {name: chosen[name] for name in known})
 
 
 @click.command(cls=_FamilyOptions)
 @click.argument("path", type=_FOLDER)
-@click.argument("sample", default="0")
-def show(path: Path, sample: str, **chosen: Any) -> None:
-    """Show SAMPLE of the artifact at PATH; samples count from 0.
+@click.argument("sample", default="")
+@click.option("--table", help="A table of the artifact, by its name; by default the first one.")
+def show(path: Path, sample: str, table: str | None, **chosen: Any) -> None:
+    """Show row SAMPLE of the artifact at PATH: columns, a board or tokens in colours, origin.
 
-    What a sample is depends on the asset: a step on a board, a conversation as coloured tokens, a
-    game. The page of each family in docs/ says so.
+    SAMPLE is a number from 0, an id, or COLUMN=VALUE, which is the first row that fits. Options
+    choose a table of the artifact, or a row. What a row is depends on the asset: a step on a board,
+    a conversation, a game. The page of each family in docs/ says so.
     """
     from rich.console import Console
 
+    from gristmill.browse import shown
+
     kinds = kinds_at(path)
     kind = next((kind for kind in kinds if kind.show is not None), None)
-    if kind is None or kind.show is None:
-        raise Misuse(f"{path}: artifacts of {_named(kinds)} have no samples to show")
-    console = Console(highlight=False)
-    for shown in kind.show(_request(kind.asset, path, sample, chosen)):
-        console.print(shown, soft_wrap=True)
+    if kind is not None and kind.show is not None and table is None:
+        found = kind.show(_request(kind.asset, path, sample or "0", chosen))
+    else:
+        typed = {"table": table, **chosen}
+        found = shown.show(Request(path, sample, {name: typed[name] for name in _typed(typed)}))
+    console = Console(highlight=False, markup=False, emoji=False)
+    for each in found:
+        console.print(each, soft_wrap=True)
 
 
 @click.command(cls=_FamilyOptions)
@@ -135,11 +138,11 @@ def _traced(path: Path, sample: str, chosen: Mapping[str, Any]) -> Iterable[Trac
 
 def _refuse_options(asset: str, chosen: Mapping[str, Any]) -> None:
     """Raise Misuse for an option, where the answer lists inputs."""
-    context = click.get_current_context()
-    for name in chosen:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise Misuse(f"--{name} does not apply: artifacts of {asset} have no samples")
+    for name in _typed(chosen):
+        raise Misuse(f"--{name} does not apply: artifacts of {asset} have no samples")
 
 
-def _named(kinds: Sequence[Kind]) -> str:
-    return ", ".join(kind.asset for kind in kinds)
+def _typed(chosen: Iterable[str]) -> list[str]:
+    """The options that a person typed."""
+    source = click.get_current_context().get_parameter_source
+    return [name for name in chosen if source(name) is ParameterSource.COMMANDLINE]

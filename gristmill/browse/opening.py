@@ -77,7 +77,7 @@ def tables_of(place: Path, kind: str | None = None, partition: str | None = None
 
     Raises GristmillError where the folder holds nothing that a family knows.
     """
-    found = _declared(place, kind, None)
+    found = declared_tables(place, kind)
     wanted = [stored for _, stored in found if partition in (None, stored.partition)]
     return list(dict.fromkeys(stored.name for stored in wanted))
 
@@ -95,19 +95,29 @@ def open_table(
     The sizes of files are compared with the record; what a row shows is read as `gristmill show`
     does. Raises GristmillError where there is no such table, or where it cannot be read.
     """
-    found = _declared(place, kind, keep)
+    found = declared_tables(place, kind, keep)
     for asset, stored in found:
         if name in (None, stored.name):
-            of_kind = kind_of_asset(asset) or other_kind(asset)
-            texts = {each.name.rpartition(".")[2]: each.text for each in columns_of(asset)}
-            texts |= {each.name: each.text for each in columns_of(asset)}
-            return Table(place, asset, stored, texts, _Origin(place, of_kind, stored).of)
+            return open_stored(place, asset, stored)
     names = ", ".join(stored.name for _, stored in found)
     raise GristmillError(f"{place} has no table {name}: it has {names or 'none'}")
 
 
-def _declared(place: Path, kind: str | None, keep: Path | None) -> list[tuple[str, Stored]]:
-    """The tables of a folder, each with the key of its asset."""
+def open_stored(place: Path, asset: str, stored: Stored) -> Table:
+    """Open a table that `declared_tables` returned. Raises as `open_table`."""
+    of_kind = kind_of_asset(asset) or other_kind(asset)
+    texts = {each.name.rpartition(".")[2]: each.text for each in columns_of(asset)}
+    texts |= {each.name: each.text for each in columns_of(asset)}
+    return Table(place, asset, stored, texts, _Origin(place, of_kind, stored).of)
+
+
+def declared_tables(
+    place: Path, kind: str | None = None, keep: Path | None = None
+) -> list[tuple[str, Stored]]:
+    """The tables of a folder, each with the key of its asset, the main one first.
+
+    Arguments and errors are those of `open_table`.
+    """
     assets = recorded_assets(place)
     own = [asset for asset in dict.fromkeys(assets.values()) if kind in (None, asset)]
     if not own:

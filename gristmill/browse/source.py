@@ -238,6 +238,18 @@ class Table:
                 f"{self.file}: this search cannot be answered ({rule}): look for less"
             ) from error
 
+    def numbers(self, query: Query) -> Sequence[int]:
+        """Returns the rows that a query finds and that lie together, by number.
+
+        It ends with the first step of a search that finds nothing after one that found some.
+        """
+        found: list[int] = []
+        for looked in self._source.look(Place(), where_of(query, self.columns)):
+            if found and not looked.numbers:
+                break
+            found += looked.numbers
+        return found
+
     def _found(self, where: Where, place: Place, most: int, until: float) -> Found:
         rows: list[Row] = []
         for looked in self._source.look(place, where):
@@ -279,6 +291,9 @@ class Table:
             record.raw,
             record.error,
             pictures=lambda: self._shown(self._stored.pictures, record),
+            drawn=lambda options: self._shown(
+                lambda shown: [*self._stored.drawn(shown, options)], record
+            ),
             tokens=lambda: self._shown(self._stored.tokens, record),
             origin=lambda: self._said(self._origin, record),
         )

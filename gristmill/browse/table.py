@@ -121,8 +121,9 @@ class Row:
     number: from 0, in the stored order; the link to the row.
     cells: by name of the column. error: what is wrong with the row, naming file, row and rule;
         its cells are then those that could be read.
-    raw: its bytes. pictures, tokens, origin: read when they are called; they raise GristmillError
-        where a file is damaged. A row without pictures or tokens has none.
+    raw: its bytes. pictures, drawn, tokens, origin: read when they are called; they raise
+        GristmillError where a file is damaged. A row without pictures or tokens has none.
+    drawn: takes the options of `gristmill show`, and returns what a terminal draws of the row.
     origin: where the row came from, as `gristmill trace` says: facts by name, several mappings
         where an id occurs more than once; empty where nothing is known.
     """
@@ -132,6 +133,7 @@ class Row:
     raw: Raw
     error: str = ""
     pictures: Callable[[], Sequence[Picture]] = tuple
+    drawn: Callable[[Mapping[str, Any]], Sequence[Any]] = lambda _: ()
     tokens: Callable[[], Sequence[Token]] = tuple
     origin: Callable[[], Sequence[Mapping[str, object]]] = tuple
 

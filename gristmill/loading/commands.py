@@ -114,15 +114,14 @@ def _show(source: Source, number: int) -> None:
     """Print a sample as `gristmill show` does."""
     from rich.console import Console
 
+    from gristmill.browse.shown import show
     from gristmill.dispatch import kinds_at
 
-    console, shown = Console(highlight=False), getattr(source, "shown", None)
+    console, shown = Console(highlight=False, markup=False), getattr(source, "shown", None)
     for request in shown(number) if shown else ():
-        for kind in kinds_at(request.path):
-            if kind.show is not None:
-                for each in kind.show(request):
-                    console.print(each, soft_wrap=True)
-                break
+        draw = next((kind.show for kind in kinds_at(request.path) if kind.show is not None), show)
+        for each in draw(request):
+            console.print(each, soft_wrap=True)
 
 
 @click.command()

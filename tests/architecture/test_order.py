@@ -42,7 +42,7 @@ BELOW = {
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
-    "loading": BASE | {"dispatch", "reading", "run", "untrusted"},
+    "loading": BASE | {"browse", "dispatch", "reading", "run", "untrusted"},
     "browse": BASE | {"families", "dispatch", "provenance", "untrusted", "vocabularies"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE | {"exports", "families", "inbox", "run", "provenance", "publish", "reading"},
