@@ -1,7 +1,6 @@
 """The code location: the definitions of all families."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -12,8 +11,7 @@ from assets import tokenizers
 from assets.checking.arrivals import arrivals_check
 from assets.family import Family, family_of
 from assets.groups import with_subjects
-from gristmill.asset import Asset, Wanted
-from gristmill.asset import declared as of_families
+from gristmill.asset import Wanted, declared
 from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
 from gristmill.publish.build import Build
@@ -39,12 +37,6 @@ def families() -> Iterator[Family]:
         if not isinstance(family, Family):
             raise TypeError(f"assets/{name}/__init__.py: FAMILY must be a Family, not {family!r}")
         yield family
-
-
-@cache
-def declared() -> dict[str, Asset]:
-    """Returns the declarations of all assets that Gristmill builds, by key."""
-    return {each.asset: each for each in (*tokenizers.DECLARED, *of_families().values())}
 
 
 def build_of(asset: str, lake: DataRoot, key: str | None) -> Build | None:

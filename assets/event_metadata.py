@@ -1,4 +1,4 @@
-"""The metadata of an event: numbers to plot, documents to read, the record of the artifact."""
+"""The metadata of an event: a picture, numbers to plot, links, the record of the artifact."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
-from gristmill.asset import Asset
-from gristmill.browse.opening import declared_tables, open_stored
-from gristmill.browse.table import Picture
+from gristmill.browse.opening import pictured_table
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
-from gristmill.markdown import stored_size
 from gristmill.printable import cut, plain, printable
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
@@ -107,30 +104,21 @@ def _page(item: Input, holder: Record) -> Iterator[tuple[str, str]]:
         yield "/".join(parts[1:3]), address
 
 
-NAME: Final = "columns"
-"""The metadata entry of the columns. One called `dagster/column_schema` would stand open above all
-others, with the picture out of sight below it."""
-_COLUMN_BYTES: Final = 300
-"""Bytes that Dagster stores around each column, a little more than they are."""
+COLUMNS: Final = "dagster/column_schema"
+ROWS: Final = "dagster/row_count"
+"""Names that Dagster shows in places of their own."""
 
-
-PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
-
-MOST_BYTES: Final = 100_000
-"""Most bytes of an event, as Dagster stores it."""
 MOST_NUMBERS: Final = 150
 """Most numbers of an event."""
-_NUMBER_BYTES, _NOTES_BYTES = 35_000, 10_000
+_NUMBER_BYTES = 35_000
 _LONGEST_NAME = 100
 # Most bytes of a record: that of the samples of ARC, with 31 files, has 10,614.
 _RECORD_BYTES = 12_000
-_CUT_TEXT = 1000
 # What Dagster writes around a value: its type and its class.
 _AROUND = 200
-# What stands around the metadata of an event.
-_EVENT = 1000
 _LONGEST_LIST = 1000
-_RESERVED = (
+_LONGEST_NOTES = 3000
+RESERVED: Final = (
     *(
         "path",
         "samples",
@@ -145,99 +133,88 @@ _RESERVED = (
     ),
     *("config changed", "tokenizer", "source drop", "zero", EQUAL),
 )
+"""Names that no count takes."""
 
 
 def event_metadata(
-    published: Published, preview_of: PartitionPreview = lambda _: {}
+    published: Published, sample: Callable[[Path], int] = lambda _: 0
 ) -> dict[str, Any]:
-    """Returns the metadata of an event: numbers to plot, documents to read, the record.
+    """Returns the metadata of an event: the picture, links, numbers to plot, the record.
 
-    preview_of: returns further documents and numbers by title; default none.
+    sample: takes the folder, and returns the number of the row of its main table that is drawn;
+        default: the first.
 
-    The whole has at most MOST_BYTES. If it would have more, numbers and documents are cut with a
-    count of what was left out, and the record has an entry `cut` that says which fields were.
-
-    Raises ValueError if a title of the preview is also a count of the record.
+    Whatever a drop holds, the whole stays small: what is cut says how much was left out.
     """
-    record = published.record
-    metadata: dict[str, Any] = {
-        "path": dg.MetadataValue.path(plain(str(published.folder))),
-        "status": "built" if published.rebuilt else "unchanged",
-        "samples": dg.MetadataValue.url(
-            Asked(record.artifact, record.asset, record.partition or "").address("rows")
-        ),
-    }
+    record, folder = published.record, published.folder
+    metadata: dict[str, Any] = _picture(published, sample)
+    metadata["path"] = dg.MetadataValue.path(plain(str(folder)))
+    metadata["status"] = "built" if published.rebuilt else "unchanged"
+    metadata["samples"] = dg.MetadataValue.url(
+        Asked(record.artifact, record.asset, record.partition or "").address("rows")
+    )
     metadata |= _notes(published) | _rows(published)
-    previewed = preview_of(published)
-    if shared := set(previewed) & set(record.counts):
-        raise ValueError(
-            f"{record.asset}: the preview and the record's counts both have {shared.pop()!r}: "
-            "rename it in the preview"
-        )
-    documents = {title: text for title, text in previewed.items() if isinstance(text, str)}
-    figures = {title: value for title, value in previewed.items() if not isinstance(value, str)}
-    size = sum(output.bytes for output in record.outputs)
-    counted = {**figures, **_named_once(record, figures, size)}
+    metadata |= _numbers(published)
+    metadata["dagster/uri"] = folder.absolute().as_uri()
+    if (schema := column_schema(record.asset)) is not None:
+        metadata[COLUMNS] = dg.MetadataValue.table_schema(schema)
+    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
+    metadata["provenance"] = dg.MetadataValue.json(whole)
+    return metadata
+
+
+def _numbers(published: Published) -> dict[str, Any]:
+    """The counts of the record, those that are 0 and those of a listed group in one line each."""
+    record = published.record
+    kind, size = families.kind_of_asset(record.asset), sum(item.bytes for item in record.outputs)
+    counted = dict(record.counts)
+    if counted.get("bytes") == size:
+        del counted["bytes"]
+    found: dict[str, Any] = {}
     lists = _lists(record.asset, counted)
     counted = {name: value for name, value in counted.items() if name.split("/")[0] not in lists}
     zero = [name for name in counted if _is_zero(name, counted[name], published.before)]
     if zero:
-        metadata["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
-    metadata |= {group: line for group, line in lists.items() if line}
-    numbers = bounded_numbers({name: counted[name] for name in counted if name not in zero})
-    numbers["bytes"] = size
-    numbers["seconds"] = record.seconds
-    numbers["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
-    if "rows" in numbers:
-        numbers["dagster/partition_row_count"] = numbers["rows"]
-    left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
-    left -= stored_bytes(record.asset)
-    whole = bounded_record(record.model_dump(mode="json"), _RECORD_BYTES)
-    texts = bounded_documents(documents, left - _size(whole))
-    metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
-    metadata |= numbers
-    metadata |= column_metadata(record.asset)
-    metadata["provenance"] = dg.MetadataValue.json(whole)
-    # The first row is seen on the overview without scrolling.
-    return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
+        found["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
+    found |= {group: line for group, line in lists.items() if line}
+    found |= bounded_numbers({name: counted[name] for name in counted if name not in zero})
+    found |= {"bytes": size, "seconds": record.seconds}
+    found["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
+    rows = kind.rows_of(record.counts) if kind is not None else record.counts.get("rows")
+    return found if rows is None else found | {ROWS: int(rows)}
 
 
-def picture_of(asset: Asset, published: Published) -> dict[str, str]:
-    """Returns the picture of an artifact: of one row of its main table, if Dagster shows it inline.
+def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, Any]:
+    """The picture of one row, where Dagster shows it inline.
 
     An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
     """
     try:
-        pictures = _pictures(asset, published)
+        table = pictured_table(published.folder, published.record)
+        rows = table.rows(sample(published.folder), 1, inf) if table is not None else ()
+        pictures = rows[0].pictures() if rows else ()
     except GristmillError:
         return {}
     text = markdown.image(pictures[0].title, pictures[0].svg) if pictures else ""
-    return {"picture": text} if 0 < len(text) <= markdown.INLINE else {}
-
-
-def _pictures(asset: Asset, published: Published) -> Sequence[Picture]:
-    folder, partitions = published.folder, ("", published.record.partition)
-    declared = (stored for _, stored in declared_tables(folder, asset.asset))
-    main = next((stored for stored in declared if stored.partition in partitions), None)
-    if main is None:
-        return ()
-    rows = open_stored(folder, asset.asset, main).rows(asset.sample(folder), 1, inf)
-    return rows[0].pictures() if rows else ()
+    return {"picture": dg.MetadataValue.md(text)} if 0 < len(text) <= markdown.INLINE else {}
 
 
 def _notes(published: Published) -> dict[str, Any]:
     """What became of the drop, what nobody checked, notes, and what the config changed."""
-    found: dict[str, Any] = {}
-    if published.account:
-        found["account"] = plain(published.account, _NOTES_BYTES)
-    if published.not_checked:
-        found["not checked"] = plain(published.not_checked, _NOTES_BYTES)
-    changed = map(markdown.escape, choices.change_lines(published))
-    for title, lines in (("notes", published.notes), ("config changed", list(changed))):
-        if lines:
-            text = markdown.shortened(markdown.bullets(lines), _NOTES_BYTES)
-            found[title] = dg.MetadataValue.md(text)
-    return found
+    lines = {"notes": published.notes, "config changed": choices.change_lines(published)}
+    found = {"account": published.account, "not checked": published.not_checked}
+    return {
+        **{title: plain(text) for title, text in found.items() if text},
+        **{title: _listed(items) for title, items in lines.items() if items},
+    }
+
+
+def _listed(lines: Sequence[str]) -> dg.MetadataValue | str:
+    """Lines as bullets where Dagster shows these inline, else as they are."""
+    text = markdown.bullets(lines)
+    if len(text) <= markdown.INLINE:
+        return dg.MetadataValue.md(text)
+    return plain("\n".join(lines), _LONGEST_NOTES)
 
 
 def _rows(published: Published) -> dict[str, Any]:
@@ -261,20 +238,6 @@ def _lists(asset: str, counts: Mapping[str, int | float]) -> dict[str, str]:
     return {group: cut(", ".join(parts), _LONGEST_LIST) for group, parts in found.items()}
 
 
-def _named_once(
-    record: Record, figures: Mapping[str, int | float], size: int
-) -> Mapping[str, int | float]:
-    """The counts of a record without those that the event has under another name."""
-    kind = families.kind_of_asset(record.asset)
-    own = set(kind.rows) if kind is not None and len(kind.rows) == 1 else set()
-    return {
-        name: value
-        for name, value in record.counts.items()
-        if not (name in own and name != "rows" and figures.get("rows") == value)
-        and not (name == "bytes" and value == size)
-    }
-
-
 def _is_zero(name: str, value: float, before: Record | None) -> bool:
     """Whether a count is not worth a plot: it is 0, and was 0 in the record that stood."""
     counted = isinstance(value, int) and value == 0 and name != "rows"
@@ -293,7 +256,7 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     # Stable: otherwise the order of the record stays.
     for name in sorted(counts, key=lambda name: "/" in name):
         shown = cut(printable(name), _LONGEST_NAME)
-        if shown in _RESERVED or shown.startswith("dagster/"):
+        if shown in RESERVED or shown.startswith("dagster/"):
             shown = f"counts/{shown}"
         cost = markdown.stored_size(shown) + _AROUND
         if shown in numbers or len(numbers) == MOST_NUMBERS or size + cost > _NUMBER_BYTES:
@@ -305,83 +268,17 @@ def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
     return numbers
 
 
-def bounded_documents(documents: Mapping[str, str], most: int) -> dict[str, str]:
-    """Returns the documents of an event, the longest ones cut until all fit."""
-    sizes = {title: _stored({title: text}) for title, text in documents.items()}
-    room, bounded = most, {}
-    # From the shortest on, each may take an equal part of what the shorter ones left.
-    for number, title in enumerate(sorted(sizes, key=lambda title: sizes[title])):
-        part = room // (len(sizes) - number)
-        if sizes[title] > part:
-            around = sizes[title] - markdown.stored_size(documents[title])
-            bounded[title] = markdown.shortened(documents[title], max(part - around, 1000))
-            room -= markdown.stored_size(bounded[title]) + around
-        else:
-            bounded[title] = documents[title]
-            room -= sizes[title]
-    return {title: bounded[title] for title in documents}
-
-
 def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
-    """Returns a record unchanged if it fits, else without what is too long in it.
+    """Returns a record, without its longest fields if it has too many bytes.
 
-    A cut record has the entry `cut`: what was left out of each field.
+    A cut record has the entry `cut` with their names; the whole one is on disk.
     """
-    if _size(record) <= most:
-        return record
-    result = {name: _cut_texts(value) for name, value in record.items()}
-    notes: dict[str, str] = {
-        name: "long texts are cut" for name in record if result[name] != record[name]
-    }
-    if result.pop("counts", None) is not None:
-        notes["counts"] = "are the numbers of this event"
-    for name, value in result.items():
-        if isinstance(value, list):
-            # Of an input most fields may be null.
-            result[name] = [_without_nulls(item) for item in value]
-    result["cut"] = notes
-    while _size(result) > most:
-        fields = [name for name in record if name in result and _size(result[name]) > 100]
-        if not fields:
-            break
-        longest = max(fields, key=lambda name: _size(result[name]))
-        value = result[longest]
-        if not isinstance(value, list | dict) or len(value) <= 1:
-            notes[longest] = "left out"
-            del result[longest]
-            continue
-        kept = len(value) // 2
-        result[longest] = (
-            value[:kept] if isinstance(value, list) else dict(list(value.items())[:kept])
-        )
-        notes[longest] = f"the first {kept:,} of {len(record[longest]):,}"
-    return result
-
-
-def _without_nulls(item: Any) -> Any:
-    return {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
-
-
-def _cut_texts(value: Any) -> Any:
-    if isinstance(value, str):
-        return cut(value, _CUT_TEXT)
-    if isinstance(value, list):
-        return [_cut_texts(item) for item in value]
-    if isinstance(value, dict):
-        return {cut(name, _CUT_TEXT): _cut_texts(item) for name, item in value.items()}
-    return value
-
-
-def _stored(metadata: Mapping[str, Any]) -> int:
-    """Bytes of some metadata as Dagster stores them, a little more than they are."""
-    return sum(
-        markdown.stored_size(name) + _size(getattr(value, "value", value)) + _AROUND
-        for name, value in metadata.items()
-    )
-
-
-def _size(value: Any) -> int:
-    return len(json.dumps(value))
+    kept = dict(record)
+    while len(json.dumps(kept)) > most:
+        del kept[max(kept, key=lambda name: len(json.dumps(kept[name])))]
+    if gone := [name for name in record if name not in kept]:
+        kept["cut"] = f"{', '.join(gone)}: in the record on disk"
+    return kept
 
 
 @cache
@@ -392,20 +289,4 @@ def column_schema(asset: str) -> dg.TableSchema | None:
         return None
     return dg.TableSchema(
         columns=[dg.TableColumn(each.name, each.type, each.text) for each in columns]
-    )
-
-
-def column_metadata(asset: str) -> dict[str, Any]:
-    """Returns the entry for an event; empty where the artifacts are no tables."""
-    schema = column_schema(asset)
-    return {} if schema is None else {NAME: dg.MetadataValue.table_schema(schema)}
-
-
-@cache
-def stored_bytes(asset: str) -> int:
-    """Returns the bytes of the entry as Dagster stores it, a little more than they are."""
-    schema = column_schema(asset)
-    return sum(
-        _COLUMN_BYTES + stored_size(f"{column.name}{column.type}{column.description}")
-        for column in (schema.columns if schema else ())
     )

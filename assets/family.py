@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
 
 from assets import configs
 from assets.checks import disk_checks
-from assets.event_metadata import picture_of
 from assets.inbox import Inbox
 from assets.publishing import Event, publish_asset
 from gristmill import families
@@ -47,7 +46,6 @@ class Family:
     available: Callable[[Lake], Collection[str]] | None = None
 
 
-OWNERS: Final = ["team:data"]
 Partitions = Mapping[str, dg.PartitionsDefinition[str]]
 Definitions = Mapping[str, dg.AssetsDefinition]
 
@@ -129,7 +127,6 @@ def definition(asset: Asset, partitions: Partitions | None = None) -> dg.AssetsD
         else None,
         "group_name": asset.group,
         "kinds": set(asset.labels),
-        "owners": OWNERS,
         "code_version": asset.code_version,
         "backfill_policy": _backfill(asset.batch),
         "output_required": False,
@@ -189,9 +186,7 @@ def _published(asset: Asset, context: dg.AssetExecutionContext, given: Any) -> I
     def of(key: str | None) -> Build:
         return asset.build(Wanted(asset, context.resources.lake, key or "", values, run))
 
-    generic = asset.preview is Asset.preview
-    preview = partial(picture_of, asset) if generic else asset.preview
-    yield from publish_asset(context, of, preview)
+    yield from publish_asset(context, of, asset.sample)
 
 
 def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
@@ -200,7 +195,6 @@ def _external(source: Source, partitions: Partitions) -> dg.AssetSpec:
         partitions_def=_partitions(source.partitions, partitions),
         group_name=source.group,
         kinds=set(source.labels),
-        owners=OWNERS,
         description=source.text,
     )
 

@@ -48,7 +48,7 @@ GROUPS: Final = {
 def with_subjects(
     assets: Iterable[dg.AssetsDefinition | dg.AssetSpec],
 ) -> Sequence[dg.AssetsDefinition | dg.AssetSpec]:
-    """Returns assets whose descriptions begin with their group's subject and end with its page.
+    """Returns assets with their family as owner, their group's subject and its page.
 
     Those whose group is not in `GROUPS` are left as they are.
     """
@@ -61,6 +61,7 @@ def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec
     place, numbers = f"{DOCS}{group.page}", f"{DOCS}{NUMBERS}"
     return spec.replace_attributes(
+        owners=[f"team:{str(spec.group_name).partition('/')[0]}"],
         description=(
             f"{group.subject}: {spec.description}\n\n"
             f"More: [docs/{group.page}]({place}), and [what the rows mean]({numbers}); "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from assets import choices, versions, worker
 from assets.checking.outcomes import Outcomes
-from assets.event_metadata import PartitionPreview, event_metadata
+from assets.event_metadata import event_metadata
 from assets.failures import Problem, Target, problem_of
 from assets.history import open_databases
 from assets.mirrored import push_published
@@ -27,6 +28,7 @@ from gristmill.run.shown_progress import LogLines
 from gristmill.settings.root_tables import MirrorSettings
 
 BuildOf = Callable[[str | None], Build]
+SampleOf = Callable[[Path], int]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
 
 # Characters of one reason, and partitions, in the event of a run of many that failed.
@@ -56,13 +58,14 @@ BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
 def publish_asset(
     context: dg.AssetExecutionContext,
     build_of: BuildOf,
-    preview: PartitionPreview = lambda _: {},
+    sample: SampleOf = lambda _: 0,
 ) -> Iterator[Event]:
     """Publish the run's partitions of one asset, and report each with its record.
 
     context: the context of the asset's step. The asset has `output_required=False`.
     build_of: takes a partition key (None for an asset without partitions) and returns what is
         to be built.
+    sample: takes the folder of an artifact, and returns the number of the row that is drawn.
 
     Yields one event for each partition. If a build raises NothingToBuild or fails, the event is an
     observation with the reason: the partition does not count as materialized. A run without a
@@ -81,7 +84,7 @@ def publish_asset(
     with Outcomes(context).spoken_for() as outcomes:
         mirror = yield from _mirror(context, outcomes)
         try:
-            yield from _publish_run(context, build_of, preview, outcomes)
+            yield from _publish_run(context, build_of, sample, outcomes)
         except dg.Failure:
             # Of a batch, some partitions came through.
             try:
@@ -127,19 +130,19 @@ def _keys(context: dg.AssetExecutionContext) -> list[str | None]:
 def _publish_run(
     context: dg.AssetExecutionContext,
     build_of: BuildOf,
-    documents: PartitionPreview,
+    sample: SampleOf,
     outcomes: Outcomes,
 ) -> Iterator[Event]:
     keys = _keys(context)
     if len(keys) > 1:
         several = [key for key in keys if key is not None]
-        yield from _publish_batch(context, several, build_of, documents, outcomes)
+        yield from _publish_batch(context, several, build_of, sample, outcomes)
         return
     (key,) = keys
     try:
         published = _publish(context, build_of, key, outcomes)
         # Metadata of a MaterializeResult would be stored twice: in the event of the output, too.
-        context.add_asset_metadata(event_metadata(published, documents), partition_key=key)
+        context.add_asset_metadata(event_metadata(published, sample), partition_key=key)
     except NothingToBuild as reason:
         yield _not_built(context, key, reason)
         return
@@ -157,7 +160,7 @@ def _publish_batch(
     context: dg.AssetExecutionContext,
     keys: list[str],
     build_of: BuildOf,
-    preview_of: PartitionPreview,
+    sample: SampleOf,
     outcomes: Outcomes,
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
@@ -171,7 +174,7 @@ def _publish_batch(
                 asset_key=context.asset_key,
                 description=escape(_line(published)),
                 partition=key,
-                metadata=event_metadata(published, preview_of),
+                metadata=event_metadata(published, sample),
                 tags=tags_of(key, published.record.data_version),
             )
         except NothingToBuild as nothing:

@@ -21,8 +21,6 @@ TAG = ".dagster/gristmill_worker"
 """Dagster's pages hide tags with the prefix `.dagster/`: nobody filters runs by this one."""
 CLUSTER = ".dagster/gristmill_ray"
 """The tag of a run on a Ray cluster: the Ray job. Its process may be on another machine."""
-_EARLIER = "gristmill/worker"
-"""The tag of runs that an earlier version started."""
 
 # Seconds by which a process may seem to start after an event that it wrote: the clock's steps.
 _CLOCK_STEP = 2.0
@@ -51,7 +49,7 @@ def sign(context: dg.AssetExecutionContext) -> None:
 
 def signature_of(tags: Mapping[str, str]) -> str | None:
     """Returns the identity of the process in a run's tags, or None."""
-    return tags.get(TAG) or tags.get(_EARLIER)
+    return tags.get(TAG)
 
 
 def identity(process: int) -> str | None:

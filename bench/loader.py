@@ -39,7 +39,6 @@ from gristmill.macroxue import StepDataset
 from gristmill.macroxue.read.trace import trace
 from gristmill.reasoning import ShardReader
 from gristmill.reasoning.format import names
-from gristmill.reasoning.read.shard_order import FORMER
 from gristmill.reasoning.read.trace import line_of
 
 SHARDS = 16
@@ -106,13 +105,11 @@ def sequences(given: kit.Given) -> None:
     root = given.scratch / "shards"
     root.mkdir()
     write_shards(root, SHARDS)
-    former, plan = ShardReader(root, seed=1), Plan(ShardReader(root).source(), seed=1)
-    # The version before drew its order by NumPy, as runs of that version still do.
-    former.load_state(former.state() | {"version": FORMER})
+    reader, plan = ShardReader(root, seed=1), Plan(ShardReader(root).source(), seed=1)
 
     def epoch() -> Iterable[object]:
-        former.start_epoch(0)
-        return former.batches(64)
+        reader.start_epoch(0)
+        return reader.batches(64)
 
     compare("sequences", lambda: Loader(plan, 64, form="numpy"), epoch, 0.75)
 

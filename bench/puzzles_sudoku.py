@@ -24,7 +24,7 @@ from bench.puzzles_build import Built, beside_loop, published, write_plain
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.sudoku.board import board_of, text_of
+from gristmill.puzzles.domains.sudoku.board import digits, text_of
 from gristmill.puzzles.domains.sudoku.symmetry import groups
 from gristmill.puzzles.raw.samples import generated_sudoku
 
@@ -39,7 +39,10 @@ def write_drop(folder: Path, sources: int, twins: int = 1) -> Path:
     """A drop of `sources` training puzzles, so many twins of each, and 20 test puzzles."""
     folder.mkdir(parents=True)
     made = [generated_sudoku(k)[:2] for k in range(-(-sources // twins))]
-    questions, answers = (np.array([board_of(pair[k]) for pair in made]) for k in (0, 1))
+    questions, answers = (
+        digits(np.frombuffer("".join(pair[k] for pair in made).encode(), np.uint8)).reshape(-1, 81)
+        for k in (0, 1)
+    )
     keys = np.arange(len(made), dtype=np.uint64)
     inputs, labels, _, _ = groups(questions, answers, keys, twins - 1)
     train = [

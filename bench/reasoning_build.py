@@ -21,10 +21,7 @@ from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.laws.manifest import manifest_laws
 from gristmill.reasoning.laws.normalized import normalized_laws
-from gristmill.reasoning.laws.shard_texts import text_laws
 from gristmill.reasoning.laws.shards import shard_laws
-from gristmill.vocabularies.pinned import GPT2
-from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 DISTINCT = "openr1_math_220k"
 """Corpus whose place the distinct text takes."""
@@ -107,9 +104,7 @@ def published(
             return tokenize(jsonl, attempt.out, config, attempt.parts)
 
         def laws(out: Path, partition: str = partition) -> Iterator[Violation]:
-            yield from shard_laws(out, partition, sampled=True)
-            gpt2 = file_of_pinned(GPT2, vocabulary)
-            yield from text_laws(out, partition, root / names.NORMALIZED, gpt2, sampled=True)
+            return shard_laws(out, partition, sampled=True)
 
         inputs = [_input(root, names.NORMALIZED, partition)]
         done = publishing.published(

@@ -30,7 +30,7 @@ from gristmill.synth.raw.files import TEXTS
 DROP = "drops/synth/bench"
 ASSET = "synth/harmony"
 _FILE_ROWS = 20_000
-_RATE = 0.5
+_RATE = 0.35
 # What four times the rows may cost in memory: the allocator's noise, not a share of the rows.
 _GROWTH = 1.2
 

@@ -16,7 +16,7 @@ from assets.inbox import Inbox
 from assets.mirrored import STATUS, cure, pushed
 from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
 from commands.terminal import say, shown
-from gristmill.asset import Asset, Wanted
+from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
@@ -65,12 +65,12 @@ def build(
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
-    declared, lake = _declared(asset), Lake()
+    wanted, lake = _asset_of(asset), Lake()
     values = settings_of(asset, words)
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
     if rank is not None and world_size is not None:
-        _check_rank(declared, rank, world_size)
+        _check_rank(wanted, rank, world_size)
         if "world_size" in values:
             raise click.UsageError("--set world_size: leave it out, --world-size gives it")
     if partition == "":
@@ -78,15 +78,15 @@ def build(
             f"{asset}: the partition is empty: name one, or leave it out for all of them"
         )
     # An asset without partitions is named as a whole, asked for by a drop or not.
-    is_named = partition is not None or not declared.partitions
-    keys = [partition or ""] if is_named else available(declared, lake)
+    is_named = partition is not None or not wanted.partitions
+    keys = [partition or ""] if is_named else available(wanted, lake)
     idle = [] if is_named else list(_idle_drops(lake, asset))
     for drop in idle:
         say(f"{drop.state} {shown(drop.key)}: {shown(drop.reason)}")
     is_refused = any(drop.state == REFUSED for drop in idle)
     if not keys and not is_refused:
-        raise GristmillError(f"{asset}: no partition can be built: {_first(lake, declared)}")
-    work = _Work(declared, lake, rank, world_size, values, not no_wait)
+        raise GristmillError(f"{asset}: no partition can be built: {_first(lake, wanted)}")
+    work = _Work(wanted, lake, rank, world_size, values, not no_wait)
     failed = work.build(keys, is_named)
     problems = [f"not built: {line}" for line in failed]
     if missed := work.missed:
@@ -209,7 +209,7 @@ def _first(lake: Lake, asset: Asset) -> str:
     inboxes = [lake.inbox(name) for name in _inboxes_of(asset.asset)]
     if inboxes and not any(path.is_dir() and any(path.iterdir()) for path in inboxes):
         return f"copy a drop into {' or '.join(map(str, inboxes))}"
-    built = [name for name in asset.inputs if name in definitions.declared()]
+    built = [name for name in asset.inputs if name in declared()]
     return f"build its inputs first{': ' if built else ''}{', '.join(built)}"
 
 
@@ -261,9 +261,9 @@ def _push(
             yield Entry.of(root, artifact).name
 
 
-def _declared(asset: str) -> Asset:
+def _asset_of(asset: str) -> Asset:
     """The declaration of an asset. Raises UsageError for an unknown one."""
-    known = definitions.declared()
+    known = declared()
     if asset not in known:
         close = nearest(asset, known)
         hint = (

@@ -17,6 +17,7 @@ from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
+from gristmill.asset import declared
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import explained
@@ -157,7 +158,7 @@ class Graph:
 
     def is_asked(self, asset: dg.AssetKey, partition: str = "") -> bool:
         """Returns whether a command without names builds a partition, or an asset without any."""
-        made = definitions.declared().get(asset.to_user_string())
+        made = declared().get(asset.to_user_string())
         return made is None or made.is_asked(self._lake, partition)
 
     def look_again(self) -> None:

@@ -19,7 +19,7 @@ from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, sett
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Failures, Plan, Standing
-from commands.runs.table import MAY_FOLLOW, TO_BUILD, Outcome
+from commands.runs.table import BUILDS, MAY_FOLLOW, TO_BUILD, Outcome
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
@@ -27,6 +27,7 @@ from gristmill.inbox import Standing as Drop
 from gristmill.inbox.shape import FOLDER
 from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path
+from gristmill.publish.publish import NOT_PUBLISHED
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.untrusted.files import read_file
@@ -34,6 +35,7 @@ from resources.lake import Lake
 
 _MOST_NAMED: Final = 5
 _LIST_BYTES: Final = 1 << 24
+_PAGE: Final = "its page is not current"
 
 
 @click.command(cls=CheckoutCommand)
@@ -196,6 +198,10 @@ class _Build:
             is_open = rebuild or bool(self._values)
             plan = Plan(together=keys) if is_open else standing.plan(asset, keys, progress)
             found = plan.standing
+            name = asset.to_user_string()
+            again = [Outcome(name, key or "", BUILDS, reason=why) for key, why in plan.why.items()]
+            for line in table.reasons(each for each in again if each.reason != NOT_PUBLISHED):
+                say(line)
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
@@ -232,8 +238,7 @@ class _Build:
             plan = standing.plan(asset, keys, progress)
             found = plan.standing
             for key in plan.together:
-                reason = standing.reason(asset, key)
-                found[key] = Outcome(name, key or "", TO_BUILD, reason=reason)
+                found[key] = Outcome(name, key or "", TO_BUILD, reason=plan.why.get(key, _PAGE))
             for key, error in plan.alone.items():
                 waits = isinstance(error, NothingToBuild)
                 status = "not built" if waits else "failed"

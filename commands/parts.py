@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 import dagster as dg
 
-import definitions
 from assets import choices
 from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say, shown
-from gristmill.asset import Asset, Wanted
+from gristmill.asset import Asset, Wanted, declared
 from gristmill.contract import GristmillError
 from gristmill.publish.build import Build
 from gristmill.publish.by_rank import ShareBuilt, build_share
@@ -66,7 +65,7 @@ def described(lake: Lake, asset: str, partition: str | None) -> Build:
 
 def in_parts() -> dict[str, Asset]:
     """The assets that are made in parts; of the others a share would make the whole."""
-    return {name: asset for name, asset in definitions.declared().items() if asset.in_parts}
+    return {name: asset for name, asset in declared().items() if asset.in_parts}
 
 
 def _known(lake: Lake, asset: str) -> str:
@@ -74,7 +73,7 @@ def _known(lake: Lake, asset: str) -> str:
     # A share that is right needs neither.
     from commands.graph import INBOXES, Graph, first_and_last
 
-    name = definitions.declared()[asset].partitions
+    name = declared()[asset].partitions
     built_in = [key for inbox in INBOXES for key in inbox.built_in().get(name, ())]
     with open_instance() as instance:
         known = Graph(instance, lake).known(dg.AssetKey.from_user_string(asset))

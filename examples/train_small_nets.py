@@ -22,7 +22,7 @@ from gristmill.loading import Loader, Packed, Plan, Source, mixture
 from gristmill.macroxue import StepDataset
 from gristmill.puzzles import PuzzleExamples
 from gristmill.reasoning import ShardReader
-from gristmill.svg import BOLD, END, INK, MIDDLE, RULE, card, text_at
+from gristmill.svg import BOLD, END, INK, MIDDLE, RULE, small_card, small_text
 from gristmill.synth import SynthKDDocuments
 
 SEED, BATCH, WIDTH, IDS, LONGEST = 7, 16, 48, 2_048, 96
@@ -182,16 +182,16 @@ def plot(losses: Mapping[str, Sequence[float]]) -> str:
     steps = max(map(len, losses.values()))
     most = 2.0 * -(-max(max(values) for values in losses.values()) // 2)
     across, down = (right - left) / max(steps - 1, 1), (bottom - top) / most
-    body = [text_at(20, 30, "Small nets on the samples of five families", 15, INK, BOLD)]
-    body.append(text_at(right, 30, "mean loss of a label, ten steps", 12, INK, END))
+    body = [small_text(20, 30, "Small nets on the samples of five families", BOLD, right)]
+    body.append(small_text(right, 30, "mean loss of a label, ten steps", END, right))
     for loss in range(0, int(most) + 1, 2):
         y = bottom - loss * down
         body.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{RULE}" stroke-width="0.7"/>')
-        body.append(text_at(left - 8, y + 4, str(loss), 12, INK, END))
+        body.append(small_text(left - 8, y + 4, str(loss), END, right))
     middle = left + across * (steps // 2)
     body.append(f'<path d="M{middle:.1f} {top}V{bottom}" stroke="{INK}" stroke-dasharray="3 3"/>')
-    body.append(text_at(middle, bottom + 20, f"resumed after {steps // 2} steps", 12, INK, MIDDLE))
-    body.append(text_at(right, bottom + 20, f"step {steps}", 12, INK, END))
+    body.append(small_text(middle, bottom + 20, f"resumed after {steps // 2} steps", MIDDLE, right))
+    body.append(small_text(right, bottom + 20, f"step {steps}", END, right))
     for number, (name, values) in enumerate(losses.items()):
         colour, x = COLOURS[name], left + 105 * number
         means = [values[max(0, k - 9) : k + 1] for k in range(len(values))]
@@ -201,8 +201,8 @@ def plot(losses: Mapping[str, Sequence[float]]) -> str:
         )
         body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         body.append(f'<path d="M{x} 60h18" stroke="{colour}" stroke-width="2.6"/>')
-        body.append(text_at(x + 24, 64, name, 13, colour, BOLD))
-    return card(580, 336, "Loss of small nets in each step", body)
+        body.append(small_text(x + 24, 64, name, f" fill='{colour}'{BOLD}", right))
+    return small_card(336, body, 580)
 
 
 def main() -> None:

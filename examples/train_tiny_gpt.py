@@ -28,7 +28,7 @@ from megatron.core.transformer import TransformerConfig
 from torch import distributed
 from torch.overrides import TorchFunctionMode
 
-from gristmill.svg import BOLD, END, INK, MIDDLE, RULE, card, text_at
+from gristmill.svg import BOLD, END, MIDDLE, RULE, small_card, small_text
 from gristmill.synth import KDTraining, SynthKDDataset, add_kd_arguments
 
 LENGTH, ROWS, MICRO_BATCHES, SEED = 128, 2, 2, 1
@@ -146,16 +146,16 @@ def plot(losses: Sequence[dict[str, tuple[float, int]]]) -> str:
     highest = max(loss for step in losses for loss, _ in step.values())
     most = max(2.0, 2.0 * -(-highest // 2))
     across = (right - left) / max(len(losses) - 1, 1)
-    body = [text_at(20, 30, "A tiny GPT on the sample shards", 15, INK, BOLD)]
-    body.append(text_at(right, 30, "mean loss of a label; bold: of five steps", 12, INK, END))
+    body = [small_text(20, 30, "A tiny GPT on the sample shards", BOLD, right)]
+    body.append(small_text(right, 30, "mean loss of a label; bold: of five steps", END, right))
     for loss in range(0, int(most) + 1, 2):
         y = bottom - (bottom - top) * loss / most
         body.append(f'<path d="M{left} {y:.1f}H{right}" stroke="{RULE}" stroke-width="0.7"/>')
-        body.append(text_at(left - 8, y + 4, str(loss), 12, INK, END))
+        body.append(small_text(left - 8, y + 4, str(loss), END, right))
     for step in range(0, len(losses) + 1, max(1, len(losses) // 5)):
         x = left + across * (max(step, 1) - 1)
-        body.append(text_at(x, bottom + 20, str(max(step, 1)), 12, INK, MIDDLE))
-    body.append(text_at(right, bottom + 40, "step", 12, INK, END))
+        body.append(small_text(x, bottom + 20, str(max(step, 1)), MIDDLE, right))
+    body.append(small_text(right, bottom + 40, "step", END, right))
     for number, span in enumerate(SPANS):
         colour, dashes = COLOURS[span], ' stroke-dasharray="7 3"' if number else ""
         points = [
@@ -171,8 +171,8 @@ def plot(losses: Sequence[dict[str, tuple[float, int]]]) -> str:
             body.append(f'<polyline points="{path}" fill="none" stroke="{colour}"{style}/>')
         x = left + 150 + 150 * number
         body.append(f'<path d="M{x} 76h34" stroke="{colour}" stroke-width="2.6"{dashes}/>')
-        body.append(text_at(x + 42, 80, span, 13, colour, BOLD))
-    return card(580, 350, "Loss of each span in the steps of a tiny GPT", body)
+        body.append(small_text(x + 42, 80, span, f" fill='{colour}'{BOLD}", right))
+    return small_card(350, body, 580)
 
 
 def _means(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

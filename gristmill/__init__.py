@@ -3,7 +3,3 @@
 The library knows paths, bytes and numbers. It never imports Dagster; the packages `assets`,
 `resources` and `sensors` put it to work there.
 """
-
-from gristmill.old_paths import install as _install
-
-_install()

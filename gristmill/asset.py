@@ -19,19 +19,17 @@ if TYPE_CHECKING:
     from gristmill.data_root import DataRoot
     from gristmill.inbox.account import Account
     from gristmill.provenance import Input, Tokenizer
-    from gristmill.publish.build import Attempt, Build, Published
+    from gristmill.publish.build import Attempt, Build
     from gristmill.publish.by_rank import Ranks
 
 Config = TypeVar("Config")
-Figures = Mapping[str, "str | int | float"]
-"""Markdown documents and numbers by title, for the page of an asset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asset(Kind):
     """An artifact that Gristmill builds: the one place that says what belongs to it.
 
-    asset, laws, show, trace, source, rows, set_aside, counted, code, file: see `Kind`.
+    asset, laws, trace, source, rows, set_aside, counted, code, file: see `Kind`.
 
     text: the description on its page. group: its group there, of `assets/groups.py`.
     labels: what it is made with, shown beside its name.
@@ -52,8 +50,6 @@ class Asset(Kind):
     place_of: takes the data root, a partition, a key and what files give; returns what gives the
         value, and where a person writes another one. Default: the file of the settings.
 
-    preview: takes what was published, and returns what its page shows beside the counts; default:
-        nothing.
     sample: takes the folder of an artifact, and returns the number of the row of its main table
         that its page draws; default: the first.
     notes: takes the folder of an artifact, and yields what is unusual and breaks no law.
@@ -89,7 +85,6 @@ class Asset(Kind):
     resource: str = ""
     place_of: Callable[[DataRoot, str, str, Settings], tuple[str, str]] | None = None
 
-    preview: Callable[[Published], Figures] = lambda _: {}
     sample: Callable[[Path], int] = lambda _: 0
     notes: Callable[[Path], Iterable[Violation]] | None = None
     across: bool = False
@@ -152,6 +147,8 @@ class Wanted:
 
     chosen: values of the config for this build alone, by field; they come before those of files.
     run: id of the Dagster run; default "": there is none.
+    is_comparison: whether it is built to be compared with what is published, which also a report
+        of a day that is over can be; default False.
     """
 
     asset: Asset
@@ -159,6 +156,7 @@ class Wanted:
     partition: str
     chosen: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
+    is_comparison: bool = False
 
     def config(
         self,
@@ -197,11 +195,12 @@ class Wanted:
         space: int = 0,
         deletes: Sequence[str] = (),
         account: Account | None = None,
+        fetches: bool = False,
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
-        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account: see
-            `Build`.
+        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches:
+            see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         sampled: whether laws that take long look at a sample (default False).
@@ -232,6 +231,7 @@ class Wanted:
             space=space,
             deletes=deletes,
             account=account,
+            fetches=fetches,
         )
 
 

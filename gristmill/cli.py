@@ -8,12 +8,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
 from gristmill.printable import command, is_utf8, printable
+
+if TYPE_CHECKING:
+    from gristmill.provenance.find_artifacts import Artifact
 
 data_root_option = click.option(
     "--data-root",
@@ -75,10 +79,8 @@ def _refuse_unknown_asset(asset: str) -> None:
     """Raises UsageError for the key of no asset, with the nearest."""
     from gristmill import families
     from gristmill.settings.fields import nearest
-    from gristmill.vocabularies.pinned import VOCABULARIES
 
     keys = [kind.asset for each in families.catalogs() for kind in each.kinds]
-    keys += [f"tokenizers/{vocabulary.name}" for vocabulary in VOCABULARIES]
     if asset not in keys:
         close = nearest(asset, keys)
         hint = f"did you mean {close}?" if close else f"choose one of {', '.join(keys)}"
@@ -200,7 +202,9 @@ def _retire(root: Path, keys: Sequence[str]) -> None:
 
 
 @main.command()
-@click.argument("path", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, metavar="[PATH]...", type=click.Path(file_okay=False, path_type=Path)
+)
 @click.option(
     "--data-root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -209,41 +213,71 @@ def _retire(root: Path, keys: Sequence[str]) -> None:
 @click.option("--no-inputs", is_flag=True, help="Do not check inputs: raw drops were archived.")
 @click.option("--no-laws", is_flag=True, help="Compare bytes and records only.")
 @click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Also build each artifact again, from its inputs by its recorded config, in a folder that "
+    "is removed, and compare the bytes.",
+)
+@click.option(
     "--kind",
     help="What a folder without a record is, as `puzzles/sudoku`, if its files do not say.",
 )
 def verify(
-    path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool, kind: str | None
+    paths: tuple[Path, ...],
+    data_root: Path | None,
+    no_inputs: bool,
+    no_laws: bool,
+    rebuild: bool,
+    kind: str | None,
 ) -> None:
-    """Hash the artifact at PATH, or all below it, against its record; status 1 on any violation.
+    """Hash the artifacts at or below each PATH against their records; status 1 on any violation.
 
-    Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
-    of the contents, and whether all is there that the inventory of the data root names. The last
-    line names what a flag left out; laws that could not be asked have lines of their own.
+    PATH is GRISTMILL_DATA if that is set, else `data`, where none is given. Checked are sizes,
+    sha256, files that no record lists, the records themselves, inputs, the laws of the contents,
+    and whether all is there that the inventory of the data root names. The last line names what a
+    flag left out; laws that could not be asked, and what could not be built again, have lines of
+    their own.
 
     A folder without a record, of any program, is judged by the laws of its format: what is in it,
     the rules that nobody could look at, and what it breaks.
     """
-    from gristmill import provenance
-    from gristmill.data_root import states
     from gristmill.provenance import find_artifacts, inventory
-    from gristmill.run.shown_progress import shown_on_stderr
 
-    left_out: list[str] = []
-    has_flags = no_inputs or no_laws or data_root is not None
-    if kind is not None and has_flags:
-        raise click.UsageError("--kind: other options go with a record")
-    is_bare = path.is_dir() and not find_artifacts.count(path)
+    paths = paths or (Path(os.environ.get("GRISTMILL_DATA") or "data"),)
+    has_flags = no_inputs or no_laws or rebuild or data_root is not None
+    if kind is not None and (has_flags or len(paths) > 1):
+        raise click.UsageError("--kind: other options go with a record, and PATH is one folder")
+    path = paths[0]
+    is_bare = len(paths) == 1 and path.is_dir() and not find_artifacts.count(path)
     if kind is not None or (is_bare and not has_flags and not inventory.missing(path.absolute())):
         _judge(path, kind)
         return
+    failed = sum(_violations(path, data_root, not no_inputs, not no_laws) for path in paths)
+    artifacts = [item for path in paths for item in find_artifacts.artifacts(path.absolute())]
+    if rebuild:
+        failed += _build_again(artifacts, data_root)
+    if failed:
+        raise SystemExit(1)
+    is_one = len(artifacts) == 1
+    are = "artifact is as its record says" if is_one else "artifacts are as their records say"
+    left = [what for what, is_left in (("inputs", no_inputs), ("laws", no_laws)) if is_left]
+    click.echo(f"{len(artifacts)} {are}" + (f"; not checked: {', '.join(left)}" if left else ""))
+
+
+def _violations(path: Path, data_root: Path | None, inputs: bool, laws: bool) -> int:
+    """Print what is wrong at or below a path, and what was not checked; returns the count."""
+    from gristmill import provenance
+    from gristmill.data_root import states
+    from gristmill.run.shown_progress import shown_on_stderr
+
+    left_out: list[str] = []
     with shown_on_stderr() as progress:
         try:
-            violations = provenance.verify(
+            found = provenance.verify(
                 path,
                 data_root=data_root,
-                check_inputs=not no_inputs,
-                check_laws=not no_laws,
+                check_inputs=inputs,
+                check_laws=laws,
                 progress=progress,
                 left_out=left_out,
             )
@@ -252,20 +286,31 @@ def verify(
             if path.exists():
                 raise
             raise click.UsageError(f"{printable(str(path))}: there is no such folder") from error
-    refused, notes = ([], []) if no_inputs else states.of_artifacts(path)
-    for note in [*left_out, *notes]:
-        click.echo(printable(note))
-    violations += refused
-    for violation in violations:
-        click.echo(printable(str(violation)))
-    if violations:
-        raise SystemExit(1)
-    artifacts = find_artifacts.count(path)
-    are = (
-        "artifact is as its record says" if artifacts == 1 else "artifacts are as their records say"
-    )
-    left = [what for what, is_left in (("inputs", no_inputs), ("laws", no_laws)) if is_left]
-    click.echo(f"{artifacts} {are}" + (f"; not checked: {', '.join(left)}" if left else ""))
+    refused, notes = states.of_artifacts(path) if inputs else ([], [])
+    for line in [*left_out, *notes, *found, *refused]:
+        click.echo(printable(str(line)))
+    return len(found) + len(refused)
+
+
+def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:
+    """Build artifacts again, and print what that shows; returns the number of violations."""
+    from gristmill import rebuilt
+    from gristmill.run import amounts
+    from gristmill.run.shown_progress import shown_on_stderr
+
+    need = amounts.size(rebuilt.space(artifacts))
+    click.echo(f"building again, one after the other: needs {need} in .gristmill of the data root")
+    failed = equal = 0
+    with shown_on_stderr() as progress:
+        for found in rebuilt.rebuilt(artifacts, data_root, progress):
+            failed += len(found.violations)
+            equal += not (found.violations or found.not_judged)
+            if found.not_judged:
+                click.echo(printable(f"{found.item.title}: not judged: {found.not_judged}"))
+            for violation in found.violations:
+                click.echo(printable(str(violation)))
+    click.echo(f"{equal} of {len(artifacts)} built again with equal bytes")
+    return failed
 
 
 def _judge(path: Path, kind: str | None) -> None:

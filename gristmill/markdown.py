@@ -1,21 +1,17 @@
-"""Markdown for previews: tables, images, and untrusted text that stays text."""
+"""Markdown for pages of Dagster: lists, images, and untrusted text that stays text."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from gristmill import svg as drawn
 from gristmill.printable import cut
 
 # Of a text of megabytes no more than its beginning is looked at.
 _LOOKED_AT: Final = 100_000
-# Room for the line that says what was left out.
-_NOTE: Final = 100
-_RULES: Final = {"l": "---", "r": "---:"}
 _CHARACTERS: Final = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&#8203;": ""}
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|" + "|".join(_CHARACTERS))
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -53,7 +49,7 @@ INLINE: Final = 999
 
 
 class Markdown(str):
-    """Text that is Markdown already, on one line: `table` does not escape it."""
+    """Text that is Markdown already, on one line: `bullets` does not escape it."""
 
     __slots__ = ()
 
@@ -78,8 +74,7 @@ def unescaped(text: str) -> str:
 def code(text: str, limit: int = LONGEST) -> Markdown:
     """Untrusted text as a code span; escaped text where a code span cannot hold it.
 
-    Backquotes end a code span, and a backslash before `|` cannot be written in a
-    table's code span. Arguments as for `escape`.
+    Backquotes end a code span. Arguments as for `escape`.
     """
     line = _shortened(text, limit)
     if not line or _UNSAFE_IN_CODE.search(line):
@@ -87,50 +82,13 @@ def code(text: str, limit: int = LONGEST) -> Markdown:
     return Markdown(f"`{line}`")
 
 
-def bold(text: str) -> Markdown:
-    """Untrusted text in bold."""
-    return Markdown(f"**{escape(text)}**")
-
-
 def image(title: str, svg: str) -> Markdown:
     """An SVG drawing as an image that needs no file.
 
     It is written as it is, which takes fewer characters than base64.
     """
-    address = drawn.shortened(svg).replace("%", "%25").translate(_IN_ADDRESS)
+    address = svg.replace("%", "%25").translate(_IN_ADDRESS)
     return Markdown(f"![{escape(title, 60)}](<data:image/svg+xml,{address}>)")
-
-
-def images(pictures: Iterable[Markdown]) -> str:
-    """Images beside each other, as many as the page has room for, then below each other."""
-    return "\n".join(pictures)
-
-
-def inline_image(title: str, *drawings: str) -> Markdown:
-    """A small SVG drawing that the UI shows on the overview of an asset."""
-    found = [image(title, drawing) for drawing in drawings]
-    return next((each for each in found if len(each) <= INLINE), found[-1])
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    """A table, without a final newline.
-
-    headers: one a column; escaped.
-    rows: one cell a column, or fewer: the missing cells are empty. Cells of type
-        `Markdown` are used as they are, all others are escaped.
-    align: one letter a column, `l` for left and `r` for right.
-
-    Raises ValueError where a row has more cells than there are headers, or
-    `align` has another length.
-    """
-    if len(align) != len(headers):
-        raise ValueError(f"a table of {len(headers)} columns has {len(align)} letters of align")
-    lines = [_line(headers), "|" + "|".join(_RULES[letter] for letter in align) + "|"]
-    for row in rows:
-        if len(row) > len(headers):
-            raise ValueError(f"a row of {len(row)} cells in a table of {len(headers)} columns")
-        lines.append(_line([*row, *[""] * (len(headers) - len(row))]))
-    return "\n".join(lines)
 
 
 def bullets(items: Iterable[str]) -> str:
@@ -138,46 +96,15 @@ def bullets(items: Iterable[str]) -> str:
 
     Items after the first MOST_ITEMS are counted.
     """
-    lines = [f"* {_cell(item)}" for item in items]
+    lines = [f"* {item if isinstance(item, Markdown) else escape(item)}" for item in items]
     if (more := len(lines) - MOST_ITEMS) > 0:
         lines[MOST_ITEMS:] = [f"* … and {more:,} more"]
     return "\n".join(lines)
 
 
-def shortened(document: str, most: int) -> str:
-    """A Markdown document, or its first lines and how many were left out.
-
-    `most` counts as `stored_size` does, and is 1,000 or more.
-    """
-    if stored_size(document) <= most:
-        return document
-    lines = document.splitlines()
-    kept: list[str] = []
-    size = _NOTE
-    for line in lines:
-        # A picture is one line: it is shown whole or left out.
-        size += stored_size(line) + len("\\n")
-        if size > most:
-            break
-        kept.append(line)
-    if sum(line.lstrip().startswith("```") for line in kept) % 2:
-        kept.append("```")
-    left_out = document[sum(len(line) + 1 for line in lines[: len(kept)]) :]
-    note = f"… and {len(lines) - len(kept):,} more lines of {len(left_out):,} characters"
-    return "\n".join([*kept, "", note]) + "\n"
-
-
 def stored_size(text: str) -> int:
     """Bytes that a text takes in an event, whose JSON escapes all that is not ASCII."""
     return len(json.dumps(text)) - 2
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
-
-
-def _cell(text: str) -> Markdown:
-    return text if isinstance(text, Markdown) else escape(text)
 
 
 def _escaped(match: re.Match[str]) -> str:

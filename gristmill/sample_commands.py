@@ -83,15 +83,10 @@ def show(path: Path, sample: str, table: str | None, **chosen: Any) -> None:
 
     from gristmill.browse import shown
 
-    kinds = kinds_at(path)
-    kind = next((kind for kind in kinds if kind.show is not None), None)
-    if kind is not None and kind.show is not None and table is None:
-        found = kind.show(_request(kind.asset, path, sample or "0", chosen))
-    else:
-        typed = {"table": table, **chosen}
-        found = shown.show(Request(path, sample, {name: typed[name] for name in _typed(typed)}))
+    typed = {"table": table, **chosen}
+    request = Request(path, sample, {name: typed[name] for name in _typed(typed)})
     console = Console(highlight=False, markup=False, emoji=False)
-    for each in found:
+    for each in shown.show(request):
         console.print(each, soft_wrap=True)
 
 

@@ -30,8 +30,7 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
     """Write the sample drops of every family under `<data_root>/drops`; return their paths.
 
     A drop that exists is left as it is, and none is written whose place another drop has. A new one
-    appears whole: it is written into a hidden folder next to its place and renamed. A sample that
-    an earlier version wrote without a mark is marked, so far as it is as it was written.
+    appears whole: it is written into a hidden folder next to its place and renamed.
     """
     drops, note, taken = data_root / "drops", _read(data_root), taken_places(data_root)
     writers = _writers()
@@ -43,8 +42,6 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
                 continue
             if not path.exists():
                 _write_whole(path, write)
-            elif not sums_of(path) and (sums := _recognised(path, write, renew=True)):
-                mark_of(path).write_bytes(written_sums(sums))
             note[name] = dict(sums_of(path))
             _keep(data_root, note)
     return [drops / name for name in writers if (drops / name).exists()]
@@ -98,8 +95,6 @@ def removal(data_root: Path) -> Removal:
     for family, path in ((one, path) for one in catalogs() for path in _entries(data_root, one)):
         name = _name(data_root, path)
         sums = sums_of(path)
-        if not sums and name not in note and name in family.samples:
-            sums = _recognised(path, family.samples[name])
         if not sums:
             # Whoever took the mark away says that these files are real.
             listed = note.get(name, {})
@@ -199,34 +194,6 @@ def _entries(data_root: Path, family: Catalog) -> Iterator[Path]:
 
 def _writers() -> dict[str, Writer]:
     return {name: write for each in catalogs() for name, write in each.samples.items()}
-
-
-def _recognised(drop: Path, write: Writer, renew: bool = False) -> Sums:
-    """The files of a drop that are as the sample is, generated again, with their sums."""
-    with tempfile.TemporaryDirectory() as scratch:
-        made = Path(scratch, drop.name)
-        write(made)
-        if made.is_dir() != drop.is_dir():
-            return {}
-        sums = sums_in(made)
-        earlier = _earlier(drop)
-        own = own_of(drop, earlier)
-        for name in own if renew else ():
-            hidden = drop / f".{name}.writing"
-            shutil.copyfile(made / name, hidden)
-            hidden.replace(drop / name)
-    found = {name: sums[name] for name in own_of(drop, sums)}
-    return found if renew else found | {name: earlier[name] for name in own}
-
-
-def _earlier(drop: Path) -> Sums:
-    """The sums of files of a sample as earlier versions wrote them, by name."""
-    return {
-        name.rpartition("/")[2]: sha256
-        for family in catalogs()
-        for name, sha256 in family.earlier_samples.items()
-        if drop.as_posix().endswith(f"/drops/{name.rpartition('/')[0]}")
-    }
 
 
 def _write_whole(drop: Path, write: Writer) -> None:

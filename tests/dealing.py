@@ -35,13 +35,13 @@ TORCH: Final = (
     "tests/synth/format/",
     "tests/synth/read/",
     "tests/synth/render/test_golden.py",
-    "tests/test_old_paths.py",
 )
 """Tests that use torch or Megatron, which take seconds to import, and half a gigabyte: one worker
 runs all of them."""
 
 FIRST: Final = (
     LIVE,
+    "tests/upgrade/",
     "tests/test_readme.py",
     "tests/assets/test_damaged_inputs.py",
     "tests/publish/test_real_builds.py",

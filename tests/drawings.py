@@ -5,8 +5,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from gristmill.svg import GROUND, MIN_TEXT
+from gristmill.svg import GROUND
 
+MIN_TEXT = 11
+"""Pixels of the smallest text of a picture."""
 SVG = "{http://www.w3.org/2000/svg}"
 _IMAGE = re.compile(r"!\[[^\]]*\]\(<data:image/svg\+xml,((?:\\.|[^<>])*)>\)")
 

@@ -15,11 +15,10 @@ from gristmill.lazy_exports import Call
 ARGUMENTS = {
     "build": 1,
     "check": 1,
-    "show": 1,
     "trace": 1,
     "given": 2,
     "place_of": 4,
-    "preview": 1,
+    "sample": 1,
     "source": 1,
     "notes": 1,
     "counted": 1,

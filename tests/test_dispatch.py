@@ -91,6 +91,8 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
 
 ASSETS = [kind.asset for each in families.catalogs() for kind in each.kinds]
 GUESSED = {
+    "tokenizers/gpt2": "tokenizers/placed",
+    "tokenizers/o200k_harmony": "tokenizers/placed",
     "synth/harmony_manifest": "synth/harmony",
     "synth/kd_manifest": "synth/kd_shards",
     "synth_smoke/kd_shards": "synth/kd_shards",
@@ -105,7 +107,6 @@ UNKNOWN = "what it was made from is not known"
 MANIFEST = "manifest.json: it is of the kind {}, which --kind names"
 LEFT_OUT = {
     "macroxue/values": [f"values: {UNKNOWN}"],
-    "macroxue/training_view": [f"source: {UNKNOWN}"],
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],
@@ -142,6 +143,8 @@ FACTS = {
     "reasoning/normalized": "gsm8k/test.jsonl: 12 lines, 2,621 bytes",
     "reasoning/gpt2_shards": "gsm8k/train: 1 shard of [1, 2048]; ids: int32, 9 to 50,256",
     "reasoning/tokens": "gsm8k/test: 2 shards of [10, 64]; 1 shard of [8, 64]; ids: uint16",
+    "tokenizers/gpt2": "gpt2/r50k_base.tiktoken: 835,554 bytes",
+    "tokenizers/o200k_harmony": "o200k_base.tiktoken: 3,613,922 bytes",
     "tokenizers/placed": "tiny: tiktoken, 265 ids as uint16, 1 control tokens",
     "reasoning/alignment": "gsm8k/test.align.jsonl: 12 lines, 4,236 bytes",
     "reasoning/exports": "nanochat/shard_00000.parquet: ",

@@ -1,4 +1,4 @@
-"""Markdown: untrusted text in a table, a list or a line stays text."""
+"""Markdown: untrusted text in a list or a line stays text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from gristmill import markdown
-from gristmill.markdown import Markdown
 from tests.drawings import images
 
 HOSTILE = {
@@ -70,25 +69,12 @@ def test_hostile_text_becomes_text_on_one_line(name: str) -> None:
     assert markdown.escape(text) == expected
 
 
-def _cells(line: str) -> list[str]:
-    """Cells of a table's line by GitHub's rule: a pipe after an unpaired backslash is text."""
-    cells = re.findall(r"\|((?:\\[\\|]|[^|])*)(?=\|)", line)
-    return [cell.strip() for cell in cells]
-
-
-def _shown(cell: str) -> str:
-    """What a cell of escaped text shows."""
-    return html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", cell)).replace("\u200b", "")
-
-
-@given(st.lists(st.text(), min_size=3, max_size=3))
-def test_any_text_stays_in_its_cell_and_shows_as_it_is(texts: list[str]) -> None:
-    lines = markdown.table(("a", "b", "c"), [texts], "llr").split("\n")
-    assert len(lines) == 3
-    assert [_shown(cell) for cell in _cells(lines[2])] == [
-        markdown._one_line(text) for text in texts
-    ]
-    assert lines[2].isprintable()
+@given(st.text())
+def test_any_text_stays_on_its_line_and_shows_as_it_is(text: str) -> None:
+    escaped = markdown.escape(text)
+    assert escaped.isprintable()
+    shown = html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escaped)).replace("\u200b", "")
+    assert shown == markdown._one_line(text)
 
 
 @given(st.text(alphabet="`|\\[]()<>!&*_~:/w.@a \n", max_size=12))
@@ -100,7 +86,7 @@ def test_no_special_character_is_left_bare(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["`", "a`b", "a|b", "a\\", "\\|", "``"])
-def test_text_that_would_end_a_code_span_or_its_cell_is_escaped_instead(text: str) -> None:
+def test_text_that_would_end_a_code_span_is_escaped_instead(text: str) -> None:
     assert markdown.code(text) == markdown.escape(text)
 
 
@@ -124,26 +110,6 @@ def test_a_text_of_megabytes_is_cut_with_a_count() -> None:
     assert spaced == "a b… and 180,000 more characters"
 
 
-def test_a_table_aligns_pads_and_keeps_markdown() -> None:
-    image = markdown.image("a]b", "<svg/>")
-    assert image.startswith(r"![a\]b](<data:image/svg+xml,")
-    rows = [("x", "1"), (Markdown("**y**"),), (markdown.bold("|"), image)]
-    assert markdown.table(("name", "a|b"), rows, "lr").split("\n") == [
-        r"| name | a\|b |",
-        "|---|---:|",
-        "| x | 1 |",
-        "| **y** |  |",
-        rf"| **\|** | {image} |",
-    ]
-
-
-def test_a_row_that_is_too_long_and_a_wrong_alignment_are_errors() -> None:
-    with pytest.raises(ValueError, match="a row of 2 cells in a table of 1 columns"):
-        markdown.table(("a",), [("b", "c")], "l")
-    with pytest.raises(ValueError, match="a table of 1 columns has 2 letters"):
-        markdown.table(("a",), [], "lr")
-
-
 def test_items_of_a_list_stay_on_their_lines() -> None:
     assert markdown.bullets(["a\n* b", markdown.code("c_d")]) == "* a \\* b\n* `c_d`"
 
@@ -152,24 +118,6 @@ def test_a_list_counts_what_it_leaves_out() -> None:
     lines = markdown.bullets(str(n) for n in range(62)).split("\n")
     assert lines[49:] == ["* 49", "* … and 12 more"]
     assert len(markdown.bullets("a" for _ in range(50)).split("\n")) == 50
-
-
-def test_a_document_is_cut_between_lines_with_a_count() -> None:
-    document = "# é\n\n" + "\n".join(f"line {n:05d}" for n in range(1000)) + "\n"
-    assert markdown.shortened(document, 100_000) is document
-    short = markdown.shortened(document, 2000)
-    *kept, empty, note, last = short.split("\n")
-    assert (kept, empty, last) == (document.split("\n")[: len(kept)], "", "")
-    left_out = "\n".join(document.split("\n")[len(kept) :])
-    assert note == f"… and {1002 - len(kept)} more lines of {len(left_out):,} characters"
-    assert 1800 < markdown.stored_size(short) <= 2000
-
-
-def test_a_picture_that_does_not_fit_is_left_out_whole_and_a_fence_is_closed() -> None:
-    picture = markdown.image("big", "<svg>" + "x" * 90_000 + "</svg>")
-    assert "data:" not in markdown.shortened(f"text\n\n{picture}\n", 5000)
-    fenced = "```diff\n" + "+ a\n" * 5000 + "```\n"
-    assert markdown.shortened(fenced, 5000).count("```") == 2
 
 
 def test_the_size_of_a_text_is_that_of_its_json() -> None:
@@ -202,9 +150,6 @@ PIECES = [
 ALLOWED = {
     *("paragraph_open", "paragraph_close", "inline", "text", "code_inline", "text_special"),
     *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
-    *("strong_open", "strong_close"),
-    *(f"{tag}_open" for tag in ("table", "thead", "tbody", "tr", "th", "td")),
-    *(f"{tag}_close" for tag in ("table", "thead", "tbody", "tr", "th", "td")),
 }
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -223,10 +168,6 @@ def test_text_in_any_place_is_rendered_as_the_text_that_it_was(text: str) -> Non
         "line": markdown.escape(text),
         "item": markdown.bullets([text]),
         "code item": markdown.bullets([markdown.code(text)]),
-        "bold": markdown.bold(text) if expected else "",
-        "cell": markdown.table(("",), [[text]], "l"),
-        "code cell": markdown.table(("",), [[markdown.code(text)]], "l"),
-        "header": markdown.table((text,), [], "l"),
     }
     for name, document in places.items():
         tokens = list(_tokens(document))
@@ -242,7 +183,7 @@ def test_text_in_any_place_is_rendered_as_the_text_that_it_was(text: str) -> Non
 
 def test_a_small_picture_is_written_as_it_is_and_shown_without_a_click() -> None:
     drawing = "<svg xmlns='x'><title>a &amp; \\ #1 100% {}</title>\n</svg>"
-    found = markdown.inline_image("a | b", drawing)
+    found = markdown.image("a | b", drawing)
     assert found.startswith("![a \\| b](<data:image/svg+xml,")
     assert "\n" not in found
     assert images(found) == [drawing]
@@ -253,17 +194,3 @@ def test_a_small_picture_is_written_as_it_is_and_shown_without_a_click() -> None
     address = str(image.attrs["src"])
     assert "#" not in address
     assert unquote(address) == f"data:image/svg+xml,{drawing}"
-
-
-def test_the_first_picture_that_is_small_enough_is_taken() -> None:
-    def drawing(length: int) -> str:
-        return "<svg>" + "x" * (length - len(markdown.inline_image("t", "<svg></svg>"))) + "</svg>"
-
-    fitting, long = drawing(markdown.INLINE), drawing(markdown.INLINE + 1)
-    assert len(markdown.inline_image("t", fitting)) == markdown.INLINE
-    assert images(markdown.inline_image("t", long, fitting)) == [fitting]
-    assert markdown.inline_image("t", long) == markdown.image("t", long)
-
-
-def test_images_stand_beside_each_other() -> None:
-    assert markdown.images([markdown.Markdown("a"), markdown.Markdown("b")]) == "a\nb"

@@ -186,37 +186,6 @@ def test_nothing_is_written_twice_and_nothing_that_a_person_removed(root: Path) 
     assert tree(root) == before
 
 
-def test_a_root_of_an_earlier_version_is_marked_so_far_as_it_is_a_sample(
-    root: Path, tmp_path: Path
-) -> None:
-    before = tree(root)
-    for mark in [*(root / "drops").rglob("*.sample"), root / "drops/.samples.json"]:
-        mark.unlink()
-    shutil.copytree(root, tmp_path / "mixed")
-    samples.write_samples(root)
-    assert tree(root) == before
-    drop = tmp_path / "mixed/drops" / GSM8K
-    (drop / "train.jsonl").write_text("real")
-    shutil.rmtree(tmp_path / "mixed/drops/puzzles/maze-sample")
-    (tmp_path / "mixed/drops/reasoning/trip").rename(tmp_path / "mixed/drops/reasoning/was")
-    (tmp_path / "mixed/drops/reasoning/trip").mkdir()
-    samples.write_samples(tmp_path / "mixed")
-    assert set(sums_of(drop)) == {"test.csv"}
-    assert read(drop) == {"train.jsonl"}
-    assert list((drop.parent / "trip").iterdir()) == []
-    assert (tmp_path / "mixed/drops/puzzles/maze-sample/.sample").exists()
-
-
-def test_samples_of_an_earlier_version_are_removed_without_a_mark(root: Path) -> None:
-    for mark in [*(root / "drops").rglob("*.sample"), root / "drops/.samples.json"]:
-        mark.unlink()
-    before = tree(root)
-    assert f"remove: {root / 'drops' / GSM8K}\n" in run(root, "--remove", "--dry-run").output
-    assert tree(root) == before
-    run(root, "--remove")
-    assert set(tree(root)) == {"drops/.samples.json"}
-
-
 def given(root: Path, name: str, asset: str = "family/raw") -> Input:
     path = root / "drops" / name
     return Input(
@@ -335,24 +304,3 @@ def test_a_note_that_is_damaged_is_refused_with_its_cure(tmp_path: Path, text: s
 def test_the_names_of_the_two_kinds_of_files_are_all_that_counts(root: Path) -> None:
     drop = root / "drops" / GSM8K
     assert not_samples(drop, ["train.jsonl", "nothing.jsonl"]) == {"train.jsonl": LEFT_OUT}
-
-
-def test_a_file_of_a_sample_as_an_earlier_version_wrote_it_is_written_again(tmp_path):
-    samples.write_samples(tmp_path)
-    drop = tmp_path / "drops/reasoning/cot_collection"
-    new = {path.name: path.read_bytes() for path in drop.iterdir()}
-    (drop / ".sample").unlink()
-    (tmp_path / "drops" / samples.NOTE).unlink()
-    old = new["sums_train.tsv"] + b"\nA line without its columns."
-    (drop / "sums_train.tsv").write_bytes(old)
-    assert drop / "sums_train.tsv" not in samples.removal(tmp_path).files
-    assert drop in samples.removal(tmp_path).drops
-    samples.write_samples(tmp_path)
-    assert {path.name: path.read_bytes() for path in drop.iterdir()} == new
-    # One that a person wrote is left alone, and is no sample's.
-    (drop / ".sample").unlink()
-    (tmp_path / "drops" / samples.NOTE).unlink()
-    (drop / "sums_train.tsv").write_bytes(old + b"\n")
-    samples.write_samples(tmp_path)
-    assert (drop / "sums_train.tsv").read_bytes() == old + b"\n"
-    assert "sums_train.tsv" not in (drop / ".sample").read_text()

@@ -84,7 +84,8 @@ def observations(lake: Lake) -> Iterator[dg.AssetObservation]:
         drawn = draw(*folders, corpus, week, COUNT)
         if not drawn:
             continue
-        rows = [(each.row.example_id, f"{each.row.confidence:g}", each.row.notes) for each in drawn]
+        rows = (each.row for each in drawn)
+        lines = (f"{row.example_id}, {row.confidence:g}: {row.notes}" for row in rows)
         yield dg.AssetObservation(
             asset_key=dg.AssetKey.from_user_string(ALIGNMENT),
             description=f"audit sample of {corpus}, {week}: "
@@ -93,8 +94,6 @@ def observations(lake: Lake) -> Iterator[dg.AssetObservation]:
                 "week": week,
                 "examples": len(drawn),
                 "least confidence": drawn[0].row.confidence,
-                "sample": dg.MetadataValue.md(
-                    markdown.table(("example", "confidence", "notes"), rows, "lrl")
-                ),
+                "sample": dg.MetadataValue.md(markdown.bullets(lines)),
             },
         )

@@ -52,7 +52,7 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         asset,
         partition,
         status=metadata["status"],
-        rows=metadata.get("dagster/partition_row_count"),
+        rows=metadata.get("dagster/row_count"),
         bytes=metadata["bytes"],
         seconds=metadata["seconds"],
         place=str(metadata["path"]),
@@ -64,7 +64,10 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
 
 def _changed(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     lines = str(metadata.get("config changed", "")).splitlines()
-    return tuple(unescaped(line.removeprefix("* ")) for line in lines if line)
+    bullet = "* "  # of Markdown; many lines are plain text
+    return tuple(
+        unescaped(line.removeprefix(bullet)) if line.startswith(bullet) else line for line in lines
+    )
 
 
 def _published(result: Result) -> dict[str | None, Mapping[str, Any]]:

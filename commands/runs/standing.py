@@ -38,12 +38,14 @@ class Plan:
 
     standing: the outcome of each partition that needs no run.
     together: partitions whose build is known; they may share runs.
+    why: what is not as their records say; none of one whose page alone is not current.
     alone: partitions without a build, by the error that says why; a run shows it, one for each
         that fails.
     """
 
     standing: dict[str | None, Outcome] = field(default_factory=dict)
     together: list[str | None] = field(default_factory=list)
+    why: dict[str | None, str] = field(default_factory=dict)
     alone: dict[str | None, Exception] = field(default_factory=dict)
 
 
@@ -83,16 +85,6 @@ class Standing:
         plan.together = [key for key in keys if key not in plan.standing and key not in plan.alone]
         return plan
 
-    def reason(self, asset: dg.AssetKey, key: str | None) -> str:
-        """Returns why a partition of a plan's `together` is built.
-
-        asset: key of the asset.
-        key: of the partition.
-        """
-        build = definitions.build_of(asset.to_user_string(), self._lake, key)
-        reason = reason_to_build(build) if build is not None else "its run finds out"
-        return reason or "its page is not current"
-
     def _compare(
         self,
         asset: dg.AssetKey,
@@ -118,6 +110,8 @@ class Standing:
         else:
             if record is not None:
                 current[key] = record
+            else:
+                plan.why[key] = reason_to_build(build)
 
     def _known(self, asset: dg.AssetKey, current: Mapping[str | None, Record]) -> set[str | None]:
         """The partitions whose latest event has the data version of the record.

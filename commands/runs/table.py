@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,8 @@ from commands.terminal import console, say, shown_lines
 from commands.terminal import shown as shown_text
 from gristmill.run import amounts
 
+BUILDS: Final = "builds"
+"""Status of what a run is about to build."""
 TO_BUILD: Final = "to build"
 """Status of what a dry run would build."""
 MAY_FOLLOW: Final = "may follow"
@@ -94,7 +96,7 @@ def show(
             say(f"{shown_text(item.target)}: {shown_text(line)}")
         for line in item.changed:
             say(f"{shown_text(item.target)}: config changed: {shown_text(line)}")
-    for line in _reasons(outcomes):
+    for line in reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))
 
@@ -119,8 +121,8 @@ def _summary(outcomes: Sequence[Outcome], seconds: float, named: bool) -> str:
     return f"{count['built']} built in {seconds:.1f} s{others}; `gristmill ui` shows them"
 
 
-def _reasons(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Lines for what was not built; partitions of an asset with one reason share a line."""
+def reasons(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield a line for each reason: partitions of an asset that have one reason share it."""
     together: dict[tuple[str, str, str], list[Outcome]] = {}
     for item in outcomes:
         if item.reason:

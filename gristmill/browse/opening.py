@@ -111,6 +111,21 @@ def open_stored(place: Path, asset: str, stored: Stored) -> Table:
     return Table(place, asset, stored, texts, _Origin(place, of_kind, stored).of)
 
 
+def pictured_table(place: Path, record: provenance.Record) -> Table | None:
+    """Open the main table of a published artifact; None where its rows have no pictures.
+
+    place: its folder. record: its own; those of others in the folder are not read.
+
+    Raises as `open_table`.
+    """
+    files = Files(place, {output.path: output for output in record.outputs})
+    declared = _tables(record.asset, files, [record.partition])
+    main = next((each for each in declared if each.partition in ("", record.partition)), None)
+    if main is None or main.pictures is Stored.pictures:
+        return None
+    return open_stored(place, record.asset, main)
+
+
 def declared_tables(
     place: Path, kind: str | None = None, keep: Path | None = None
 ) -> list[tuple[str, Stored]]:
@@ -150,7 +165,8 @@ def _tables(asset: str, files: Files, partitions: Sequence[str | None]) -> Itera
 
 def _json_files(files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:
     """The JSON files of artifacts that hold nothing else, as manifests and reports."""
-    for partition in partitions:
+    # Of reports the newest is the first.
+    for partition in sorted(partitions, key=str, reverse=True):
         path = provenance.record_path(files.folder, partition, partition is not None)
         for output in provenance.read_record(path).outputs:
             if output.path.endswith((".json", ".jsonl")):

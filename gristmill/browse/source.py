@@ -238,14 +238,14 @@ class Table:
                 f"{self.file}: this search cannot be answered ({rule}): look for less"
             ) from error
 
-    def numbers(self, query: Query) -> Sequence[int]:
-        """Returns the rows that a query finds and that lie together, by number.
+    def numbers(self, query: Query, most: int) -> Sequence[int]:
+        """Returns the numbers of some rows that a query finds: `most`, or a few more.
 
         It ends with the first step of a search that finds nothing after one that found some.
         """
         found: list[int] = []
         for looked in self._source.look(Place(), where_of(query, self.columns)):
-            if found and not looked.numbers:
+            if found and (not looked.numbers or len(found) >= most):
                 break
             found += looked.numbers
         return found

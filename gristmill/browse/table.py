@@ -133,9 +133,9 @@ class Row:
     raw: Raw
     error: str = ""
     pictures: Callable[[], Sequence[Picture]] = tuple
-    drawn: Callable[[Mapping[str, Any]], Sequence[Any]] = lambda _: ()
     tokens: Callable[[], Sequence[Token]] = tuple
     origin: Callable[[], Sequence[Mapping[str, object]]] = tuple
+    drawn: Callable[[Mapping[str, Any]], Sequence[Any]] = lambda _: ()
 
 
 @dataclass(frozen=True)

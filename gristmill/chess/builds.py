@@ -71,7 +71,8 @@ def elite_build(wanted: Wanted) -> Build:
             progress=attempt.progress,
         )
 
-    return wanted.build(artifact, config, inputs, make, account=account)
+    is_fetched = isinstance(config, ArchiveConfig)
+    return wanted.build(artifact, config, inputs, make, account=account, fetches=is_fetched)
 
 
 def _collection_build(wanted: Wanted) -> Build:

@@ -26,7 +26,6 @@ from gristmill.settings.tables import Table
 _GROUP = "chess/monthly"
 _SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
 _MONTH = Table("chess/month", MonthConfig, ["chess"])
-_SHOW = call("gristmill.chess.show.terminal:show")
 _TRACE = call("gristmill.chess.read.origins:game_origins")
 _SETTINGS = call("gristmill.chess.builds:month_settings")
 # A person who wants the files of the original code leaves these to the readers.
@@ -39,7 +38,6 @@ _asset = partial(Asset, group=_GROUP, partitions=COLLECTIONS)
 # What the assets that read `[chess.month]` have alike.
 _of_month = partial(
     _asset,
-    show=_SHOW,
     labels=["json"],
     table=_MONTH,
     given=_SETTINGS,
@@ -64,7 +62,6 @@ _ELITE = _asset(
     version=ArchiveConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:elite_build"),
     resource="elite_archive",
-    preview=call("gristmill.chess.show.preview:archive_figures"),
     across=True,
     batch=6,
     pool="chess_archive",
@@ -98,7 +95,6 @@ _VALID = _of_month(
     inputs=["chess/elite_pgn"],
     version=ValidateConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:valid_build"),
-    preview=call("gristmill.chess.show.preview:validated_figures"),
     notes=call("gristmill.chess.laws.notes:validated_notes"),
     batch=12,
 )
@@ -118,7 +114,6 @@ _GAMES = _of_month(
     version=GameConfig.CODE_VERSION,
     build=call("gristmill.chess.builds:dataset_build"),
     left_out=_OLDER,
-    preview=call("gristmill.chess.show.preview:dataset_figures"),
     batch=24,
 )
 
@@ -137,7 +132,6 @@ _CACHE = _of_month(
     build=call("gristmill.chess.builds:cache_build"),
     left_out=SHARED,
     recorded={"cache_cap": "max_samples_per_game"},
-    preview=call("gristmill.chess.show.preview:cache_figures"),
     batch=48,
 )
 
@@ -156,17 +150,12 @@ _SPLICES = _of_month(
     build=call("gristmill.chess.builds:splice_build"),
     left_out=_OLDER,
     recorded={"legacy_cap": "max_samples_per_game", "legacy_k": "k"},
-    preview=call("gristmill.chess.show.preview:splice_figures"),
     batch=48,
 )
 
 _SUBSET = _asset(
     "chess/subset",
-    laws=[
-        Law("subset", call("gristmill.chess.laws.subset:subset_laws")),
-        Law("copied", call("gristmill.chess.laws.subset:copied_laws"), needs_inputs=True),
-    ],
-    show=_SHOW,
+    laws=[Law("subset", call("gristmill.chess.laws.subset:subset_laws"))],
     trace=call("gristmill.chess.read.origins:subset_origins"),
     rows=_SAMPLE_COUNTS,
     code=code.SUBSET,
@@ -181,7 +170,6 @@ _SUBSET = _asset(
     build=call("gristmill.chess.builds:subset_build"),
     given=call("gristmill.chess.builds:subset_settings"),
     is_asked=call("gristmill.chess.builds:has_subset"),
-    preview=call("gristmill.chess.show.preview:subset_figures"),
     batch=48,
 )
 

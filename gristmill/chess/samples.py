@@ -1,4 +1,8 @@
-"""Sample months of chess: generated legal games with the tags of the elite database."""
+"""Sample months of chess: generated legal games with the tags of the elite database.
+
+Some are repeated, too short, abandoned or end with another result than their tag, so that every
+branch of the validation and the leakage check is used. The rest follows from the seed.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +90,10 @@ def _result(dice: random.Random, end: int) -> str:
 def _tags(
     dice: random.Random, month: str, opening: tuple[str, str], result: str, termination: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The tags of a game; the `termination` None stands for one by lot."""
+    """The tags of a game; the `termination` None stands for one by lot.
+
+    The order in which lots are drawn is part of the sample's bytes.
+    """
     white, black = dice.sample(_PLAYERS, 2)
     second = dice.randrange(86400)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"

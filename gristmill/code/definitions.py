@@ -1,4 +1,10 @@
-"""The definitions that a function reaches: functions, classes and constants, over all modules."""
+"""The definitions that a function reaches: functions, classes and constants, over all modules.
+
+A reference is followed by the names that a source states: of a module, imported, or attributes of
+imported modules. A method belongs to its class. What a source does not state, as a name that is
+looked up at run time, has to be an entry; `tests/goldens` traces that builders execute nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +263,10 @@ def _is_text(node: ast.expr) -> bool:
 
 
 class _Writer:
-    """Writes the tree of a definition, with what it refers to by the names of definitions."""
+    """Writes the tree of a definition, with what it refers to by the names of definitions.
+
+    A field that is an empty list or None is left out: newer versions of Python have more of them.
+    """
 
     def __init__(self, sources: Sources, module: Module) -> None:
         self._sources = sources

@@ -30,7 +30,6 @@ LEFT_OUT: Final = {
     "gristmill.families": "finds the drops and settings of a build",
     "gristmill.hashing": "sha256 of files, which has one right value",
     "gristmill.lazy_exports": "imports names when they are used",
-    "gristmill.old_paths": "imports modules by their earlier paths",
     "gristmill.provenance": "describes what was built",
     "gristmill.publish": "puts into place what was built",
     "gristmill.run": "shares the work among processes, keeps its parts, and shows its progress",
@@ -73,6 +72,10 @@ class Code:
     def equal_digests(self) -> tuple[str, ...]:
         """The digests of all code that gives the same output, this code's first."""
         return (self.digest, *self.compatible_with)
+
+    def is_equal(self, digest: str | None) -> bool:
+        """Whether code with a digest gives the same output; None is the code of 0.2.0."""
+        return (digest or self.undigested) in (None, *self.equal_digests)
 
 
 def definitions_of(entries: Collection[str]) -> set[Place]:

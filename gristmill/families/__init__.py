@@ -75,8 +75,6 @@ class Catalog:
         of the family; by the files in it.
     options: of `gristmill show` and `gristmill trace`.
     samples: path below `drops/` -> function that writes the sample drop to a path.
-    earlier_samples: path below `drops/` -> sha256 of a sample's file as an earlier version wrote
-        it, where it differs: `gristmill samples` writes it again.
     place_of: takes the path of what is in an inbox, or will be, and returns its place. Of several
         drops with one place only one can be used, so that no sample is written beside another drop
         of its place. Default: the path.
@@ -100,7 +98,6 @@ class Catalog:
     asset_of: Callable[[Path], str | None]
     options: Sequence[Option] = ()
     samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
-    earlier_samples: Mapping[str, str] = field(default_factory=dict)
     place_of: Callable[[Path], str] = str
     settings: Sequence[Table] = ()
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -177,9 +174,9 @@ def kind_of_asset(asset: str) -> Kind | None:
 
 
 def has_partitions(asset: str) -> bool:
-    """Whether a command that builds an asset names a partition. A pinned vocabulary has none."""
+    """Whether a command that builds an asset names a partition; True for an unknown asset."""
     kind = kind_of_asset(asset)
-    return not asset.startswith("tokenizers/") if kind is None else bool(kind.partitions)
+    return kind is None or bool(kind.partitions)
 
 
 def other_kind(asset: str) -> Kind | None:

@@ -1,4 +1,4 @@
-"""What a family can say of one kind of artifact: laws, views, traces, options, columns."""
+"""What a family can say of one kind of artifact: laws, traces, options, columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gristmill import keys
 from gristmill.code.digest import Code
@@ -15,9 +15,6 @@ from gristmill.inbox.kind import DropKind
 from gristmill.laws import Law
 from gristmill.layout import DROPS
 from gristmill.settings.tables import Table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 class Misuse(GristmillError):
@@ -85,7 +82,6 @@ class Kind:
 
     asset: its key, as `macroxue/pack`.
     laws: what must hold of the contents.
-    show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
     source: opens folders for the loader, with options of a mix file by keyword; default: it cannot.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
@@ -103,7 +99,6 @@ class Kind:
 
     asset: str
     laws: Sequence[Law] = ()
-    show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
     source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)

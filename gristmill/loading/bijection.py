@@ -1,4 +1,8 @@
-"""A keyed permutation of 0..n-1 that needs no memory, with its inverse; endless epochs of it."""
+"""A keyed permutation of 0..n-1 that needs no memory, with its inverse; endless epochs of it.
+
+Version 1 of the order: these numbers never change. They need integers of 64 bits alone, so that
+they are the same with every NumPy and on every machine. Source: docs/formats/loading.md#order.
+"""
 
 from __future__ import annotations
 

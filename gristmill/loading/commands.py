@@ -115,12 +115,10 @@ def _show(source: Source, number: int) -> None:
     from rich.console import Console
 
     from gristmill.browse.shown import show
-    from gristmill.dispatch import kinds_at
 
     console, shown = Console(highlight=False, markup=False), getattr(source, "shown", None)
     for request in shown(number) if shown else ():
-        draw = next((kind.show for kind in kinds_at(request.path) if kind.show is not None), show)
-        for each in draw(request):
+        for each in show(request):
             console.print(each, soft_wrap=True)
 
 

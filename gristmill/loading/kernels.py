@@ -1,4 +1,7 @@
-"""The order of samples, compiled: the same numbers as in NumPy, which `bijection.py` gives."""
+"""The order of samples, compiled: the same numbers as in NumPy, which `bijection.py` gives.
+
+Importing this module loads numba: see `compiled`.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

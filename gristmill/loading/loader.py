@@ -1,4 +1,7 @@
-"""Loader: the steps of one rank of a run, which resumes anywhere and replays any step."""
+"""Loader: the steps of one rank of a run, which resumes anywhere and replays any step.
+
+No torch is imported without workers and with `form="numpy"`. Source: docs/formats/loading.md#steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A mix file: the sources of a run and how much of each, in TOML."""
+"""A mix file: the sources of a run and how much of each, in TOML.
+
+Source: docs/formats/loading.md#mix-file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The whole run as a pure function: position to source and sample number, and back."""
+"""The whole run as a pure function: position to source and sample number, and back.
+
+Source: docs/formats/loading.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of a loader: an object of JSON, the same on every rank, and what a resume refuses."""
+"""The state of a loader: an object of JSON, the same on every rank, and what a resume refuses.
+
+Source: docs/formats/loading.md#state.
+"""
 
 from __future__ import annotations
 

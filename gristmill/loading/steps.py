@@ -1,4 +1,8 @@
-"""Positions of a step, and of one rank in it."""
+"""Positions of a step, and of one rank in it.
+
+A position counts the samples of a run over all ranks. A step is a run of positions, and a rank has
+a run of those, whatever the number of ranks. Source: docs/formats/loading.md#steps.
+"""
 
 from __future__ import annotations
 

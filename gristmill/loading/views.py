@@ -1,4 +1,7 @@
-"""Sources made of a source: chosen samples, and one sample of each group."""
+"""Sources made of a source: chosen samples, and one sample of each group.
+
+The order is one of the places in a view; `number` in a batch is that of the whole source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Batches that processes of torch's DataLoader read ahead, in order."""
+"""Batches that processes of torch's DataLoader read ahead, in order.
+
+Importing this module loads torch, so that only a loader with workers does.
+"""
 
 from __future__ import annotations
 

@@ -36,32 +36,12 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "builders.pack": (
-            "PackSummary",
-            "pack",
-        ),
-        "builders.pool": (
-            "MergeSummary",
-            "merge",
-        ),
-        "builders.training_view": (
-            "ViewSummary",
-            "training_view",
-        ),
-        "builders.values": (
-            "ValueSummary",
-            "value_sidecar",
-        ),
-        "config": (
-            "MergeConfig",
-            "PackConfig",
-            "ValueConfig",
-            "ViewConfig",
-        ),
-        "read.dataset": (
-            "StaleDataset",
-            "StepDataset",
-        ),
+        "builders.pack": ("PackSummary", "pack"),
+        "builders.pool": ("MergeSummary", "merge"),
+        "builders.training_view": ("ViewSummary", "training_view"),
+        "builders.values": ("ValueSummary", "value_sidecar"),
+        "config": ("MergeConfig", "PackConfig", "ValueConfig", "ViewConfig"),
+        "read.dataset": ("StaleDataset", "StepDataset"),
         "rules.symmetries": ("turned",),
     },
 )

@@ -1,4 +1,8 @@
-"""The settings of the 2048 family: one config for each builder."""
+"""The settings of the 2048 family: one config for each builder.
+
+Raise the CODE_VERSION of a config when its builder makes other bytes of the same input and config.
+This module is apart from the builders, so that asking for a version or a field loads no NumPy.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from gristmill.macroxue.raw.pool_file import POOL_TABLE, VIEW_TABLE
 from gristmill.settings.tables import Table
 
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
-_SHOW = call("gristmill.macroxue.show.terminal:show")
+_SAMPLE = call("gristmill.macroxue.show.tables:late_row")
 _TRACE = call("gristmill.macroxue.read.origins:of_run")
 _PLAYED = Law("games", call("gristmill.macroxue.laws.games:law"), excused_by=("game_laws", "warn"))
 
@@ -82,7 +82,6 @@ _asset = partial(Asset, group="macroxue", labels=["numpy", "sqlite"], batch=100)
 _PACK = _asset(
     "macroxue/pack",
     laws=[Law("pack", call("gristmill.macroxue.laws.pack:law")), _PLAYED],
-    show=_SHOW,
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     set_aside={"quarantined_by_rule": "quarantined"},
@@ -96,7 +95,7 @@ _PACK = _asset(
     inputs=["macroxue/raw_drop"],
     build=call("gristmill.macroxue.builds:pack_build"),
     given=call("gristmill.macroxue.builds:pack_settings"),
-    preview=call("gristmill.macroxue.show.preview:of_pack"),
+    sample=_SAMPLE,
     notes=call("gristmill.macroxue.laws.games:game_notes"),
     in_parts=True,
 )
@@ -114,13 +113,11 @@ _VALUES = _asset(
     partitions=_DROPS,
     inputs=["macroxue/pack"],
     build=call("gristmill.macroxue.builds:values_build"),
-    preview=call("gristmill.macroxue.show.preview:of_values"),
 )
 
 _POOL = _asset(
     "macroxue/pool",
     laws=[Law("pool", call("gristmill.macroxue.laws.pool:law")), _PLAYED],
-    show=_SHOW,
     trace=_TRACE,
     source=call("gristmill.macroxue.read.dataset:opened"),
     listed=["runs_by_pack", "rows_by_pack"],
@@ -136,16 +133,12 @@ _POOL = _asset(
     all_of=["macroxue/pack"],
     build=call("gristmill.macroxue.builds:pool_build"),
     given=call("gristmill.macroxue.builds:pool_settings"),
-    preview=call("gristmill.macroxue.show.preview:of_pool"),
+    sample=_SAMPLE,
 )
 
 _VIEW = _asset(
     "macroxue/training_view",
-    laws=[
-        Law("view", call("gristmill.macroxue.laws.training_view:law")),
-        Law("source", call("gristmill.macroxue.laws.view_source:law"), needs_inputs=True),
-    ],
-    show=call("gristmill.macroxue.show.view:show"),
+    laws=[Law("view", call("gristmill.macroxue.laws.training_view:law"))],
     trace=call("gristmill.macroxue.read.origins:of_view"),
     code=code.VIEW,
     file=PartitionFile("views", call("gristmill.macroxue.raw.view_file:change")),
@@ -160,7 +153,7 @@ _VIEW = _asset(
     all_of=["macroxue/pack", "macroxue/values", "macroxue/pool", "macroxue/annotations"],
     build=call("gristmill.macroxue.builds:view_build"),
     given=call("gristmill.macroxue.builds:view_settings"),
-    preview=call("gristmill.macroxue.show.view:preview"),
+    sample=_SAMPLE,
 )
 
 CATALOG = Catalog(
@@ -172,25 +165,8 @@ CATALOG = Catalog(
     tables=call("gristmill.macroxue.show.tables:tables"),
     splits=call("gristmill.macroxue.read.exported:splits"),
     options=[
-        Option(
-            "run",
-            int,
-            "2048: show steps of this run, from its first to its last.",
-            commands=("show",),
-        ),
-        Option(
-            "step",
-            int,
-            "2048: only the step with this step_index: of --run (show), of the run (trace).",
-        ),
-        Option(
-            "steps",
-            int,
-            "2048: how many steps of --run, at even distances.",
-            6,
-            least=1,
-            commands=("show",),
-        ),
+        Option("run", int, "2048: steps of this run, at even distances.", commands=("show",)),
+        Option("step", int, "2048: the step with this step_index, of --run (show) or of the run."),
         Option("split", str, "The split; train by default.", choices=SIDES),
     ],
     samples={

@@ -1,4 +1,4 @@
-"""Sample drops of 2048 games in the raw form that the capture script of the engine writes."""
+"""Sample drops of games that `rules/player.py` plays. Source: docs/formats/macroxue.md#raw-drop."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class DropCounts:
-    """Counts of a sample drop.
-
-    valuation_types: steps by valuation type; a row without a type counts as search.
-    """
+    """Counts of a sample drop; a row without a valuation type counts as search."""
 
     games: int
     steps: int
@@ -55,6 +52,8 @@ def write_drop(
         Default False.
     high: each fifth game starts on a board with a 65536, as no new game does: the check
         `noteworthy` warns of it. Default as `legacy`.
+
+    The bytes depend only on the arguments, and on zlib for the compression.
     """
     if games < 1 or (max_moves is not None and max_moves < 1):
         raise ValueError("a drop needs at least one game of at least one move")
@@ -128,7 +127,7 @@ def _valuation_type(board: tuple[int, ...]) -> str:
 
 
 def _chance(value: float, board: tuple[int, ...]) -> float:
-    """A number of 0..1 that grows with `value`, as tuple rows have it."""
+    """A number of 0..1 that grows with `value`, the same on each machine: it needs no libm."""
     gain = (value - board_score(board)) / 4000.0
     return 0.5 + 0.5 * gain / (1.0 + abs(gain))
 

@@ -267,8 +267,7 @@ def broken_laws(
         return [Violation("record", str(item.record_path), str(error))]
     subject = families.Subject(item.folder, record.partition, inputs, record.config, sampled)
     violations = broken_by(record.asset, subject)
-    title = item.folder if item.partition is None else item.record_path
-    left_out.extend(f"{title}: not checked: {line}" for line in subject.left_out)
+    left_out.extend(f"{item.title}: not checked: {line}" for line in subject.left_out)
     return violations
 
 

@@ -31,6 +31,11 @@ class Artifact:
         shared = self.record_path.parent == self.folder / provenance.SHARED_RECORDS
         return self.record_path.stem if shared else None
 
+    @property
+    def title(self) -> Path:
+        """What messages name it by: its folder, or its record where partitions share the folder."""
+        return self.folder if self.partition is None else self.record_path
+
     def recorded_root(self) -> Path | None:
         """`data_root` by the record on disk, None where it cannot be read."""
         try:

@@ -30,10 +30,11 @@ from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
 UNREAD: Final = "unread"
+GONE: Final = "gone"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
-DROP_GONE: Final = "drop gone"
-INPUT_GONE: Final = "input gone"
+INPUTS_GONE: Final = "current (inputs gone)"
+OTHER_CODE: Final = "other code"
 INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
@@ -65,9 +66,9 @@ class Listed:
         is damaged, or for an asset without partitions.
     rows: as the family counts them (`Kind.rows`), None where the record has no such count.
     sources: what it was made from, each `asset partition`, in the record's order.
-    state: `current`, `files changed`, `drop gone`, `input gone`, `drop refused` (or `arriving`,
-        `waits`, `unread`), `input changed`, `record damaged` or `missing`; the first that holds,
-        the last two before all others.
+    state: `current`, `files changed`, `current (inputs gone)`, `drop refused` (or `arriving`,
+        `waits`, `unread`), `input changed`, `other code`, `record damaged` or `missing`; the first
+        that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     """
 
@@ -93,8 +94,8 @@ def list_artifacts(
     state_of: takes a data root, returns what judges its drops; default: nobody does, and files that
         were added to a drop are not seen.
 
-    A raw input counts as changed by its sha256, an artifact by its data version. That code versions
-    or configs changed is not seen.
+    A raw input counts as changed by its sha256, an artifact by its data version. That configs
+    changed is not seen.
     """
     records = _Records()
     states = cache(state_of) if state_of is not None else None
@@ -250,9 +251,12 @@ def _described(
     if state in (CURRENT, INPUT_CHANGED):
         of_drop, reason = drops.state(above, record, inputs)
         if of_drop != READY:
-            state, why = f"drop {of_drop}", reason
+            state, why = INPUTS_GONE if of_drop == GONE else f"drop {of_drop}", reason
         elif reason and state == CURRENT:
             state, why = INPUT_CHANGED, reason
+    kind = kind_of_asset(record.asset)
+    if state == CURRENT and kind is not None and not kind.code.is_equal(record.code_digest):
+        state, why = OTHER_CODE, "the next build makes it again"
     used = dict.fromkeys(
         drop_of(above, above / item.path)
         for item in inputs
@@ -305,7 +309,7 @@ def _state(
         if item.data_version is None:
             drop = drop_of(root, root / item.path)
             if not (root / item.path if drop is None else drop).exists():
-                return DROP_GONE, item.path
+                return INPUTS_GONE, item.path
             if not _is_same(root, item):
                 changed = changed or item.path
             continue
@@ -317,7 +321,7 @@ def _state(
             gone = _source(item)
             if inventory.is_unknown(root, item.path, item.partition):
                 gone += ", which the inventory does not name, either"
-            return INPUT_GONE, gone
+            return INPUTS_GONE, gone
         if version != item.data_version:
             changed = changed or _source(item)
     return (INPUT_CHANGED, changed) if changed else (CURRENT, "")

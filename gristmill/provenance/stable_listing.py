@@ -1,4 +1,8 @@
-"""Reading folders that a builder may replace meanwhile, without holding a lock."""
+"""Reading folders that a builder may replace meanwhile, without holding a lock.
+
+A commit exchanges the folder and deletes the old one. A reader compares the folder's generation
+before and after, and reads again where they differ.
+"""
 
 from __future__ import annotations
 

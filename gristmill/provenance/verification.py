@@ -1,4 +1,8 @@
-"""Verification: published artifacts against their records, without holding a lock."""
+"""Verification: published artifacts against their records, without holding a lock.
+
+No builder ever waits: an artifact that was replaced while it was read is read again. Source:
+docs/publishing.md#verify.
+"""
 
 from __future__ import annotations
 
@@ -263,22 +267,25 @@ class _Checks:
 
 def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violation]:
     """What is wrong with an artifact, as its user is concerned."""
-    title = used.user.folder if used.user.partition is None else used.user.record_path
     for broken in violations:
         found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
-        yield Violation("input", broken.where, f"{found}: {title} was made from it")
+        yield Violation("input", broken.where, f"{found}: {used.user.title} was made from it")
 
 
 @dataclass(frozen=True)
 class _Used:
-    """An artifact that others were made from."""
+    """An artifact that others were made from; `user` is the first of these."""
 
     artifact: Artifact
     user: Artifact
 
 
 def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Used]:
-    """The artifacts that `items` were made from, over any number of steps, each once."""
+    """The artifacts that `items` were made from, over any number of steps, each once.
+
+    One that is gone, was built again or has no readable record is left out: the check of the record
+    that names it reports that.
+    """
     todo = [(item, item) for item in items]
     known = {item.record_path for item, _ in todo}
     for item, user in todo:

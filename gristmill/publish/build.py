@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gristmill import families, provenance
 from gristmill.code.digest import Code
@@ -16,6 +16,7 @@ from gristmill.keys import refusal
 from gristmill.provenance import Input, Record, Tokenizer, environment
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+from gristmill.settings.fields import shown
 
 PUBLISHER: Final = "publisher"
 """Name under which a part store knows a build that is no rank and no share."""
@@ -105,6 +106,7 @@ class Build:
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
+    fetches: whether its builder downloads what it is made from; default False.
     """
 
     root: Path
@@ -123,6 +125,7 @@ class Build:
     space: int = 0
     deletes: Sequence[str] = ()
     account: Account | None = None
+    fetches: bool = False
 
     def __post_init__(self) -> None:
         if not self.shared:
@@ -168,33 +171,33 @@ class Build:
         return any(self._made(record, recipe) for recipe in self._recipes(record))
 
     def changes(self, record: Record) -> list[str]:
-        """Returns what decides the payload and is not as a record says, each in some words.
+        """Returns what decides the payload and is not as a record says, as `code changed`.
 
         record: of the same artifact and partition.
         """
         found = []
         if self.code_version != record.code_version:
-            found.append(f"code version {self.code_version}, was {record.code_version}")
+            found.append(f"code version {record.code_version} -> {self.code_version}")
         same = provenance.recorded_values(self.config, record.config)
-        for name, value in provenance.config_fields(self.config, affecting_output=True).items():
-            before = record.config.get(name)
-            if before != value and name not in same:
-                found.append(f"{name} = {value!r}, was {before!r}")
-        now, then = self.inputs, provenance.read_inputs(record, self.record_path)
-        old, new = ({item.identity: item for item in items} for items in (then, now))
-        if old.keys() != new.keys():
-            changed = [(old | new)[key] for key in old.keys() ^ new.keys()]
-            names = sorted({item.path or item.asset or "" for item in changed})
+        fields = provenance.config_fields(self.config, affecting_output=True)
+        fields = {name: value for name, value in fields.items() if name not in same}
+        found += _changed("config", record.config, fields, shown)
+        old, new = (
+            {item.identity: item for item in items}
+            for items in (provenance.read_inputs(record, self.record_path), self.inputs)
+        )
+        if differing := old.keys() ^ new.keys():
+            items = [(old | new)[key] for key in differing]
+            names = sorted({item.path or item.asset or "" for item in items})
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            found.append(f"input {names[0]}{more} changed")
+            found.append(f"input changed ({names[0]}{more})")
         if self.tokenizer != record.tokenizer:
-            found.append("another vocabulary")
+            found.append("vocabulary changed")
         installed = environment.libraries()
-        for name in self.code.libraries:
-            if record.libraries.get(name) != installed.get(name):
-                found.append(f"{name} {installed.get(name)}, was {record.libraries.get(name)}")
-        if record.code_digest not in (None, *self.code.equal_digests):
-            found.append("the code of its builder changed")
+        libraries = {name: installed.get(name, "none") for name in self.code.libraries}
+        found += _changed("libraries", record.libraries, libraries, str)
+        if not self.code.is_equal(record.code_digest):
+            found.append("code changed")
         return found
 
     def _recipes(self, record: Record) -> Iterator[str]:
@@ -213,7 +216,7 @@ class Build:
         installed = environment.libraries()
         return (
             record.fingerprint == recipe
-            and (code.undigested is None or code.undigested in code.equal_digests)
+            and code.is_equal(None)
             and all(
                 record.libraries.get(name, installed.get(name)) == installed.get(name)
                 for name in code.libraries
@@ -239,6 +242,17 @@ class Build:
     def title(self) -> str:
         """The artifact in messages: its path, and the partition where several share a folder."""
         return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
+
+
+def _changed(
+    what: str, before: Mapping[str, Any], now: Mapping[str, Any], show: Callable[[Any], str]
+) -> Iterator[str]:
+    """Yield which values differ from those before, in one line; nothing where all are equal."""
+    pairs = ((name, before.get(name, "none"), value) for name, value in now.items())
+    if texts := [
+        f"{name} {show(was)} -> {show(value)}" for name, was, value in pairs if was != value
+    ]:
+        yield f"{what} changed ({', '.join(texts)})"
 
 
 @dataclass(frozen=True)

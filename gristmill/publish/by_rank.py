@@ -1,4 +1,9 @@
-"""One partition built by several processes or machines, each of which makes some of the parts."""
+"""One partition built by several processes or machines, each of which makes some of the parts.
+
+They share the part store of the build's fingerprint, on one file system, and while they work the
+partition's lock, so that no publisher clears the store. The process that finds the parts of all
+ranks publishes. Source: docs/publishing-details.md#builds-by-rank and the heading behind it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Proof of inputs: each file that a builder may read is the one that a record describes."""
+"""Proof of inputs: each file that a builder may read is the one that a record describes.
+
+An input is compared before the builder reads it and after the build, and is hashed where size and
+times cannot exclude a change. Source: docs/publishing-details.md#proof-of-inputs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,10 @@ _TRIES = 10
 
 @dataclass(frozen=True)
 class _File:
-    """A file and what it must hold."""
+    """A file and what it must hold.
+
+    trusted_ns: until this time of its inode, equal size and `mtime_ns` say that it is as recorded.
+    """
 
     path: Path
     bytes: int
@@ -157,7 +164,10 @@ class InputProof:
             stamps.add(folder, known, is_shared=is_shared)
 
     def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> list[Path]:
-        """Compare files with what is recorded; hash and return those that may have changed."""
+        """Compare files with what is recorded; hash and return those that may have changed.
+
+        is_same: they were proved under this record before, so another stamp is a change since.
+        """
         suspects: list[_File] = []
         for file in files:
             stamp = stamp_of(file.path)

@@ -1,4 +1,9 @@
-"""Writing the inventory of a data root: what publishing, removing and cleaning put there."""
+"""Writing the inventory of a data root: what publishing, removing and cleaning put there.
+
+Each step is one file system call, so that a kill at any moment leaves entries that
+`gristmill.provenance.inventory.missing` reads without a false or a lost finding. Source:
+docs/publishing-details.md#inventory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Locks between builders: one builder for each artifact partition; who stops or waits names it."""
+"""Locks between builders: one builder for each artifact partition; who stops or waits names it.
+
+The kernel releases a lock when its holder dies, so no lock outlives its builder. Lock files stay:
+one that was removed while it is held would let a second holder lock a new file of that name. Where
+a person removes one, its holder publishes nothing, since `lease.confirm` compares the file that is
+held with the one at the path. Between hosts a lease is held beside the lock (`storage/lease.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Publishing: an artifact partition appears whole or not at all."""
+"""Publishing: an artifact partition appears whole or not at all.
+
+A build happens in a staging folder on the same file system, is checked, gets its record, is flushed
+to disk and then committed by one rename: a kill at any instant leaves the old version or the new
+one, and the next build removes what the killed one left. Source:
+docs/publishing-details.md#the-steps.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, counts_of
@@ -36,6 +43,9 @@ from gristmill.publish.storage import lease
 from gristmill.run.part_store import PartStore
 from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
+
+NOT_PUBLISHED: Final = "not published"
+"""A reason to build."""
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
@@ -117,7 +127,7 @@ def reason_to_build(build: Build) -> str:
         return "a build of it was ended before its end"
     standing = _standing_record(build)
     if standing is None:
-        return "not published"
+        return NOT_PUBLISHED
     if not build.made(standing):
         return "; ".join(build.changes(standing))
     if any((build.root / path).exists() for path in build.deletes):
@@ -249,7 +259,10 @@ def _build(
 
 
 def _staging(slot: Slot) -> str:
-    """The name of an attempt's staging folder, which no other builder uses."""
+    """The name of an attempt's staging folder, which no other builder uses.
+
+    A slot that is there may be of a living builder whose lock file a person removed.
+    """
     name = lease.own_name("staging")
     return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
 
@@ -286,7 +299,11 @@ def _worth_keeping(error: BaseException) -> bool:
 def _replaced(
     build: Build, standing: Record | None, data_version: str, allowed: bool
 ) -> Replaced | None:
-    """The published version of the same fingerprint that differs from `data_version`."""
+    """The published version of the same fingerprint that differs from `data_version`.
+
+    Raises OtherOutput where it may not be replaced. A record without a code digest always may: its
+    inputs were not proved.
+    """
     if standing is None or standing.data_version == data_version or not build.made(standing):
         return None
     if standing.code_digest is None:
@@ -325,7 +342,7 @@ def write_record(
                 f"{reserved}: this name is reserved for the provenance record; "
                 "the builder must not write it"
             )
-    outputs = provenance.outputs_of(out, _hashes(out, summary.files, progress), summary.files)
+    outputs = provenance.outputs_of(out, hashes_of(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
@@ -358,8 +375,8 @@ def write_record(
     return record
 
 
-def _hashes(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
-    """The sha256 of every file: as the builder noted it, else by reading the file."""
+def hashes_of(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
+    """Returns the sha256 of every file in `out`: as the builder noted it, else of its bytes."""
     sizes = {path: (out / path).stat().st_size for path in atomic_fs.files_below(out)}
     hashes: dict[str, str | None] = dict.fromkeys(sizes)
     for path in sizes.keys() & notes.keys():

@@ -1,4 +1,8 @@
-"""Removal: artifacts that are no longer wanted, and what killed builds left."""
+"""Removal: artifacts that are no longer wanted, and what killed builds left.
+
+Removing is one rename into the artifact's slot, so a reader sees all of it or nothing. A kill
+during the deletion that follows leaves a slot that `abandoned_slots` finds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Stamps: the inode times of files of published artifacts that are as their records say."""
+"""Stamps: the inode times of files of published artifacts that are as their records say.
+
+A commit into a shared folder links the files of all partitions, and a link changes the time of the
+inode. Without these notes each such file would look as if it might have been written to, and every
+build that reads it would hash it. Source: docs/publishing-details.md#proof-of-inputs.
+"""
 
 from __future__ import annotations
 

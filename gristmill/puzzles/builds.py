@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from gristmill.asset import Wanted
-from gristmill.contract import BadInput, FileNote, Summary, counts_of
+from gristmill.contract import BadInput, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format.names import AMBIGUOUS
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, ready_sources, recipe_of
 from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO, Recipe
@@ -44,7 +43,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         try:
             summary = _make(kind, folders, attempt, config, links)
         except BadInput as error:
-            if names.AMBIGUOUS not in error.rule:
+            if AMBIGUOUS not in error.rule:
                 raise
             given = settings_of_recipe(lake, recipe)
             place = place_of(lake, recipe.name, "unique", given)[1]
@@ -61,7 +60,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
                 f"{recipe.name}: files were added or removed while they were read: materialize the "
                 "dataset again once its drops are complete"
             )
-        return _with_report(summary, attempt.out, recipe.name)
+        return summary
 
     return wanted.build(
         artifact,
@@ -119,14 +118,6 @@ def _inputs(
             links,
         )
     ]
-
-
-def _with_report(summary: Summary, out: Path, title: str) -> Summary:
-    """Write the report of a dataset into it."""
-    from gristmill.puzzles.show.report_page import write_report
-
-    write_report(out, out / names.REPORT, title, counts_of(summary))
-    return replace(summary, files={**summary.files, names.REPORT: FileNote(payload=False)})
 
 
 def _make(

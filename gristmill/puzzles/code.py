@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from gristmill.code.digest import Code
 
-_DATASET = (
-    "gristmill.contract.counts_of",
-    "gristmill.puzzles.raw.drops.source_files",
-    "gristmill.puzzles.show.report_page.write_report",
-)
+_DATASET = ("gristmill.puzzles.raw.drops.source_files",)
 """What every build of a dataset does beside its builder."""
 
 ARC = Code(

@@ -37,8 +37,7 @@ _CODES: Final = {
 _RULES_EXCUSED: Final = {"sudoku": {"not_unique": ("unique", "off")}}
 _LAWS: Final = "gristmill.puzzles.laws"
 _RECIPES: Final = "gristmill.puzzles.raw.known_recipes"
-_SHOW = call("gristmill.puzzles.show.terminal:show")
-_TRACE = call("gristmill.puzzles.show.terminal:traced_example")
+_TRACE = call("gristmill.puzzles.read.trace:traced_example")
 _CONTRACT = Law(
     "contract", call(f"{_LAWS}.of_subject:of_dataset", call(f"{_LAWS}.contract:contract_laws"))
 )
@@ -90,7 +89,6 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
     return Asset(
         f"puzzles/{kind}",
         laws=[_CONTRACT, trace, rules, *([trm] if kind == "arc" else [])],
-        show=_SHOW,
         trace=_TRACE,
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
@@ -110,7 +108,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
         given=call("gristmill.puzzles.builds:settings_of", kind),
         place_of=call("gristmill.puzzles.builds:place_of"),
         available=call(f"{_RECIPES}:wanted_of", kind),
-        preview=call("gristmill.puzzles.show.preview:of_dataset"),
+        sample=call("gristmill.puzzles.show.tables:sample"),
         notes=call(f"{_LAWS}.of_subject:puzzle_notes"),
         # A drop and a recipe that settle at once may both start a run of the recipe: one waits.
         pool="puzzles",
@@ -122,8 +120,7 @@ def _dataset(kind: str, sources: Sequence[str], of_code: Code) -> Asset:
 _OTHER = Kind(
     "puzzles/other",
     [_CONTRACT, Law("rules", call(f"{_LAWS}.of_subject:of_other"))],
-    _SHOW,
-    _TRACE,
+    trace=_TRACE,
 )
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
 
@@ -140,7 +137,7 @@ CATALOG = Catalog(
     sources=_SOURCES,
     asset_of=call("gristmill.puzzles.read.rows:asset_of"),
     columns=call("gristmill.puzzles.show.columns:columns"),
-    facts=call("gristmill.puzzles.show.overview:facts_of"),
+    facts=call("gristmill.puzzles.show.tables:facts_of"),
     tables=call("gristmill.puzzles.show.tables:tables"),
     splits=call("gristmill.puzzles.read.exported:splits"),
     options=[

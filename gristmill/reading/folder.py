@@ -1,4 +1,8 @@
-"""One generation of an artifact's folder, read through one handle of the folder."""
+"""One generation of an artifact's folder, read through one handle of the folder.
+
+A rebuild exchanges the folder behind its path and deletes the old one. Files that were opened
+relative to the handle are all of one generation, whatever the path leads to.
+"""
 
 from __future__ import annotations
 

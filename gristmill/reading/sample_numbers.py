@@ -1,4 +1,8 @@
-"""The numbers by which samples are asked for, checked in one way by all readers."""
+"""The numbers by which samples are asked for, checked in one way by all readers.
+
+NumPy takes a mask for the numbers 0 and 1, cuts 1.7 to 1 and reads "1" as 1: other samples than
+those that were meant. So all readers refuse what is not an integer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reasoning corpora to GPT-2 token shards, with alignment and quality control."""
+"""Reasoning corpora to GPT-2 token shards, with alignment and quality control.
+
+The public names are imported when they are first used: this import loads neither numpy nor torch.
+"""
 
 from __future__ import annotations
 

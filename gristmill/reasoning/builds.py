@@ -122,7 +122,7 @@ def shards_build(wanted: Wanted) -> Build:
         inputs,
         make,
         shared=key,
-        # The builder hashed the files, and encoded the texts: the laws encode a sample again.
+        # The builder has just hashed the files.
         sampled=True,
         tokenizer=_TOKENIZER,
         space=_GROWTH * bytes_of(jsonl),
@@ -256,7 +256,10 @@ def raw_manifest_build(wanted: Wanted) -> Build:
 
 
 def _previous_manifest(root: DataRoot) -> Mapping[str, Any] | None:
-    """The raw manifest that is published, whose entries without a record stay."""
+    """The raw manifest that is published, whose entries without a record stay.
+
+    None where there is none, and where it is damaged: nothing wrong may be taken over.
+    """
     folder = root.root / names.NORMALIZED
     try:
         data = (folder / names.MANIFEST).read_bytes()
@@ -312,7 +315,7 @@ def report_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.report import coverage_report
 
     root, date, now = wanted.root, wanted.partition, today().isoformat()
-    if date != now:
+    if date != now and not wanted.is_comparison:
         raise NothingToBuild(
             f"a report describes what is published now, so that only {now} can be built (the "
             "current day in UTC)"
@@ -349,7 +352,11 @@ def today() -> date:
 def _baseline(
     root: DataRoot, chosen: str | None, date: str
 ) -> tuple[dict[str, Any] | None, list[Input]]:
-    """The report that drift is measured against, and that report as an input."""
+    """The report that drift is measured against, and that report as an input.
+
+    A report of the same day, which the build replaces, is not an input. Before there is one, a
+    report whose own day is the baseline is compared with nothing.
+    """
     if chosen is None:
         return None, []
     found = is_published(root, names.REPORTS, chosen)
@@ -381,7 +388,10 @@ def reports_now(root: DataRoot) -> list[str]:
 
 
 def _shards_config(wanted: Wanted) -> TokenizeConfig:
-    """The config of a split's token shards."""
+    """The config of a split's token shards.
+
+    `allow` keeps this corpus alone, so that a setting for another one rebuilds nothing.
+    """
     corpus, _ = corpus_and_split(wanted.partition)
     config = wanted.config(
         TokenizeConfig,

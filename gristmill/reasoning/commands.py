@@ -1,4 +1,4 @@
-"""The family's own commands: `gristmill audit`, `gristmill stage` and `gristmill unstage`."""
+"""`gristmill audit`, `stage` and `unstage`. Source: `docs/formats/reasoning.md#audits`."""
 
 from __future__ import annotations
 
@@ -122,9 +122,12 @@ def _asked(found: Example) -> str:
     """Show an example and ask for a verdict; returns r, w, s or q."""
     from rich.console import Console
 
-    from gristmill.reasoning.show import spans
+    from gristmill.browse.shown import coloured
+    from gristmill.reasoning.show.steps import pieces
 
-    Console(highlight=False).print(spans.terminal(found.row, found.record), soft_wrap=True)
+    row, console = found.row, Console(highlight=False)
+    click.echo(printable(f"{row.example_id} · confidence {row.confidence:g} · {row.notes}"))
+    console.print(coloured([*pieces(row, found.rendered.text)]), soft_wrap=True)
     answer: str = click.prompt(
         "[r]ight, [w]rong, [s]kip, [q]uit",
         type=click.Choice([*_ANSWERS, "q"]),

@@ -1,4 +1,8 @@
-"""The configs of the reasoning family: one for each builder."""
+"""The configs of the reasoning family: one for each builder.
+
+CODE_VERSION of a config is raised when its builder makes other files from the same input and
+config. The type of a field says what it means (`gristmill.settings.kinds`).
+"""
 
 from __future__ import annotations
 

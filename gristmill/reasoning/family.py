@@ -92,7 +92,6 @@ _RECIPE = Source(
 _NORMALIZED = Asset(
     "reasoning/normalized",
     laws=[Law("normalized", call(f"{_LAWS}:normalized"))],
-    show=call(f"{_SHOW}.terminal:show_record"),
     trace=call(f"{_TRACE}:traced_record"),
     rows=("records",),
     set_aside={
@@ -114,7 +113,6 @@ _NORMALIZED = Asset(
     build=call(f"{_BUILDS}:normalized_build"),
     given=call(f"{_READY}:of_drop", "reasoning/normalized"),
     available=call(f"{_READY}:dropped"),
-    preview=call(f"{_SHOW}.preview:normalized_figures"),
     blocking=True,
     batch=100,
 )
@@ -155,18 +153,13 @@ _RAW_MANIFEST = Asset(
     all_of=["reasoning/normalized"],
     build=call(f"{_BUILDS}:raw_manifest_build"),
     available=call(f"{_BUILDS}:manifest_of", names.NORMALIZED),
-    preview=call(f"{_SHOW}.preview:licence_figures"),
     blocking=True,
     follows="any",
 )
 
 _SHARDS = Asset(
     "reasoning/gpt2_shards",
-    laws=[
-        Law("shards", call(f"{_LAWS}:shards")),
-        Law("texts", call(f"{_LAWS}:texts"), needs_inputs=True),
-    ],
-    show=call(f"{_SHOW}.terminal:show_example"),
+    laws=[Law("shards", call(f"{_LAWS}:shards"))],
     trace=call(f"{_TRACE}:traced_token"),
     rows=("examples",),
     code=code.SHARDS,
@@ -186,7 +179,6 @@ _SHARDS = Asset(
     available=call(f"{_BUILDS}:splits_with", names.NORMALIZED),
     ranks=call(f"{_BUILDS}:shard_ranks"),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:shards_figures"),
     blocking=True,
     batch=100,
 )
@@ -195,10 +187,8 @@ _DATASET = Asset(
     _DATASET_KEY,
     laws=[
         Law("shards", call(f"{_LAWS}:tokens")),
-        Law("texts", call(f"{_LAWS}:token_texts"), needs_inputs=True),
         Law("steps", call(f"{_LAWS}:token_steps"), needs_inputs=True),
     ],
-    show=call(f"{_SHOW}.terminal:show_example"),
     trace=call(f"{_TRACE}:traced_token"),
     source=call("gristmill.reasoning.read.shard_reader:opened"),
     rows=("examples",),
@@ -239,7 +229,6 @@ _MANIFEST = Asset(
     place=names.TOKENIZED,
     all_of=["reasoning/gpt2_shards"],
     build=call(f"{_BUILDS}:manifest_build"),
-    preview=call(f"{_SHOW}.preview:manifest_figures"),
     available=call(f"{_BUILDS}:manifest_of", names.TOKENIZED),
     blocking=True,
     follows="any",
@@ -249,9 +238,8 @@ _ALIGNMENT = Asset(
     "reasoning/alignment",
     laws=[
         Law("alignment", call(f"{_LAWS}:alignment")),
-        Law("projection", call(f"{_LAWS}:projection"), needs_inputs=True),
+        Law("index", call(f"{_LAWS}:aligned_index"), needs_inputs=True),
     ],
-    show=call(f"{_SHOW}.terminal:show_steps"),
     trace=call(f"{_TRACE}:traced_alignment"),
     rows=("examples",),
     listed=["rules", "labels", "confidence"],
@@ -269,18 +257,13 @@ _ALIGNMENT = Asset(
     given=call(f"{_READY}:of_drop", "reasoning/alignment"),
     available=call(f"{_BUILDS}:splits_with", names.TOKENIZED),
     in_parts=True,
-    preview=call(f"{_SHOW}.preview:alignment_figures"),
     blocking=True,
     batch=100,
 )
 
 _SPANS = Asset(
     _SPANS_KEY,
-    laws=[
-        Law("spans", call("gristmill.reasoning.laws.spans:span_laws")),
-        Law("records", call("gristmill.reasoning.laws.spans:made_again"), needs_inputs=True),
-    ],
-    show=call(f"{_SHOW}.terminal:show_spans"),
+    laws=[Law("spans", call("gristmill.reasoning.laws.spans:span_laws"))],
     trace=call(f"{_TRACE}:traced_spans"),
     rows=("annotations",),
     code=code.SPANS,
@@ -303,11 +286,7 @@ _SPANS = Asset(
 
 _EXPORTED = Asset(
     _EXPORTS_KEY,
-    laws=[
-        Law("files", call("gristmill.reasoning.laws.exports:file_laws")),
-        Law("documents", call("gristmill.reasoning.laws.exports:content_laws"), needs_inputs=True),
-    ],
-    show=call(f"{_SHOW}.terminal:show_files"),
+    laws=[Law("files", call("gristmill.reasoning.laws.exports:file_laws"))],
     trace=call(f"{_TRACE}:traced_export"),
     code=code.EXPORTS,
     table=Table(_EXPORTS_KEY, ExportsConfig),
@@ -328,7 +307,6 @@ _EXPORTED = Asset(
 _REPORT = Asset(
     "reasoning/qc_report",
     laws=[Law("report", call(f"{_LAWS}:report"))],
-    show=call(f"{_SHOW}.terminal:report_shown"),
     code=code.REPORT,
     table=Table("reasoning/qc_report", ReportConfig, not_set=_NOT_SET),
     filled_in=_NOT_SET,
@@ -343,7 +321,6 @@ _REPORT = Asset(
     all_of=["reasoning/normalized", "reasoning/gpt2_shards", "reasoning/alignment", _DATASET_KEY],
     build=call(f"{_BUILDS}:report_build"),
     available=call(f"{_BUILDS}:reports_now"),
-    preview=call(f"{_SHOW}.preview:report_figures"),
     blocking=True,
 )
 
@@ -370,11 +347,6 @@ CATALOG = Catalog(
             commands=("trace",),
         ),
     ],
-    earlier_samples={
-        "reasoning/cot_collection/sums_train.tsv": (
-            "6049d6049afb41165a736a3c564cb8e087aaf35f65810ab1661ab7a15cafb751"
-        ),
-    },
     samples={
         f"reasoning/{corpus}": call("gristmill.reasoning.samples:write_sample", corpus)
         for corpus in CORPORA

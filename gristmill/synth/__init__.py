@@ -1,4 +1,7 @@
-"""SYNTH: raw Parquet to Harmony conversations to Megatron datasets with loss masks and spans."""
+"""SYNTH: raw Parquet to Harmony conversations to Megatron datasets with loss masks and spans.
+
+Public names are imported when they are first used: neither Arrow, torch nor Megatron is loaded.
+"""
 
 from __future__ import annotations
 

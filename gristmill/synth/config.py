@@ -1,4 +1,8 @@
-"""The configs of the SYNTH family: one for each builder."""
+"""The configs of the SYNTH family: one for each builder.
+
+CODE_VERSION is raised when a builder makes other rows or files from the same input and config.
+Importing this module loads neither NumPy nor Arrow.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,6 @@ _SOURCES = [
 _HARMONY = Asset(
     "synth/harmony",
     laws=[Law("harmony", call("gristmill.synth.laws.harmony:law"))],
-    show=call("gristmill.synth.show.terminal:show_row"),
     trace=call("gristmill.synth.read.origins:of_row"),
     code=code.HARMONY,
     table=Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
@@ -102,7 +101,6 @@ _HARMONY_MANIFEST = Asset(
     place="synth_harmony",
     all_of=["synth/harmony"],
     build=call("gristmill.synth.builds:harmony_manifest_build"),
-    preview=call("gristmill.synth.show.preview:of_harmony_manifest"),
     follows="all",
 )
 
@@ -115,7 +113,6 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
         Asset(
             shards,
             laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:law"))],
-            show=call("gristmill.synth.show.terminal:show_document"),
             trace=call("gristmill.synth.read.origins:of_document"),
             source=call("gristmill.synth.read.documents:opened"),
             listed=["languages", "exercises"],
@@ -131,7 +128,6 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             build=call("gristmill.synth.builds:kd_build"),
             given=call("gristmill.synth.builds:settings_of_shard", shards),
             filled_in=["vocabulary"],
-            preview=call("gristmill.synth.show.preview:of_shard"),
             counted=call("gristmill.synth.laws.kd_shard:notes"),
             in_parts=True,
         ),
@@ -152,7 +148,6 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
             inputs=["synth/harmony_manifest"],
             all_of=[shards],
             build=call("gristmill.synth.builds:kd_manifest_build"),
-            preview=call("gristmill.synth.show.preview:of_manifest"),
             follows="all",
         ),
     ]
@@ -161,7 +156,6 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
 _CHAT = Asset(
     "chat/kd_shards",
     laws=[Law("kd_shards", call("gristmill.synth.laws.kd_shard:chat_law"))],
-    show=call("gristmill.synth.show.terminal:show_document"),
     trace=call("gristmill.synth.read.origins:of_own_document"),
     source=call("gristmill.synth.read.documents:opened"),
     listed=["languages", "exercises"],
@@ -177,7 +171,6 @@ _CHAT = Asset(
     build=call("gristmill.synth.builders.chat.builds:chat_build"),
     given=call("gristmill.synth.builders.chat.builds:settings_of", "chat/kd_shards"),
     filled_in=[*_CHAT_NOT_SET],
-    preview=call("gristmill.synth.show.preview:of_shard"),
     counted=call("gristmill.synth.laws.kd_shard:notes"),
     in_parts=True,
 )
@@ -200,7 +193,6 @@ def _distill(asset: str, build: str, source: str, text: str, **other: Any) -> As
     return Asset(
         asset,
         laws=[Law("distill", call("gristmill.synth.laws.distill:law"))],
-        show=call("gristmill.synth.show.terminal:show_distilled"),
         trace=call("gristmill.synth.read.origins:of_own_document"),
         listed=["languages", "exercises"],
         set_aside={"left_out": "left out"},

@@ -1,4 +1,4 @@
-"""Tokenizers that people bring: the asset, and the inbox that it is built from."""
+"""Tokenizers: the pinned vocabularies, those that people bring, and the inbox of these."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from gristmill.code.digest import Code
 from gristmill.families import Catalog, Law, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
-from gristmill.vocabularies.pinned import INBOX, PLACE, PLACED, VOCABULARIES
+from gristmill.vocabularies.pinned import (
+    GPT2,
+    INBOX,
+    O200K,
+    PLACE,
+    PLACED,
+    VOCABULARIES,
+    Vocabulary,
+)
 
 _HERE = "gristmill.tokenizers.placed"
+_BUILDS = "gristmill.tokenizers.builds"
 
 _RAW = Source(
     asset="tokenizers/raw",
@@ -29,7 +38,6 @@ _RAW = Source(
 _PLACED = Asset(
     PLACED,
     laws=[Law("tokenizer", call(f"{_HERE}:laws"))],
-    show=call(f"{_HERE}:show"),
     rows=("tokens",),
     code=Code(
         entries=("gristmill.vocabularies.placing.place_tokenizer",),
@@ -45,13 +53,38 @@ _PLACED = Asset(
     place=PLACE,
     partitions="tokenizers",
     inputs=["tokenizers/raw"],
-    build=call("gristmill.tokenizers.builds:placed_build"),
+    build=call(f"{_BUILDS}:placed_build"),
     blocking=True,
     batch=100,
 )
 
+
+def _pinned(vocabulary: Vocabulary, text: str) -> Asset:
+    return Asset(
+        f"tokenizers/{vocabulary.name}",
+        laws=[Law("pinned", call(f"{_HERE}:pinned_laws", vocabulary))],
+        code=Code(
+            entries=("gristmill.vocabularies.pinned.place",),
+            # Records of 0.9.0 have the digest of no code.
+            compatible_with=("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",),
+        ),
+        version="1",
+        text=f"{text} File `{vocabulary.file}`, pinned by sha256 `{vocabulary.sha256}`. "
+        "`gristmill tokenizers` downloads it into the drops; this asset downloads nothing.",
+        group="tokenizers",
+        labels=["tiktoken"],
+        place=PLACE,
+        build=call(f"{_BUILDS}:pinned_build", vocabulary),
+        is_asked=call(f"{_BUILDS}:is_asked", vocabulary),
+    )
+
+
 CATALOG = Catalog(
-    kinds=[_PLACED],
+    kinds=[
+        _pinned(O200K, "The vocabulary of openai-harmony's encoding o200k_harmony."),
+        _pinned(GPT2, "The vocabulary of GPT-2."),
+        _PLACED,
+    ],
     sources=[_RAW],
     asset_of=call(f"{_HERE}:asset_of"),
     facts=call(f"{_HERE}:facts"),

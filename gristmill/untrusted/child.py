@@ -96,8 +96,8 @@ def stream(
     seconds: for the whole call, default 600: of CPU time, and on the clock between two items.
     descriptors: of open files. The child has its own copies, with the same position.
 
-    The child runs ahead by what a socket buffers. Children are used again, and end by
-    themselves when they are idle or this process is gone.
+    The child runs ahead by what a socket buffers. Children are used again, and end
+    when this process does.
 
     Raises BadInput naming `file` if the child takes too much memory or time or crashes,
     ChildDied if it was killed, the GristmillError that `function` raises, and ChildFailed
@@ -194,7 +194,7 @@ class _Child:
                     child.end()
             if has_request:
                 return child
-            # An idle child may have left just now; a new one has no reason to.
+            # An idle child may have been killed; a new one has no reason to be gone.
             if is_new:
                 raise ChildDied("a process that reads untrusted files did not start: start again")
 

@@ -20,8 +20,6 @@ from typing import Any, Final
 
 from gristmill.contract import GristmillError
 
-IDLE_SECONDS: Final = 10.0
-"""A child that gets no request for this time ends."""
 HEADER: Final = struct.Struct("<Q")
 """The length of a request."""
 FRAME: Final = struct.Struct("<cQ")
@@ -59,19 +57,14 @@ def receive(end: socket.socket, size: int) -> bytearray | None:
 
 
 def serve(number: int) -> None:
-    """Answer requests until the other end closes or is silent: the main function of a child."""
+    """Answer requests until the other end closes: the main function of a child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
     end = socket.socket(fileno=number)
     Thread(target=_leave_with, args=[end], daemon=True).start()
     while True:
-        end.settimeout(IDLE_SECONDS)
-        try:
-            header, descriptors, _, _ = socket.recv_fds(end, HEADER.size, 16)
-        except TimeoutError:
-            return
+        header, descriptors, _, _ = socket.recv_fds(end, HEADER.size, 16)
         if len(header) < HEADER.size:
             return
-        end.settimeout(None)
         request = receive(end, HEADER.unpack(header)[0])
         if request is None:
             return

@@ -1,8 +1,8 @@
 """An untrusted Parquet file in a child process: its limits, and its damage as BadInput.
 
 Arrow decides itself how much memory a page takes, and a page of a few bytes may claim gigabytes.
-What becomes of the rows is in the families: `reasoning/raw/parquet.py` and
-`synth/format/parquet_child.py`.
+What becomes of the rows is in the families: `reasoning/raw/parquet.py`,
+`synth/format/untrusted_parquet.py`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ _BOMB: Final = "it looks like a decompression bomb"
 
 
 class _Last:
-    """The file that was opened last: a footer of a large file takes long to parse."""
+    """The footer that was read last, which takes long of a large file; it holds no file open."""
 
-    key: tuple[int, ...] = ()
-    parquet: pq.ParquetFile | None = None
+    known: tuple[tuple[int, ...], pq.FileMetaData | None] = ((), None)
 
 
 def opened(descriptor: int, path: Path) -> pq.ParquetFile:
@@ -49,24 +48,26 @@ def opened(descriptor: int, path: Path) -> pq.ParquetFile:
 
     stat = os.fstat(descriptor)
     key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    if _Last.parquet is None or _Last.key != key:
-        _Last.parquet = None
-        try:
-            # The path opens the file once more, with a position of its own.
-            parquet = pq.ParquetFile(
-                f"/proc/self/fd/{descriptor}",
-                pre_buffer=False,
-                buffer_size=_BUFFER,
-                page_checksum_verification=True,
-            )
+    last, footer = _Last.known
+    footer = footer if last == key else None
+    try:
+        # The path opens the file once more, with a position of its own.
+        parquet = pq.ParquetFile(
+            f"/proc/self/fd/{descriptor}",
+            metadata=footer,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            page_checksum_verification=True,
+        )
+        if footer is None:
             _check_schema(parquet.schema_arrow, path)
             _check_rows(parquet.metadata, stat.st_size, path)
-        except MemoryError:
-            raise
-        except arrow_errors() as error:
-            raise unreadable(path, error) from error
-        _Last.parquet, _Last.key = parquet, key
-    return _Last.parquet
+    except MemoryError:
+        raise
+    except arrow_errors() as error:
+        raise unreadable(path, error) from error
+    _Last.known = key, parquet.metadata
+    return parquet
 
 
 def _check_schema(schema: pa.Schema, path: Path) -> None:

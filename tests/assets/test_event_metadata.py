@@ -15,20 +15,21 @@ import pytest
 from dagster._serdes import serialize_value
 
 from assets.event_metadata import (
-    MOST_BYTES,
+    COLUMNS,
     MOST_NUMBERS,
-    NAME,
-    bounded_documents,
+    ROWS,
     bounded_numbers,
     bounded_record,
-    column_metadata,
     column_schema,
     drop_rows,
     event_metadata,
-    stored_bytes,
 )
 from gristmill import families, markdown, provenance
 from gristmill.asset import declared
+from gristmill.browse import Picture, source
+from gristmill.browse.columns import of_values
+from gristmill.browse.opening import open_stored
+from gristmill.browse.source import Stored
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
@@ -50,6 +51,8 @@ TABLES = [
     *("reasoning/tokens", "reasoning/exports", "reasoning/spans"),
     *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
 ]
+MOST_BYTES = 100_000
+"""Of an event, as Dagster stores it, whatever a drop holds."""
 ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]
 
 
@@ -67,7 +70,7 @@ def published(
     record = SmallRecord(
         asset="corn/mill",
         counts=dict(counts or {}),
-        outputs=[SimpleNamespace(bytes=5), SimpleNamespace(bytes=7)],
+        outputs=[SimpleNamespace(path="a", bytes=5), SimpleNamespace(path="b", bytes=7)],
         seconds=1.5,
         peak_memory_bytes=2_000_000,
         artifact="corn",
@@ -93,55 +96,71 @@ def value(metadata: dict[str, Any], name: str) -> Any:
 
 def test_what_fits_is_unchanged() -> None:
     record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
-    metadata = event_metadata(
-        published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]),
-        lambda _: {"page": "# Title\n\ntext\n", "mean": 1.5},
-    )
+    metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
     assert value(metadata, "provenance") == {
         "asset": "corn/mill",
         "counts": {"rows": 3, "languages/en": 2},
         **record,
     }
-    assert value(metadata, "page") == "# Title\n\ntext\n"
+    assert metadata["dagster/uri"] == "file:///data/corn"
     assert value(metadata, "notes") == "* a \\*note\\*"
     assert {
         name: metadata[name] for name in metadata if isinstance(metadata[name], int | float)
     } == {
         "rows": 3,
         "languages/en": 2,
-        "mean": 1.5,
         "bytes": 12,
         "seconds": 1.5,
         "peak_memory_mb": 2.0,
-        "dagster/partition_row_count": 3,
+        ROWS: 3,
     }
     assert "counts left out" not in metadata
+
+
+def drawing(length: int) -> str:
+    """An SVG whose Markdown has a number of characters."""
+    return "<svg>" + "x" * (length - len(markdown.image("t", "<svg></svg>"))) + "</svg>"
+
+
+@pytest.mark.parametrize(
+    ("length", "is_shown"), [(markdown.INLINE, True), (markdown.INLINE + 1, False)]
+)
+def test_a_picture_stands_first_if_dagster_shows_it_inline(
+    monkeypatch: pytest.MonkeyPatch, length: int, is_shown: bool
+) -> None:
+    rows = [{"n": n} for n in range(9)]
+    asked: list[int] = []
+
+    def pictures(row: source.Record) -> list[Picture]:
+        asked.append(row.values["n"])
+        return [Picture("t", drawing(length))]
+
+    stored = Stored("t", lambda: of_values(Path("x"), rows), pictures=pictures)
+    table = open_stored(Path("x"), "corn/mill", stored)
+    monkeypatch.setattr("assets.event_metadata.pictured_table", lambda *_: table)
+    metadata = event_metadata(published({"rows": 3}), lambda _: 7)
+    assert asked == [7]
+    assert (next(iter(metadata)) == "picture") == ("picture" in metadata) == is_shown
+    assert "picture" not in event_metadata(published({"rows": 3}), lambda _: 9)
 
 
 HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]
 
 
-@pytest.mark.parametrize("document", [0, 40_000, 95_000, 5_000_000])
-def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds(document: int) -> None:
+def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds() -> None:
     counts = {f"languages/{name}": 1 for name in HOSTILE} | {"rows": 3}
     more = {
         "config": {"model_identity": "😀" * 400_000, "names": HOSTILE},
         "inputs": [{"path": name} for name in HOSTILE],
         "outputs": [{"path": f"p{n}", "sha256": "0" * 64} for n in range(5000)],
     }
-    lines = "a line of text é\n" * (document // 17)
-    metadata = event_metadata(
-        published(counts, more, notes=HOSTILE),
-        lambda _: {"page": lines, "short": "short\n", "long": lines},
-    )
+    metadata = event_metadata(published(counts, more, notes=HOSTILE))
     assert stored(metadata) <= MOST_BYTES
-    assert value(metadata, "short") == "short\n"
     assert metadata["rows"] == 3
+    assert value(metadata, "notes").startswith(HOSTILE[0])
     record = value(metadata, "provenance")
     assert record["asset"] == "corn/mill"
-    assert {"counts", "config", "inputs", "outputs"} <= set(record["cut"])
-    if document > 60_000:
-        assert "more lines of" in value(metadata, "long").splitlines()[-1]
+    assert record["cut"] == "counts, config, inputs, outputs: in the record on disk"
 
 
 def test_what_was_not_checked_is_a_line_of_its_own() -> None:
@@ -157,25 +176,13 @@ def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
     assert stored(event_metadata(published(account="x" * 1_000_000))) <= MOST_BYTES
 
 
-def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:
-    inputs = [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(150)]
-    for count, kept in ((110, 110), (150, 75)):
-        more = {"inputs": inputs[:count]}
-        metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
-        assert value(metadata, "provenance")["inputs"] == inputs[:kept]
-        assert ("cut" in value(metadata, "provenance")) == (kept < count)
-        assert stored(metadata) <= MOST_BYTES
-
-
 def test_names_from_drops_take_no_name_of_an_event() -> None:
-    metadata = event_metadata(
-        published({"path": 1, "status": 2, "provenance": 3, "dagster/partition_row_count": 4}),
-        lambda _: {"notes": 5},
-    )
+    counts = {"path": 1, "status": 2, "provenance": 3, ROWS: 4, "notes": 5}
+    metadata = event_metadata(published(counts))
     assert value(metadata, "path") == "/data/corn"
     assert metadata["status"] == "built"
     assert value(metadata, "provenance")["asset"] == "corn/mill"
-    assert metadata["counts/dagster/partition_row_count"] == 4
+    assert metadata[f"counts/{ROWS}"] == 4
     assert metadata["counts/path"] == 1
     assert metadata["counts/notes"] == 5
 
@@ -223,44 +230,24 @@ def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
     assert same == {"languages/\ufffd": 1, "counts left out": "1; all are in the record on disk"}
 
 
-def test_the_longest_documents_are_cut_first() -> None:
-    documents = {"a": "a\n" * 20_000, "b": "b\n" * 300, "c": "c\n" * 90_000}
-    bounded = bounded_documents(documents, 100_000)
-    assert list(bounded) == ["a", "b", "c"]
-    assert bounded["b"] == documents["b"]
-    assert sum(markdown.stored_size(text) for text in bounded.values()) <= 100_000
-    assert bounded_documents(documents, 10**6) == documents
-
-
 def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
     record = {"asset": "a", "config": {"text": "x" * 5000}, "inputs": list(range(10_000))}
-    record |= {"counts": {"rows": 5}, "outputs": [{"path": "b", "sha256": None}]}
-    assert bounded_record(record, 10**6) is record
-    small = bounded_record(record, 3000)
-    assert len(str(small["config"]["text"])) < 1100
-    assert small["inputs"] == list(range(len(small["inputs"])))
-    assert small["cut"] == {
-        "config": "long texts are cut",
-        "counts": "are the numbers of this event",
-        "inputs": f"the first {len(small['inputs'])} of 10,000",
+    record |= {"outputs": [{"path": "b", "sha256": None}]}
+    assert bounded_record(record, 10**6) == record
+    assert bounded_record(record, 3000) == {
+        "asset": "a",
+        "outputs": record["outputs"],
+        "cut": "config, inputs: in the record on disk",
     }
-    assert "counts" not in small
-    assert small["outputs"] == [{"path": "b"}]
     assert record["inputs"] == list(range(10_000))  # the record itself stays whole
-    assert record["counts"] == {"rows": 5}
-
-
-def test_a_title_that_is_a_count_is_refused() -> None:
-    with pytest.raises(ValueError, match="both have 'rows'"):
-        event_metadata(published({"rows": 1}), lambda _: {"rows": 2})
 
 
 def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row() -> None:
     counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
     before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={})
-    metadata = event_metadata(published(counts, before=before), lambda _: {"drift": 0})
-    assert metadata["zero"] == "drift, warnings"
-    assert {"drift", "warnings"}.isdisjoint(metadata)
+    metadata = event_metadata(published(counts, before=before))
+    assert metadata["zero"] == "warnings"
+    assert "warnings" not in metadata
     assert (metadata["bad_rows"], metadata["kept"], metadata["rows"]) == (0, 3, 0)
     assert metadata["mean"] == 0.0  # a measurement
     first = event_metadata(published(counts))
@@ -277,10 +264,9 @@ def test_names_of_drops_keep_the_row_of_zeros_short() -> None:
 def test_a_number_has_one_name() -> None:
     shards = published({"examples": 12, "shards": 1, "bytes": 12})
     shards.record.asset = "reasoning/gpt2_shards"  # its rows are its examples
-    metadata = event_metadata(shards, lambda _: {"rows": 12})
-    assert "examples" not in metadata and "counts/bytes" not in metadata
-    assert (metadata["rows"], metadata["dagster/partition_row_count"]) == (12, 12)
-    assert event_metadata(shards)["examples"] == 12
+    metadata = event_metadata(shards)
+    assert "counts/bytes" not in metadata
+    assert (metadata["examples"], metadata[ROWS]) == (12, 12)
     other = published({"bytes": 7})
     assert event_metadata(other)["counts/bytes"] == 7
 
@@ -311,7 +297,6 @@ def test_an_event_stays_bounded_with_a_config_of_long_texts() -> None:
     names = SimpleNamespace(counts={}, config=dict.fromkeys(config, "x"))
     metadata = event_metadata(
         SimpleNamespace(**{**vars(shards), "before": names}),  # type: ignore[arg-type]
-        lambda _: {"page": "a line of text é\n" * 90_000},
     )
     assert "chosen for this run alone" in value(metadata, "config changed")
     assert stored(metadata) <= MOST_BYTES
@@ -389,17 +374,10 @@ def test_the_format_page_has_every_column(asset: str) -> None:
 def test_an_event_has_the_schema_and_stays_small(asset: str) -> None:
     some = published({"rows": 3}, {"config": {"text": "x" * 300_000}})
     some.record.asset = asset
-    metadata = event_metadata(some, lambda _: {"page": "word " * 50_000})
-    assert metadata[NAME].schema == column_schema(asset)
+    metadata = event_metadata(some)
+    assert metadata[COLUMNS].schema == column_schema(asset)
     assert stored(metadata) <= MOST_BYTES
-    alone = len(serialize_value(dg.AssetMaterialization("a", metadata=column_metadata(asset))))
-    assert alone - 400 <= stored_bytes(asset) <= 3 * alone
-
-
-def test_an_artifact_without_tables_has_no_schema() -> None:
-    assert column_metadata("synth/harmony_manifest") == {}
-    assert stored_bytes("synth/harmony_manifest") == 0
-    assert NAME not in event_metadata(published({"rows": 3}))
+    assert COLUMNS not in event_metadata(published({"rows": 3}))
 
 
 def written(

@@ -82,11 +82,7 @@ def first(
     lake: Lake,
 ) -> Iterator[Any]:
     resolved = resolve(Config, lake.settings("first"), configs.chosen_values(config))
-    yield from publish_asset(
-        context,
-        lambda key: build(lake, key, resolved, "first"),
-        lambda published: {"words": (published.folder / "words.txt").read_text()},
-    )
+    yield from publish_asset(context, lambda key: build(lake, key, resolved, "first"))
 
 
 @dg.asset(
@@ -171,10 +167,9 @@ def test_event_carries_the_record_and_plain_numbers(run, instance, tmp_path):
     record = provenance.read_record(tmp_path / "first/k01/provenance.json")
     assert metadata["provenance"] == record.model_dump(mode="json")
     assert metadata["rows"] == 2
-    assert metadata["dagster/partition_row_count"] == 2
+    assert metadata["dagster/row_count"] == 2
     assert metadata["bytes"] == len("k01 grist\n") * 2
     assert metadata["status"] == "built"
-    assert metadata["words"] == "k01 grist\n" * 2
     assert event.tags["dagster/data_version"] == record.data_version
     assert event.tags["dagster/code_version"] == "7"
 
@@ -222,10 +217,10 @@ def test_in_a_batch_a_bad_partition_fails_alone_and_by_name(run, instance, tmp_p
 def test_a_partition_whose_files_cannot_be_shown_fails_alone(run, instance, monkeypatch, keys):
     whole = publishing.event_metadata
 
-    def refused(published, preview):
+    def refused(published, sample):
         if published.record.partition == "k05":
             raise PermissionError(13, "Permission denied", "k05/rows")
-        return whole(published, preview)
+        return whole(published, sample)
 
     monkeypatch.setattr(publishing, "event_metadata", refused)
     result = run("first", keys=keys)

@@ -285,4 +285,4 @@ def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root: Sam
         assert text in "".join(token.text for token in own)
         assert {token.counts for token in own} == {counts}
     (picture,) = row.pictures()
-    assert "talk0" in picture.svg
+    assert "final: 1" in picture.svg

@@ -24,7 +24,12 @@ from gristmill.provenance.find_artifacts import artifacts
 from tests.sample_root import SampleRoot
 
 ROWS = [
-    {"id": f"r{n}", "run": n // 50, "step": n % 50, "text": "[bold]\x1b[2J\u202e" if n == 7 else ""}
+    {
+        "id": f"r{n}",
+        "run": n // 50,
+        "step": n % 50,
+        "text": "[bold]\x1b[2J\u202e\nrun: 3" if n == 7 else "",
+    }
     for n in range(200)
 ]
 
@@ -58,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("chess/valid_games", stored("train", chosen={"split": "train"}, drawn=drawn)),
         ("chess/valid_games", stored("val", chosen={"split": "val"}, tokens=tokens)),
         ("chess/valid_games", Stored("none", lambda: of_values(path, []))),
+        ("chess/valid_games", Stored("boards", lambda: of_values(path, ROWS), drawn=drawn)),
     ]
     monkeypatch.setattr(shown, "declared_tables", lambda _: declared)
     return tmp_path
@@ -97,7 +103,8 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -
 
 
 def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
-    assert "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}" in printed(folder, "7")
+    escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
+    assert escaped in printed(folder, "7")
     assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
 
 
@@ -110,13 +117,13 @@ def test_text_of_data_is_neither_markup_nor_obeyed(folder: Path) -> None:
         ("r999", {}, GristmillError, "no row has 'r999' in id: name one by its number"),
         ("nothing=3", {}, GristmillError, "no row has 'nothing=3' in id"),
         ("step=x", {}, GristmillError, "'x' is not a number"),
-        ("", {"run": 9}, GristmillError, "no row has --run 9"),
+        ("", {"run": 9}, GristmillError, "no row has '--run 9' in run"),
         ("0", {"table": "none"}, GristmillError, "none has no rows"),
         ("", {"set": "a"}, Misuse, "--set does not apply to .*: it takes --table, --split, --run"),
         ("", {"step": 1}, Misuse, "--step does not apply"),
         ("", {"split": "test"}, Misuse, "--split test: .* has train, val"),
-        ("", {"ply": 3, "table": "val"}, Misuse, "no table of .* has all of them"),
-        ("", {"split": "val", "table": "train"}, Misuse, "no table of .* has all of them"),
+        ("", {"table": "val", "ply": 3}, Misuse, "--ply does not apply to .*: it takes --table"),
+        ("", {"split": "val", "table": "train"}, Misuse, "--table train: .* has val"),
         ("3", {"run": 1}, Misuse, "3 and --run: name a row by one of them"),
     ],
 )
@@ -136,13 +143,23 @@ def test_a_damaged_row_ends_the_command_with_one_line(tmp_path: Path) -> None:
     assert "origin: " in printed(tmp_path, "0", table="games")
 
 
+def test_a_json_file_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"key": f"a.{n}", "value": "\x1b[2J" if n else "[bold]x"} for n in range(1_002)]
+    stored = Stored("2026-11-22.json", lambda: of_values(tmp_path, rows), ids=("key",))
+    monkeypatch.setattr(shown, "declared_tables", lambda _: [("reasoning/qc_report", stored)])
+    first, second, *_, last = printed(tmp_path).splitlines()[1:]
+    assert (first, second) == ("a.0: [bold]x", "a.1: \N{REPLACEMENT CHARACTER}[2J")
+    assert last == "… and 2 more members"
+    assert "key: a.7" in printed(tmp_path, "a.7")
+
+
 @pytest.mark.slow
 def test_every_table_of_every_artifact_is_shown(sample_root: SampleRoot) -> None:
     for place in sorted({found.folder for found in artifacts(sample_root.data)}):
         for name in tables_of(place):
             table = open_table(place, name=name)
             (first,) = table.rows(0, 1)
-            text = printed(place, table=name)
+            text = printed(place, "0", table=name)
             assert f"row 0 of {table.count:,}" in text
             assert all(f"{column.name}: " in text for column in table.columns)
             for column in table.columns:

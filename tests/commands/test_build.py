@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +15,13 @@ from click.testing import CliRunner
 import definitions
 from commands.build import build
 from gristmill import families, provenance
+from gristmill.asset import Wanted
 from gristmill.contract import GristmillError
 from gristmill.mirror import push
 from gristmill.publish import locks
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.reasoning.builders import shard_part
-from gristmill.reasoning.builders.shards import SplitRanks
-from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
 from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
@@ -29,9 +29,8 @@ from gristmill.vocabularies.pinned import GPT2
 from resources import Lake
 from tests.commands.drops import DROPS, Command, land
 from tests.publish.held import release_when_awaited
-from tests.reasoning import published_root
 from tests.reasoning.normalized_files import numbered
-from tests.reasoning.published_root import PARTITION, normalized_build, shards_build
+from tests.reasoning.published_root import PARTITION, publish_records
 
 ASSET = "reasoning/gpt2_shards"
 
@@ -46,28 +45,24 @@ def run(run: Command) -> Command:
 def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The record of the shards, which three ranks share; they are not built yet."""
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
-    published_root.write_drop(data, numbered(30))
-    publish(normalized_build(data))
-    vocabulary = find(GPT2, vocabulary_root)
-    config = TokenizeConfig(vocabulary, seq_len=8, tokens_per_shard=24, world_size=3)
-    jsonl = data / names.NORMALIZED / names.normalized("gsm8k", "train")
+    publish_records(data, find(GPT2, vocabulary_root), numbered(30))
     known = definitions.declared()
+    asset, sizes = known[ASSET], {"seq_len": 8, "tokens_per_shard": 24, "world_size": 3}
+
+    def sized(wanted: Wanted) -> Wanted:
+        return replace(wanted, chosen={**sizes, **wanted.chosen})
+
     declared = {
-        "reasoning/normalized": replace(
-            known["reasoning/normalized"],
-            build=lambda wanted: normalized_build(wanted.root.root, wanted.partition),
-            available=lambda root: [],
-        ),
+        "reasoning/normalized": replace(known["reasoning/normalized"], available=lambda root: []),
         ASSET: replace(
-            known[ASSET],
-            build=lambda wanted: shards_build(
-                wanted.root.root, replace(config, **wanted.chosen), wanted.partition
-            ),
+            asset,
+            build=lambda wanted: asset.build(sized(wanted)),
             available=lambda root: [PARTITION],
-            ranks=lambda wanted: SplitRanks(jsonl, replace(config, **wanted.chosen)),
+            ranks=lambda wanted: asset.ranks(sized(wanted)),
         ),
     }
-    monkeypatch.setattr(definitions, "declared", lambda: declared)
+    for module in ("definitions", "commands.build"):
+        monkeypatch.setattr(sys.modules[module], "declared", lambda: declared)
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 

@@ -276,7 +276,7 @@ def _is_gone(world: World, case: Case) -> None:
     assert world.button(case).success
     checks = world.evaluated(case)
     assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
-    assert world.listed(case)[0] == "drop gone"
+    assert world.listed(case)[0] == "current (inputs gone)"
 
 
 def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty: World) -> None:

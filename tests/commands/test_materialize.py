@@ -109,10 +109,13 @@ def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
     assert "to build macroxue/values one, two: --rebuild" in again.output
     (data / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = 5\n")
     dry = run("materialize", *chosen, "--dry-run")
-    assert "to build macroxue/pack one, two: shard_rows = 5, was 0" in dry.output
+    why = "config changed (shard_rows 0 -> 5)"
+    assert f"to build macroxue/pack one, two: {why}" in dry.output
+    built = run("materialize", "macroxue/pack", "--partition", "two")
+    assert f"builds macroxue/pack two: {why}" in built.output
     spoil(data / DROPS / "one")
     wrong = run("materialize", *chosen, "--dry-run", "--partition", "one")
-    assert "to build macroxue/pack one: shard_rows = 5, was 0; input drops/" in wrong.output
+    assert f"to build macroxue/pack one: {why}; input changed (drops/" in wrong.output
 
 
 def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(

@@ -16,12 +16,10 @@ from assets.checking.rules import CHECKED, Looked
 from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from gristmill import markdown
-from gristmill.chess.show.preview import invalid_reasons, openings
+from gristmill.chess.show.board import board_svg
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
-from gristmill.macroxue.show.board import safe_name
 from gristmill.provenance import Input, Record, Tokenizer
-from gristmill.synth.show.preview import preview
 from sensors.reports import events_of
 from tests.assets.helpers import built
 from tests.hostile import TEXTS
@@ -31,24 +29,21 @@ Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 def events(folder: Path) -> Iterator[Event]:
     """Yield one event of each place where text of drops is shown."""
-    rows = [[text, markdown.code(text), markdown.bold(text)] for text in TEXTS]
-    table = markdown.table((TEXTS[0], "b", "c"), rows, "lll")
-    boards = "\n\n".join(markdown.code(safe_name(text)) for text in TEXTS)
-    yield _built("macroxue/pack", "hostile", {"table": table, "boards": boards}, folder)
-    profile: dict[str, Any] = {
-        "openings": {text: [9 - n, 1, 1, 1, text] for n, text in enumerate(TEXTS)},
-        "reasons": dict.fromkeys(TEXTS, 1),
-        "flags": dict.fromkeys(TEXTS, 1),
-        "duplicate_games": 0,
-    }
-    month = {"openings": openings(profile), "reasons": invalid_reasons(profile)}
-    yield _built("chess/valid_games", "2024-01", month, folder)
-    counts = {"train_rows": 1, "train_tokens": 1, "valid_rows": 0, "valid_tokens": 0}
-    counts |= {f"languages/{text}": 2 for text in TEXTS}
+    yield _built("macroxue/pack", "hostile", folder)
+    lines = markdown.bullets(
+        line
+        for text in TEXTS
+        for line in (
+            markdown.code(text),
+            markdown.image(text, board_svg(["e2e4"], text)),
+        )
+    )
+    month = _built("chess/valid_games", "2024-01", folder)
+    yield month.with_metadata({**month.metadata, "picture": dg.MetadataValue.md(lines)})
+    counts = {f"languages/{text}": 2 for text in TEXTS}
     counts |= {f"exercises/{text}": 2 for text in TEXTS}
-    shard = {"preview": preview(folder / "none", "00", folder / "none", counts)}
-    yield _built("synth/kd_shards", "00", shard, folder, counts)
-    yield _built("synth/harmony", "00", {}, folder)
+    yield _built("synth/kd_shards", "00", folder, counts)
+    yield _built("synth/harmony", "00", folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])
     yield from events_of(inbox, [], {}, seen, {})  # type: ignore[arg-type]
@@ -75,7 +70,6 @@ def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
 def _built(
     asset: str,
     partition: str,
-    documents: dict[str, str],
     folder: Path,
     counts: dict[str, Any] | None = None,
 ) -> dg.AssetMaterialization:
@@ -114,5 +108,5 @@ def _built(
     return dg.AssetMaterialization(
         asset.split("/"),
         partition=partition,
-        metadata=event_metadata(published, lambda _: documents),
+        metadata=event_metadata(published),
     )

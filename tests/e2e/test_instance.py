@@ -121,7 +121,7 @@ def assert_pack_is_as_shown(live_instance: LiveInstance, key: str) -> None:
     rows = len(np.load(folder / STEPS))
     with sqlite3.connect(folder / "metadata.db") as tables:
         (runs,) = tables.execute("select count(*) from runs").fetchone()
-    assert shown.metadata["rows"] == shown.metadata["dagster/partition_row_count"] == rows
+    assert shown.metadata["rows"] == shown.metadata["dagster/row_count"] == rows
     assert shown.metadata["runs"] == runs
     assert Path(shown.metadata["path"]) == folder
 

@@ -181,11 +181,10 @@ def test_what_is_no_sample_number_is_misuse(text: str, tmp_path: Path) -> None:
 
 
 def test_every_asset_that_publishes_rows_has_laws() -> None:
-    """Two tokenizers are a pinned file: their hash is their law."""
     graph = build_defs().resolve_asset_graph()
     built = {key.to_user_string() for key in graph.materializable_asset_keys}
     known = {kind.asset for each in families.catalogs() for kind in each.kinds if kind.laws}
-    assert built - {"tokenizers/gpt2", "tokenizers/o200k_harmony"} == known
+    assert built == known
 
 
 def test_it_is_known_of_every_asset_whether_it_has_partitions() -> None:

@@ -5,60 +5,22 @@ of its folder, of the parent folder, up to the first that fails. The faults are 
 all packages; `--package gristmill.synth` takes one package and what is below. `--seconds` is how
 long the tests may look for one fault. What changes nothing stands with its reason in
 `equivalent.toml`. It needs `unshare` and the right to use it. 150 faults take about an hour.
+
+`--again` plants the faults of `base_line.json` in the code as it is now, and ends with 1 if a
+smaller share of those that still have a place is caught. `--keep` writes that file: for the
+commit, the seed and the patterns of modules left out that stand at its head.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.planted import base_line
 from tests.planted.checkout import Copy, product
-from tests.planted.faults import Fault, equivalents, faults
-
-
-def package(module: str) -> str:
-    """The package that a module counts to: one below `gristmill`, or one beside it."""
-    folders = Path(module).parts[:-1] or ("gristmill",)
-    return ".".join(folders[: 2 if folders[0] == "gristmill" else 1])
-
-
-def drawn(sources: Mapping[str, str], seed: int, only: str) -> Iterator[Fault]:
-    """Faults without end, a package after the other; those that change nothing are left out.
-
-    sources: path and text of each module.
-    seed: of the draw.
-    only: dotted name of the package to take; empty for all.
-    """
-    chance = random.Random(seed)
-    packages = defaultdict[str, list[str]](list)
-    for module in sorted(sources):
-        dotted = module.removesuffix(".py").replace("/", ".")
-        if f"{dotted}.".startswith(f"{only}.") or not only:
-            packages[package(module)].append(module)
-    known, seen = equivalents(), set[tuple[str, str, str, str]]()
-    while packages:
-        for name, names in sorted(packages.items()):
-            while names:
-                chosen = chance.choice(names)
-                found = [
-                    fault
-                    for fault in faults(chosen, sources[chosen])
-                    if fault.key not in known and fault.key not in seen
-                ]
-                if found:
-                    break
-                names.remove(chosen)
-            else:
-                del packages[name]
-                continue
-            fault = chance.choice(found)
-            seen.add(fault.key)
-            yield fault
+from tests.planted.faults import drawn
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,10 +30,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--package", default="")
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--again", action="store_true")
     asked = parser.parse_args(arguments)
     survived, number = 0, 0
     with tempfile.TemporaryDirectory(prefix="gristmill-planted-") as scratch:
         copy = Copy.of_checkout(Path(scratch), asked.seconds)
+        if asked.keep:
+            base_line.keep(base_line.FILE, copy, asked.count, say)
+            return 0
+        if asked.again:
+            return base_line.ask_again(base_line.FILE, copy, say)
         for number, fault in zip(
             range(1, asked.count + 1), drawn(product(), asked.seed, asked.package), strict=False
         ):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import random
 import re
 import tomllib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,6 +73,46 @@ def faults(module: str, text: str) -> list[Fault]:
     """
     source = _Source(module, text)
     return [source.fault(*change) for change in source.changes()]
+
+
+def package(module: str) -> str:
+    """The package that a module counts to: one below `gristmill`, or one beside it."""
+    folders = Path(module).parts[:-1] or ("gristmill",)
+    return ".".join(folders[: 2 if folders[0] == "gristmill" else 1])
+
+
+def drawn(sources: Mapping[str, str], seed: int, only: str) -> Iterator[Fault]:
+    """Faults without end, a package after the other; those that change nothing are left out.
+
+    sources: path and text of each module.
+    seed: of the draw.
+    only: dotted name of the package to take; empty for all.
+    """
+    chance = random.Random(seed)
+    packages = defaultdict[str, list[str]](list)
+    for module in sorted(sources):
+        dotted = module.removesuffix(".py").replace("/", ".")
+        if f"{dotted}.".startswith(f"{only}.") or not only:
+            packages[package(module)].append(module)
+    known, seen = equivalents(), set[tuple[str, str, str, str]]()
+    while packages:
+        for name, names in sorted(packages.items()):
+            while names:
+                chosen = chance.choice(names)
+                found = [
+                    fault
+                    for fault in faults(chosen, sources[chosen])
+                    if fault.key not in known and fault.key not in seen
+                ]
+                if found:
+                    break
+                names.remove(chosen)
+            else:
+                del packages[name]
+                continue
+            fault = chance.choice(found)
+            seen.add(fault.key)
+            yield fault
 
 
 class _Source:

@@ -8,9 +8,8 @@ from itertools import islice
 import pytest
 
 from tests.paths import CHECKOUT
-from tests.planted.__main__ import drawn, package
 from tests.planted.checkout import Copy, product, stages
-from tests.planted.faults import Fault, equivalents, faults
+from tests.planted.faults import Fault, drawn, equivalents, faults, package
 
 MODULE = '''"""A module with ü in it: 1 < 2."""
 
@@ -131,6 +130,9 @@ def test_a_fault_is_caught_by_the_test_that_fails_with_it_alone(tmp_path) -> Non
     text = (CHECKOUT / module).read_text()
     (bad,) = [each for each in faults(module, text) if each.before == "if reason := refusal(key):"]
     assert copy.verdict(bad).by.startswith("tests/test_keys.py::")
+    by = copy.verdict(bad, "tests/test_keys.py::test_that_went").by
+    assert by.startswith("tests/test_keys.py::")
+    assert copy.verdict(bad, by).by == by
     assert copy.verdict(Fault(module, "", 1, "", "", "raise ValueError\n")).by == "no begin"
     assert (copy.folder / module).read_text() == text
     assert copy.verdict(Fault(module, "", 1, "", "", text + "\nSPARE = 1\n")).by == ""

@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
+from gristmill.code.digest import Code
 from gristmill.contract import FileNote, Summary
+from gristmill.families import Kind
 from gristmill.provenance import Input, read_record
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
@@ -119,7 +121,7 @@ def test_a_raw_file_that_changed_is_named(root: Path) -> None:
 
 def test_a_drop_that_is_gone_is_named(root: Path) -> None:
     shutil.rmtree(root / "drops/words/one")
-    assert states(root) == {"words/pack": "drop gone", "words/pool": "current"}
+    assert states(root) == {"words/pack": "current (inputs gone)", "words/pool": "current"}
 
 
 @pytest.mark.parametrize("change", ["size", "time", "gone"])
@@ -145,9 +147,22 @@ def test_an_input_that_was_built_again_is_named(root: Path) -> None:
 
 def test_an_input_that_is_gone_is_named(root: Path) -> None:
     shutil.rmtree(root / "words/pack/one")
-    assert states(root) == {"words/pool": "input gone", "None": "missing"}
+    assert states(root) == {"words/pool": "current (inputs gone)", "None": "missing"}
     (gone, _) = sorted(list_artifacts(root), key=lambda item: item.state)
     assert gone.why == "words/pack one"
+
+
+def test_other_code_is_named_where_all_else_is_current(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packs = Kind("words/pack", code=Code(("gristmill.keys.checked",)))
+    of = {"words/pack": packs, "words/pool": Kind("words/pool")}.get
+    monkeypatch.setattr("gristmill.provenance.list_artifacts.kind_of_asset", of)
+    pack, pool = list_artifacts(root)
+    assert (pack.state, pack.why) == ("other code", "the next build makes it again")
+    assert pool.state == "current"
+    shutil.rmtree(root / "drops/words/one")
+    assert states(root)["words/pack"] == "current (inputs gone)"
 
 
 def test_an_input_that_was_deleted_with_its_entry_is_named(root: Path) -> None:
@@ -155,7 +170,7 @@ def test_an_input_that_was_deleted_with_its_entry_is_named(root: Path) -> None:
     Entry("words/pack/one").file(root).unlink()
     (pool,) = list_artifacts(root)
     assert (pool.state, pool.why) == (
-        "input gone",
+        "current (inputs gone)",
         "words/pack one, which the inventory does not name, either",
     )
 
@@ -224,7 +239,7 @@ def test_the_table_has_a_line_for_each_artifact(root: Path) -> None:
     assert pack.endswith("words/raw_drop one  current")
     assert pool.endswith("words/pack one      current")
     shutil.rmtree(root / "drops/words/one")
-    assert ls(root)[1].endswith("drop gone: drops/words/one/words.txt")
+    assert ls(root)[1].endswith("current (inputs gone): drops/words/one/words.txt")
 
 
 def test_the_data_root_is_taken_from_the_environment(

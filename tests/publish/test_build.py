@@ -113,22 +113,21 @@ def test_what_differs_from_a_record_is_named(tmp_path: Path, code: pytest.Monkey
     raw = [Input(asset="raw", path=f"drops/{name}", sha256=name) for name in ("a", "b", "c")]
     publish(tiny_build(tmp_path, inputs=raw[:2]))
     assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == ""
-    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:1])) == "input drops/b changed"
+    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:1])) == "input changed (drops/b)"
     other = tiny_build(tmp_path, inputs=raw[1:], config=TinyConfig(seed=2, workers=3))
-    assert reason_to_build(other) == "seed = 2, was 1; input drops/a and 1 more changed"
+    more = "input changed (drops/a and 1 more)"
+    assert reason_to_build(other) == f"config changed (seed 1 -> 2); {more}"
     newer = replace(tiny_build(tmp_path, inputs=raw[:2]), code_version="2")
-    assert reason_to_build(newer) == "code version 2, was 1"
+    assert reason_to_build(newer) == "code version 1 -> 2"
     vocabulary = Tokenizer(name="gpt2", path="x", sha256="y")
     named = replace(tiny_build(tmp_path, inputs=raw[:2]), tokenizer=vocabulary)
-    assert reason_to_build(named) == "another vocabulary"
+    assert reason_to_build(named) == "vocabulary changed"
     _set(code, entries=("gristmill.macroxue.builders.values.value_sidecar",))
-    assert (
-        reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == "the code of its builder changed"
-    )
+    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == "code changed"
     _set(code)
     installed = environment.libraries()
     code.setattr(environment, "libraries", lambda: installed | {"numpy": "0.1"})
-    newest = f"numpy 0.1, was {installed['numpy']}"
+    newest = f"libraries changed (numpy {installed['numpy']} -> 0.1)"
     assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == newest
 
 

@@ -1,6 +1,6 @@
 """ARC by its rules, in numpy and Python, without the code of the builder.
 
-Only the words of a draw come from `randomness.py`, whose own tests prove them.
+Only the words of a draw come from `plain_draws.py`.
 """
 
 from __future__ import annotations
@@ -12,30 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.puzzles.plain_draws import Stream, key_of
+
 Pair = tuple[np.ndarray, np.ndarray]
-WORD = 1 << 64
-
-
-class Words:
-    """Splitmix64 in Python integers."""
-
-    def __init__(self, seed: int, kind: str, source: str, number: int) -> None:
-        digest = hashlib.sha256(f"{seed}:{kind}:{source}".encode()).digest()
-        key = int.from_bytes(digest[:8], "little")
-        self.state = self.mixed(key ^ self.mixed(number * 0x9E3779B97F4A7C15 % WORD))
-
-    @staticmethod
-    def mixed(word: int) -> int:
-        word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % WORD
-        word = (word ^ (word >> 27)) * 0x94D049BB133111EB % WORD
-        return word ^ (word >> 31)
-
-    def below(self, bound: int) -> int:
-        rest = (WORD - 1) - (WORD - 1) % bound
-        while True:
-            self.state = (self.state + 0x9E3779B97F4A7C15) % WORD
-            if (drawn := self.mixed(self.state)) < rest:
-                return drawn % bound
 
 
 def turned(grid: np.ndarray, symmetry: int) -> np.ndarray:
@@ -52,12 +31,10 @@ def turned(grid: np.ndarray, symmetry: int) -> np.ndarray:
 
 
 def drawn(seed: int, base: str, number: int) -> tuple[int, list[int]]:
-    words = Words(seed, "arc", base, number)
+    words = Stream(key_of(seed, "arc", base), number)
     symmetry = words.below(8)
     colours = list(range(1, 10))
-    for last in range(8, 0, -1):
-        other = words.below(last + 1)
-        colours[last], colours[other] = colours[other], colours[last]
+    words.shuffle(colours)
     return symmetry, [0, *colours]
 
 
@@ -108,7 +85,7 @@ def group(
 
 def offsets(seed: int, base: str, number: int, pairs: Sequence[Pair]) -> list[tuple[int, int]]:
     """Where the examples of a training puzzle begin."""
-    words = Words(seed, "arc:translation", base, number)
+    words = Stream(key_of(seed, "arc:translation", base), number)
     fixed = words.below(len(pairs))
     places = []
     for at, (a, b) in enumerate(pairs):

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 
+import numpy as np
+
+from gristmill.puzzles.domains.domino_rows import Scenario
+
 
 def broken(inputs: Sequence[int], labels: Sequence[int]) -> set[str]:
     """Names of the rules that a row breaks."""
@@ -107,6 +111,18 @@ def twins(inputs: Sequence[int]) -> set[tuple[int, ...]]:
         for order in permutations(hand):
             found.add((*_flat(chain, 56), *_flat(order, 14), *ends))
     return found
+
+
+def encoded(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
+    """The row of a scenario: input and label, uint8 [72] each."""
+
+    def flat(tiles: Sequence[tuple[int, int]], size: int) -> list[int]:
+        return _flat([(low + 1, high + 1) for low, high in tiles], size)
+
+    ends, move = ([each] if each else [] for each in (scenario.ends, scenario.move))
+    given = [*flat(scenario.table, 56), *flat(scenario.hand, 14), *flat(ends, 2)]
+    wanted = [*flat(move, 2), scenario.position, *[0] * 69]
+    return np.array(given, np.uint8), np.array(wanted, np.uint8)
 
 
 def _flat(tiles: Sequence[tuple[int, ...]], size: int) -> list[int]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TypeVar
 
 Item = TypeVar("Item")
 
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
+
+
+def key_of(seed: int, kind: str, source: str) -> int:
+    """The key of a source's draws."""
+    digest = hashlib.sha256(f"{seed}:{kind}:{source}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")
 
 
 def mix(word: int) -> int:

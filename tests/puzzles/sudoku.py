@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from gristmill.puzzles.domains.sudoku.symmetry import Symmetry
 from gristmill.puzzles.raw.samples import generated_sudoku
+from tests.puzzles.plain_draws import Stream, key_of
 
 HEADER = "source,question,answer,rating\n"
-MASK = (1 << 64) - 1
 
 
 def pairs(first: int, count: int) -> list[tuple[str, str]]:
@@ -36,32 +36,26 @@ def write_drop(
     return folder
 
 
-def _mix(word: int) -> int:
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
-    return word ^ (word >> 31)
+def board_of(text: str) -> np.ndarray:
+    """A board, uint8 [81], from its digits and dots."""
+    return np.array([int(cell) if cell != "." else 0 for cell in text], np.uint8)
 
 
-class Stream:
-    """The words of a draw, as the format page has them."""
+def applied(change: Symmetry, board: np.ndarray) -> np.ndarray:
+    """A board after a symmetry, uint8 [81]."""
+    grid = board.reshape(9, 9)
+    grid = grid.T if change.transposes else grid
+    moved = grid[np.ix_(change.rows, change.columns)]
+    return np.array(change.digits, np.uint8)[moved].reshape(81)
 
+
+class _Stream(Stream):
     def __init__(self, seed: int, question: str, number: int) -> None:
-        name = f"{seed}:sudoku:{question}".encode()
-        key = int.from_bytes(hashlib.sha256(name).digest()[:8], "little")
-        self._state = _mix(key ^ _mix(number * 0x9E3779B97F4A7C15 & MASK))
-
-    def below(self, bound: int) -> int:
-        while True:
-            self._state = (self._state + 0x9E3779B97F4A7C15) & MASK
-            word = _mix(self._state)
-            if word < MASK - MASK % bound:
-                return word % bound
+        super().__init__(key_of(seed, "sudoku", question), number)
 
     def shuffled(self, items: Sequence[int]) -> list[int]:
         order = list(items)
-        for last in range(len(order) - 1, 0, -1):
-            other = self.below(last + 1)
-            order[last], order[other] = order[other], order[last]
+        self.shuffle(order)
         return order
 
     def lines(self) -> list[int]:
@@ -73,7 +67,7 @@ class Stream:
 
 def augmented(seed: int, question: str, boards: Sequence[str], number: int) -> list[str]:
     """Boards of a source after a draw, as the format page has them."""
-    stream = Stream(seed, question, number)
+    stream = _Stream(seed, question, number)
     digits = [0, *stream.shuffled(range(1, 10))]
     transposes = stream.below(2) == 1
     rows, columns = stream.lines(), stream.lines()

@@ -42,15 +42,12 @@ def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(
     assert CATALOG.asset_of(bare) is None
 
 
-def test_every_kind_shows_and_traces_its_examples(dataset: Path) -> None:
+def test_every_kind_traces_its_examples(dataset: Path) -> None:
     kinds = {kind.asset: kind for kind in CATALOG.kinds}
     assert set(kinds) == {f"puzzles/{name}" for name in KINDS}
     domino = kinds["puzzles/domino"]
-    assert domino.show is not None
     assert domino.trace is not None
-    request = Request(dataset, "3", {"split": "test"})
-    assert list(domino.show(request))
-    (traced,) = domino.trace(request)
+    (traced,) = domino.trace(Request(dataset, "3", {"split": "test"}))
     assert traced.facts()["source"] == "generated"
 
 
@@ -66,8 +63,7 @@ def test_a_dataset_of_another_kind_is_shown_and_traced_by_the_commands(
     for folder in (ours, foreign):
         shown = CliRunner().invoke(show, [str(folder), "2", "--split", "test"])
         assert shown.exit_code == 0, shown.output
-        assert "test all 2 · identifier 0 <blank>" in shown.output
-        assert "breaks no rule" in shown.output
+        assert shown.output.startswith("test/all: row 2 of ")
     traced = CliRunner().invoke(trace, [str(ours), "2"])
     assert traced.exit_code == 0 and "source: generated" in traced.output
     (foreign / "identifiers.json").unlink()

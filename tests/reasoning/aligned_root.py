@@ -6,10 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gristmill.reasoning.builders.align import align
-from gristmill.reasoning.config import AlignConfig, TokenizeConfig
-from gristmill.reasoning.format import names
-from tests.reasoning.published_root import PARTITION, published, write_drop
+from tests.reasoning.published_root import PARTITION, built, publish_root
 
 CORPUS, SPLIT = PARTITION.split("__")
 
@@ -27,16 +24,9 @@ def worked(count: int) -> list[dict[str, Any]]:
 
 
 def aligned_root(
-    root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]], **changes: Any
+    root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]], **chosen: object
 ) -> Path:
-    """Publish shards and manifest of the records, and write their alignment without a record.
-
-    changes: of the config of tokenising.
-
-    Returns the data root.
-    """
-    write_drop(root, records)
-    published(root, TokenizeConfig(vocabulary), **changes)
-    jsonl = root / names.NORMALIZED / names.normalized(CORPUS, SPLIT)
-    align(jsonl, root / names.TOKENIZED, root / names.ALIGNMENT, AlignConfig(vocabulary))
+    """Publish shards, manifest and alignment of the records."""
+    publish_root(root, vocabulary, records, **chosen)
+    built(root, "reasoning/alignment", PARTITION)
     return root

@@ -8,12 +8,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from gristmill.asset import Wanted, declared
-from gristmill.data_root import DataRoot
 from gristmill.families import Subject, check
 from gristmill.provenance import Record
-from gristmill.publish.publish import publish
 from gristmill.vocabularies.pinned import PLACED
+from tests.reasoning.published_root import built
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
 SPLITS = ("train", "test")
@@ -33,13 +31,6 @@ def write_drop(root: Path, count: int = 12) -> None:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (drop / f"{split}.jsonl").write_text(text)
     (drop / ".done").touch()
-
-
-def built(root: Path, asset: str, partition: str, **chosen: object) -> Record:
-    """Publish a partition of an asset."""
-    found = declared()[asset]
-    published = publish(found.build(Wanted(found, DataRoot(root), partition, chosen)))
-    return published.record
 
 
 def build_dataset(root: Path, **values: object) -> None:

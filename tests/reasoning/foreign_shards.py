@@ -39,15 +39,7 @@ def foreign(
     entries: Mapping[str, bytes] | None = None,
     pickled: bytes | None = None,
 ) -> None:
-    """Write a file as torch 2.0 to 2.6 did.
-
-    path: of the file.
-    ids: int32 [sequences, seq_len].
-    stem: folder in the zip; default that of `path`.
-    pad: what the offset of each entry's contents is a multiple of.
-    entries: those between pickle and tensor; default the byte order.
-    pickled: default that of `ids`.
-    """
+    """Write a file as torch 2.0 to 2.6 did."""
     entries = {"byteorder": b"little"} if entries is None else entries
     named = {
         "data.pkl": pickle((ids.shape[0], ids.shape[1])) if pickled is None else pickled,

@@ -1,137 +1,72 @@
-"""Normalised files with the index of their shards, and the records of the real data."""
+"""Normalised files with their shards and alignment, and the records of the real data."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from gristmill.reasoning.builders.align import align
+from gristmill.reasoning.builders.normalize import normalize
+from gristmill.reasoning.builders.shards import tokenize
+from gristmill.reasoning.config import AlignConfig, NormalizeConfig, TokenizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.render.text import text_of
-from gristmill.vocabularies.encode import encoder
-from gristmill.vocabularies.pinned import GPT2
 from tests.paths import REAL_DATA
+from tests.reasoning.normalized_files import write
 
-SEQ_LEN = 64
-"""Short, so that examples cross sequences."""
+FOLDERS = {
+    "gsm8k": "gsm8k",
+    "cot_collection": "flan_cot",
+    "reasoning_traces": "metamath",
+    "wiqa": "wiqa",
+}
 
 
 def write_split(
     root: Path,
     corpus: str,
     split: str,
-    records: Iterable[dict[str, Any]],
+    records: Iterable[Mapping[str, Any]],
     vocabulary: Path,
-    seq_len: int = SEQ_LEN,
+    seq_len: int = 64,
 ) -> Path:
-    """Write a normalised file below `root/raw` and its index below `root/tokenized`.
-
-    Returns the normalised file.
-    """
-    jsonl = root / "raw" / names.normalized(corpus, split)
-    index = root / "tokenized" / names.split_index(corpus, split)
-    for path in (jsonl, index):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    kept = list(records)
-    jsonl.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in kept))
-    index.write_text("".join(_index_lines(corpus, split, kept, vocabulary, seq_len)))
+    """Write a normalised file and its shards where a data root has them."""
+    jsonl = write(root / names.NORMALIZED / names.normalized(corpus, split), records, corpus)
+    config = TokenizeConfig(vocabulary, seq_len=seq_len)
+    _add(root / names.TOKENIZED, lambda out: tokenize(jsonl, out, config))
     return jsonl
 
 
-def _index_lines(
-    corpus: str, split: str, records: list[dict[str, Any]], vocabulary: Path, seq_len: int
-) -> Iterator[str]:
-    texts = [text_of(record) for record in records]
-    place = 0
-    shard = "reasoning/tokenized/gpt2/" + names.shard(corpus, split, 0)
-    for record, ids in enumerate(encoder(GPT2, vocabulary).encode(texts).ids):
-        if not texts[record]:
-            continue
-        tokens = ids.nbytes // 4
-        sha256 = hashlib.sha256(texts[record].encode()).hexdigest()
-        row = {
-            "example_id": names.example_id(corpus, split, record),
-            "shard_path": shard,
-            "sequence_index": place // seq_len,
-            "token_start": place % seq_len,
-            "num_tokens": tokens,
-            "num_tokens_with_eos": tokens + 1,
-            "spans": list(_spans(shard, place, tokens + 1, seq_len)),
-            "rank": 0,
-            "text_sha256": sha256,
-        }
-        place += tokens + 1
-        yield json.dumps(row) + "\n"
+def write_aligned(
+    root: Path, corpus: str, split: str, records: Iterable[Mapping[str, Any]], vocabulary: Path
+) -> None:
+    """Write a split and its alignment where a data root has them."""
+    jsonl = write_split(root, corpus, split, records, vocabulary)
+    shards, config = root / names.TOKENIZED, AlignConfig(vocabulary)
+    _add(root / names.ALIGNMENT, lambda out: align(jsonl, shards, out, config))
 
 
-def _spans(shard: str, place: int, tokens: int, seq_len: int) -> Iterator[dict[str, Any]]:
-    end = place + tokens
-    while place < end:
-        stop = min(end, (place // seq_len + 1) * seq_len)
-        yield {
-            "shard_path": shard,
-            "sequence_index": place // seq_len,
-            "start": place % seq_len,
-            "end": (stop - 1) % seq_len + 1,
-        }
-        place = stop
+def _add(folder: Path, make: Callable[[Path], object]) -> None:
+    """Add to a folder what a builder makes, which needs a folder of its own."""
+    with TemporaryDirectory() as scratch:
+        make(Path(scratch) / "out")
+        shutil.copytree(Path(scratch) / "out", folder, dirs_exist_ok=True)
 
 
-def real_records(corpus: str, split: str = "test") -> list[dict[str, Any]]:
-    """Records of the real data, normalised by hand; skips where it is not there.
-
-    corpus: gsm8k, cot_collection (FLAN CoT), reasoning_traces (MetaMath) or wiqa.
-    """
-    folder = REAL_DATA / "reasoning"
-    if not folder.is_dir():
-        pytest.skip(f"no real data at {folder} (GRISTMILL_REAL_DATA)")
-    return list(_REAL[corpus](folder, split))
-
-
-def _record(corpus: str, question: str, answer: str, cot: str | None) -> dict[str, Any]:
-    return {"question": question, "answer": answer, "cot": cot, "source_dataset": corpus}
-
-
-def _gsm8k(folder: Path, split: str) -> Iterator[dict[str, Any]]:
-    for line in (folder / "gsm8k" / f"{split}.jsonl").open(encoding="utf-8"):
-        raw = json.loads(line)
-        yield _record("gsm8k", raw["question"], raw["answer"], None)
-
-
-def _flan_cot(folder: Path, _split: str) -> Iterator[dict[str, Any]]:
-    for path in sorted((folder / "flan_cot").glob("*.tsv")):
-        for line in path.open(encoding="utf-8"):
-            question, answer, cot = line.rstrip("\n").replace("\\n", "\n").split("\t")
-            yield _record("cot_collection", question, answer, cot)
-
-
-def _metamath(folder: Path, _split: str) -> Iterator[dict[str, Any]]:
-    for line in (folder / "metamath" / "GSM8K_Backward.jsonl").open(encoding="utf-8"):
-        raw = json.loads(line)
-        cot = raw.get("inv_question_pred_answer")
-        yield _record("reasoning_traces", raw["question"], raw["answer"], cot)
-
-
-def _wiqa(folder: Path, _split: str) -> Iterator[dict[str, Any]]:
-    for path in sorted((folder / "wiqa").glob("*.jsonl")):
-        for line in path.open(encoding="utf-8"):
-            raw = json.loads(line)
-            nested = raw.get("question", {})
-            stem = raw.get("question_stem") or nested["stem"]
-            listed = raw.get("question_para_step") or nested["para_steps"]
-            label = raw.get("answer_label") or nested["answer_label"]
-            steps = [step.strip() for step in listed if step.strip()]
-            record = _record("wiqa", stem, label, "\n".join(steps))
-            yield record | {"cot_steps": steps}
-
-
-_REAL = {
-    "gsm8k": _gsm8k,
-    "cot_collection": _flan_cot,
-    "reasoning_traces": _metamath,
-    "wiqa": _wiqa,
-}
+@cache
+def real_records(corpus: str, split: str) -> list[dict[str, Any]]:
+    """Records of the real data, normalised; skips where it is not there."""
+    drop = REAL_DATA / "reasoning" / FOLDERS[corpus]
+    if not drop.is_dir():
+        pytest.skip(f"no real data at {drop} (GRISTMILL_REAL_DATA)")
+    with TemporaryDirectory() as scratch:
+        out = Path(scratch) / "out"
+        normalize(drop, out, NormalizeConfig(), corpus=corpus, split=split)
+        lines = (out / names.normalized(corpus, split)).read_bytes().splitlines()
+    return [json.loads(line) for line in lines]

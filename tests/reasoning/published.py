@@ -12,10 +12,7 @@ from tests.reasoning.supervised_folder import Supervised
 
 
 def parts(made: Sequence[Supervised], work: Path) -> list[Part]:
-    """The parts of a reader for versions of one split: shards, manifest, alignment.
-
-    made: the versions; their files are divided between the artifacts, in `work`.
-    """
+    """The parts of a reader for versions of one split: shards, manifest, alignment."""
     partition = f"{made[0].corpus}__{made[0].split}"
     shards, manifests = [], []
     for version, each in enumerate(made):

@@ -1,36 +1,40 @@
-"""A data root with one split: raw drop, normalised, tokenised; published as the assets do."""
+"""Data roots whose splits their assets published: raw drop, normalised, tokenised, aligned."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gristmill import provenance
-from gristmill.contract import Violation
-from gristmill.provenance import Input, Tokenizer, raw_inputs
-from gristmill.publish.build import Build, Published
+from gristmill.asset import Wanted, declared
+from gristmill.data_root import DataRoot
+from gristmill.provenance import Record, record_path
+from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.reasoning.builders.manifest import write_manifest
-from gristmill.reasoning.builders.normalize import normalize
-from gristmill.reasoning.builders.shards import tokenize
-from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
+from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import names
-from gristmill.reasoning.laws.manifest import manifest_laws
-from gristmill.reasoning.laws.shard_texts import text_laws
-from gristmill.reasoning.laws.shards import shard_laws
-from gristmill.vocabularies.pinned import GPT2
-from gristmill.vocabularies.tokenizer_file import file_of_pinned
+from gristmill.vocabularies.pinned import GPT2, drop_folder
 
 PARTITION = "gsm8k__train"
+SEQ_LEN = 64
 
 
-def write_drop(root: Path, records: Iterable[Mapping[str, Any]], corpus: str = "gsm8k") -> None:
+def build_of(root: Path, asset: str, partition: str, **chosen: object) -> Build:
+    """The build of a partition, as the asset declares it."""
+    found = declared()[asset]
+    return found.build(Wanted(found, DataRoot(root), partition, chosen))
+
+
+def built(root: Path, asset: str, partition: str, **chosen: object) -> Record:
+    """Publish a partition of an asset."""
+    return publish(build_of(root, asset, partition, **chosen)).record
+
+
+def write_drop(root: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """A drop of two files in the seed's form; the second half of the records in the second."""
-    drop = root / "drops" / "reasoning" / corpus
+    drop = root / "drops/reasoning/gsm8k"
     drop.mkdir(parents=True)
     keys = {"question": "", "answer": ""}
     lines = [json.dumps({**keys, **record}, ensure_ascii=False) + "\n" for record in records]
@@ -40,85 +44,60 @@ def write_drop(root: Path, records: Iterable[Mapping[str, Any]], corpus: str = "
         (drop / f"train-0000{number}-of-00002.jsonl").write_text(text, encoding="utf-8")
 
 
-def place_vocabulary(root: Path, vocabulary: Path) -> Path:
-    """The vocabulary where `find` looks for it in a data root."""
-    path = root / "tokenizer" / GPT2.relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(vocabulary, path)
-    return path
+def put_vocabulary(root: Path, vocabulary: Path) -> None:
+    """Publish GPT-2's vocabulary in a data root, unless it is there."""
+    if (root / "tokenizer" / GPT2.relative).exists():
+        return
+    drop_folder(root).mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(vocabulary, drop_folder(root) / GPT2.file)
+    built(root, "tokenizers/gpt2", GPT2.name)
 
 
-def normalized_build(root: Path, partition: str = PARTITION) -> Build:
-    corpus, split = partition.split("__")
-    drop = root / "drops" / "reasoning" / corpus
-    files = sorted(drop.iterdir())
-    config = NormalizeConfig()
-    return Build(
-        root=root,
-        artifact=names.NORMALIZED,
-        asset="reasoning/normalized",
-        partition=partition,
-        code_version=config.CODE_VERSION,
-        config=config,
-        inputs=raw_inputs.raw_inputs(root, files, "reasoning/raw", corpus, known={}),
-        make=lambda attempt: normalize(drop, attempt.out, config, split=split),
-        shared=True,
-    )
+def shards_build(root: Path, config: TokenizeConfig) -> Build:
+    """The build of shards with all values of a config but the vocabulary."""
+    chosen = {key: value for key, value in vars(config).items() if key != "vocabulary"}
+    return build_of(root, "reasoning/gpt2_shards", PARTITION, **chosen)
 
 
-def shards_build(root: Path, config: TokenizeConfig, partition: str = PARTITION) -> Build:
-    corpus, split = partition.split("__")
-    jsonl = root / names.NORMALIZED / names.normalized(corpus, split)
-
-    def laws(out: Path) -> Iterator[Violation]:
-        yield from shard_laws(out, partition, sampled=True)
-        normalized = root / names.NORMALIZED
-        tokenizer = file_of_pinned(GPT2, config.vocabulary)
-        yield from text_laws(out, partition, normalized, tokenizer, sampled=True)
-
-    return Build(
-        root=root,
-        artifact=names.TOKENIZED,
-        asset="reasoning/gpt2_shards",
-        partition=partition,
-        code_version=config.CODE_VERSION,
-        config=config,
-        inputs=[_published(root, names.NORMALIZED, "reasoning/normalized", partition)],
-        make=lambda attempt: tokenize(
-            jsonl, attempt.out, config, attempt.parts, progress=attempt.progress
-        ),
-        laws=laws,
-        shared=True,
-        tokenizer=Tokenizer(name=GPT2.name, path=GPT2.relative, sha256=GPT2.sha256),
-    )
+def publish_records(root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Publish the vocabulary and the normalised file of the records."""
+    write_drop(root, records)
+    put_vocabulary(root, vocabulary)
+    built(root, "reasoning/normalized", PARTITION)
 
 
-def manifest_build(root: Path, partitions: list[str]) -> Build:
-    tokenized = root / names.TOKENIZED
-    return Build(
-        root=root,
-        artifact=names.TOKENIZED,
-        asset="reasoning/manifest",
-        partition=names.MANIFEST_RECORD,
-        code_version="1",
-        config=NormalizeConfig(),
-        inputs=[
-            _published(root, names.TOKENIZED, "reasoning/gpt2_shards", each) for each in partitions
-        ],
-        make=lambda attempt: write_manifest(tokenized, attempt.out, partitions),
-        laws=lambda out: manifest_laws(out, names.MANIFEST_RECORD, tokenized),
-        shared=True,
-    )
+def publish_root(
+    root: Path, vocabulary: Path, records: Iterable[Mapping[str, Any]], **chosen: object
+) -> None:
+    """Publish the normalised file, the shards and the manifest of the records."""
+    publish_records(root, vocabulary, records)
+    built(root, "reasoning/gpt2_shards", PARTITION, **chosen)
+    built(root, "reasoning/manifest", names.MANIFEST_RECORD)
 
 
-def published(root: Path, config: TokenizeConfig, **changes: Any) -> Published:
-    """Publish the normalised file, the shards and the manifest; the shards as published."""
-    publish(normalized_build(root))
-    shards = publish(shards_build(root, replace(config, **changes)))
-    publish(manifest_build(root, [PARTITION]))
-    return shards
+def publish_split(
+    root: Path, corpus: str, split: str, raw: Iterable[Mapping[str, Any]], vocabulary: Path
+) -> None:
+    """Publish all three artifacts of a split that has these raw rows."""
+    drop = root / "drops/reasoning" / corpus
+    drop.mkdir(parents=True)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in raw)
+    (drop / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    publish_dropped(root, corpus, split, vocabulary)
 
 
-def _published(root: Path, folder: str, asset: str, partition: str) -> Input:
-    record = provenance.read_record(provenance.record_path(root / folder, partition, shared=True))
-    return Input(asset=asset, partition=partition, path=folder, data_version=record.data_version)
+def publish_dropped(root: Path, corpus: str, split: str, vocabulary: Path) -> None:
+    """Publish all three artifacts of a split of a drop."""
+    put_vocabulary(root, vocabulary)
+    partition, sizes = f"{corpus}__{split}", {"seq_len": SEQ_LEN, "tokens_per_shard": 16 * SEQ_LEN}
+    built(root, "reasoning/normalized", partition)
+    built(root, "reasoning/gpt2_shards", partition, allow=(corpus,), **sizes)
+    built(root, "reasoning/alignment", partition)
+
+
+def change_counts(root: Path, folder: str, partition: str, **counts: float) -> None:
+    """Change counts in the record of a split, as if other data had been built."""
+    path = record_path(root / folder, partition, shared=True)
+    record = Record.model_validate_json(path.read_bytes())
+    changed = record.model_copy(update={"counts": record.counts | counts})
+    path.write_bytes(changed.sealed().to_bytes())

@@ -48,11 +48,7 @@ def write_manifest(root: Path) -> None:
 def write_folder(
     root: Path, sizes: Mapping[str, Sequence[int]], seq_len: int = SEQ_LEN, first: int = 0
 ) -> int:
-    """Write shards without records, and their manifest; return how many sequences they have.
-
-    sizes: sequences of each shard, by `<corpus>/<split>`.
-    first: first token of the first sequence.
-    """
+    """Write shards without records, and their manifest; return how many sequences they have."""
     at = first
     for folder, counts in sorted(sizes.items()):
         for index, count in enumerate(counts):

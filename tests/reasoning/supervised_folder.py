@@ -20,12 +20,7 @@ SEQ_LEN = 16
 
 @dataclass
 class Supervised:
-    """A folder of shards and one of alignments, with the truth for every sequence.
-
-    rows: sequences of a shard.
-    step_id, example: [seq_len] of each sequence, by path of the shard and row.
-    extras: of each example, by its row of the index.
-    """
+    """A folder of shards and one of alignments, with the truth for every sequence."""
 
     root: Path
     steps: Path
@@ -47,10 +42,7 @@ def write_supervised(
     prefix: str = "reasoning",
     rows: int = 3,
 ) -> Supervised:
-    """Write shards, metas with the ids of their examples, manifest, index and alignment.
-
-    Records that render empty are left out of the index. Steps lie anywhere in an example.
-    """
+    """Write shards, metas with the ids of their examples, manifest, index and alignment."""
     made = Supervised(folder / "gpt2", folder / "alignment", corpus, split, rows)
     chance = random.Random(seed)
     records = [record for record in range(examples) if chance.random() > 0.1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests.reasoning.published import publish
-from tests.reasoning.published_splits import publish_split
+from tests.reasoning.published_root import built, publish_split
 from tests.reasoning.shard_folders import write_folder
 from tests.reasoning.supervised_folder import write_supervised
 
@@ -139,11 +140,11 @@ def test_a_verdict_is_recorded_without_questions(root: Path) -> None:
     assert _verdicts(root) == [("gsm8k_test_000002", "right", "Ana", "fine")]
 
 
-def test_the_next_alignment_is_verified(tmp_path: Path, root: Path, vocabulary_root: Path) -> None:
-    _run(root, "--example", "gsm8k_test_000002", "--verdict", "right")
-    path = audits_path(root, "gsm8k__test")
-    publish_split(tmp_path, "gsm8k", "test", _RAW, find(GPT2, vocabulary_root), path)
-    found = rows(tmp_path / names.ALIGNMENT / "gsm8k/test.align.jsonl")
+def test_the_next_alignment_is_verified(tmp_path: Path, root: Path) -> None:
+    again = shutil.copytree(root, tmp_path / "root")
+    _run(again, "--example", "gsm8k_test_000002", "--verdict", "right")
+    built(again, "reasoning/alignment", "gsm8k__test")
+    found = rows(again / names.ALIGNMENT / "gsm8k/test.align.jsonl")
     states = [row.notes.partition("; ")[2] for row in found]
     assert states[2] == "verified" and states.count("verified") == 1
 

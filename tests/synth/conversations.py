@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from gristmill.synth.show.tokens import Message
 
 
 def message(role: str, text: str, **more: Any) -> dict[str, Any]:
@@ -32,3 +35,8 @@ def hashes(root: Path) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
+
+
+def plain(messages: Sequence[Message]) -> str:
+    """The text of shown messages."""
+    return "".join(token.text for message in messages for token in message.tokens)

@@ -13,7 +13,7 @@ from gristmill.browse.opening import open_table, tables_of
 from gristmill.cli import main
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot
-from gristmill.families import Misuse, Request, check
+from gristmill.families import check
 from gristmill.laws import Subject
 from gristmill.publish.publish import publish
 from gristmill.tokenizers import placed
@@ -43,17 +43,9 @@ def test_a_drop_is_published_read_listed_and_shown(root: Path) -> None:
     assert (tokenizer.size, tokenizer.eod, tokenizer.dtype) == (265, 264, "<u2")
     (line,) = placed.facts(PLACED, folder)
     assert line == "tiny: tiktoken, 265 ids as uint16, 1 control tokens"
-    shown = list(placed.show(Request(folder, "tiny")))
-    assert shown[:1] == [line] and shown[-1].startswith("T|o|m|")
-    assert "dense" in shown[1]  # gigatoken refuses the ranks
     assert tables_of(folder) == ["tiny"]
     rows = open_table(folder).rows(0, 300)
     assert [len(rows), rows[258].cells["text"]] == [265, "in"]
-
-
-def test_without_a_tokenizer_of_the_name_show_says_which_are_there(root: Path) -> None:
-    with pytest.raises(Misuse, match="no tokenizer gpt2: name one of tiny"):
-        list(placed.show(Request(_published(root), "gpt2")))
 
 
 def test_another_name_than_the_folder_and_another_file_break_laws(root: Path) -> None:

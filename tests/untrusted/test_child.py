@@ -156,26 +156,3 @@ def test_no_child_outlives_a_program_that_ends() -> None:
     )
     assert not done.stderr
     assert not is_alive(int(done.stdout))
-
-
-def test_an_idle_child_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = (
-        "from gristmill.untrusted import child_main; child_main.IDLE_SECONDS = 0.1\n"
-        "import sys; child_main.serve(int(sys.argv[-1]))"
-    )
-    monkeypatch.setattr(
-        "gristmill.untrusted.child._MAIN",
-        f"import sys; sys.path[:] = sys.argv[2:]; sys.argv.append(sys.argv[1])\n{code}",
-    )
-    from gristmill.untrusted.child import _Child
-
-    _Child.end_idle()
-    pid = run(hostile.pid, file=FILE)
-    for _ in range(1000):
-        if not is_alive(pid):
-            break
-        time.sleep(0.02)
-    else:
-        pytest.fail("the idle child is still there")
-    assert run(hostile.pid, file=FILE) != pid
-    _Child.end_idle()

@@ -6,8 +6,6 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tiktoken_ext import openai_public
 
@@ -15,7 +13,6 @@ from gristmill.contract import BadInput
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.render.templates import Renderer
-from gristmill.synth.show import terminal
 from gristmill.synth.show import tokens as shown_tokens
 from gristmill.vocabularies import encode, find
 from gristmill.vocabularies.pinned import (
@@ -66,7 +63,7 @@ CALLS: dict[str, Callable[[Path], object]] = {
     "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
     "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),
     "Renderer": lambda path: Renderer(path).read("{}"),
-    "show": lambda path: shown_tokens.lines([1], [0], [0], [(0, 1)], path, whole=True),
+    "show": lambda path: shown_tokens.messages([1], [0], [0], [(0, 1)], path),
     "place": lambda path: place(O200K, path, path.parent / "out"),
 }
 
@@ -83,10 +80,9 @@ def test_a_missing_vocabulary_names_the_command_that_gets_it(
 
 
 def test_a_row_is_not_shown_without_a_vocabulary(tmp_path: Path) -> None:
-    row = {"synth_id": ["a"], "messages_json": ['{"messages": []}']}
-    pq.write_table(pa.table(row), tmp_path / SHARD)
+    row = {"synth_id": "a", "messages_json": '{"messages": []}'}
     with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
-        terminal.row_text(tmp_path, "00", 0, tmp_path / "absent")
+        shown_tokens.harmony_row(tmp_path / SHARD, 0, row, tmp_path / "absent")
 
 
 def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:

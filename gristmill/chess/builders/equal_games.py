@@ -1,4 +1,7 @@
-"""Valid games that are in the PGN more than once: rows with the game id of an earlier row."""
+"""Valid games that are in the PGN more than once: rows with the game id of an earlier row.
+
+Source: docs/formats/chess.md#equal-games
+"""
 
 from __future__ import annotations
 

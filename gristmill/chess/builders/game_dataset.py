@@ -1,4 +1,8 @@
-"""Validated games to a game dataset: one compact row a game, three splits, stats, sidecar."""
+"""Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
+
+Packed moves are written where the validated games have them, so that months which were validated
+before keep their bytes. Source: docs/formats/chess.md#game-dataset
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game."""
+"""The output of a byte range of a PGN file, game by game, and python-chess's verdict on a game.
+
+Source: docs/formats/chess.md#verdict-order
+"""
 
 from __future__ import annotations
 
@@ -45,14 +48,10 @@ class RangeTask:
 
 @dataclass
 class RangeOutput:
-    """The output of a byte range so far.
+    """The output of a byte range so far: bytes of records, phases and moves, some games at a time.
 
-    records: game records as bytes, some games at a time.
-    phases: phase codes as bytes, some games at a time.
-    moves: packed moves as bytes, some games at a time.
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
     outside: tag, value and byte offset of the first game whose date is not in the month.
-    row_bytes: bytes of `rows`.
     """
 
     task: RangeTask
@@ -88,23 +87,14 @@ class RangeOutput:
                 self.flagged.writerow([game_id, self.task.source, name, result, detail, offset])
 
     def date(self, utc_date: str, date: str, offset: int) -> None:
-        """Count a valid game if it has a date that is not in the month of its file.
-
-        utc_date: the tag `UTCDate`; empty where it is missing.
-        date: the tag `Date`; empty where it is missing.
-        offset: byte offset of the game in its PGN.
-        """
+        """Count a valid game if it has a date that is not in the month of its file."""
         day = rows.day_of(utc_date, date)
         if self.task.month and day and not day[1].startswith(f"{self.task.month}."):
             self.counts["outside_month"] += 1
             self.outside = self.outside or [*day, offset]
 
     def keep(self, valid: list[bytes], records: NDArray[np.void]) -> None:
-        """Add valid rows.
-
-        valid: lines of valid_games.jsonl.
-        records: game records of the rows; their field `row` is set here.
-        """
+        """Add valid rows; sets the field `row` of their records."""
         lengths = np.array([len(row) for row in valid], dtype=np.uint64)
         records["row"] = np.cumsum(lengths) - lengths + np.uint64(self.row_bytes)
         self.rows += valid
@@ -112,12 +102,7 @@ class RangeOutput:
         self.records.append(records.tobytes())
 
     def opening(self, code: str, name: str, winners: Sequence[int]) -> None:
-        """Count games of one opening.
-
-        code: ECO code, or `?`.
-        name: name of the opening; may be empty.
-        winners: White wins, draws, Black wins, games without a known result.
-        """
+        """Count games of one opening; winners: White, Black and so on, as `openings` has them."""
         entry = self.openings.setdefault(code, [0, 0, 0, 0, ""])
         entry[0] += sum(winners)
         for i in range(3):
@@ -127,7 +112,11 @@ class RangeOutput:
             self.counts[f"winner.{winner}"] += n
 
     def finish(self, end: int) -> Made:
-        """The streams of the range, and its summary."""
+        """The streams of the range, which ends at byte `end`, and its summary for the parent.
+
+        Streams: `valid`, `invalid`, `flagged`, `games`, `phases`, `moves`. The summary has `end`,
+        `counts`, `openings` and `outside`.
+        """
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
@@ -230,7 +219,7 @@ def has_filters(config: ValidateConfig) -> bool:
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
-    """Decide on a game."""
+    """Decide on a game: (reason, "" if valid; offending ply; flags; text of the column `error`)."""
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
     by_tag, tag = _by_tag(game.headers)

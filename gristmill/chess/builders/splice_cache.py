@@ -1,4 +1,7 @@
-"""A game dataset to its runtime splice cache: parallel arrays, one element a sample."""
+"""A game dataset to its runtime splice cache: parallel arrays, one element a sample.
+
+Source: docs/formats/chess.md#splice-cache
+"""
 
 from __future__ import annotations
 

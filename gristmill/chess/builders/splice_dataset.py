@@ -1,4 +1,7 @@
-"""Validated games to legacy rows: one row for each sample."""
+"""Validated games to legacy rows: one row for each sample.
+
+Source: docs/formats/chess.md#legacy-rows
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def _id_keys(batch: RowBatch, picked: NDArray[np.bool_]) -> bytes:
 
 @dataclass(frozen=True)
 class _Samples:
-    """The samples of a batch."""
+    """The samples of a batch: plies and samples of each game, the splice index of each sample."""
 
     plies: NDArray[np.int64]
     per_game: NDArray[np.int64]

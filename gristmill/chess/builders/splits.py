@@ -1,4 +1,9 @@
-"""Which games a dataset takes, and the split of each."""
+"""Which games a dataset takes, and the split of each.
+
+By default a hash of a game's moves decides its split, so equal games are in one split in all files
+and months; with `split="opening"` that of its first moves. `split="shuffle"` is the seeded shuffle
+of ids of the original code. Source: docs/formats/chess.md#split-by-moves
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,7 @@ def refuse_live_games(path: Path) -> None:
 
 
 def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
-    """Which rows a dataset takes."""
+    """Which rows a dataset takes, bool [rows]: the end is accepted; and it is also long enough."""
     from gristmill.chess.kernels import rowshape
 
     winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
@@ -177,7 +182,10 @@ class SplitTask(Generic[Config]):
 def _write_repeated(
     ranges: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path
 ) -> list[tuple[int, ...]]:
-    """Find the rows whose id an earlier row that is taken has, and list them in a file."""
+    """Find the rows whose id an earlier row that is taken has, and list them in a file.
+
+    The ids of all games that are taken are in memory.
+    """
     first: dict[str, int] = {}
     repeated: list[tuple[int, ...]] = []
     rows = 0
@@ -228,11 +236,7 @@ def split_tasks(
 
 
 def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
-    """Count the move sequences that are in more than one split.
-
-    out: folder of the dataset.
-    files: files of game records, one a split.
-    config: of the builder.
+    """Count the move sequences that are in more than one split, by the files of game records.
 
     Raises SplitLeakage for any such sequence, unless the split is by shuffle.
     """

@@ -1,4 +1,8 @@
-"""A subset of a dataset that keeps its strata, or takes as many rows of each."""
+"""A subset of a dataset that keeps its strata, or takes as many rows of each.
+
+Which rows are taken depends on their bytes and the seed, so that a larger subset holds the smaller
+one. Source: docs/formats/chess.md#subset
+"""
 
 from __future__ import annotations
 
@@ -120,9 +124,7 @@ def _take(
 
 
 def shares(sizes: Mapping[str, int], most: int, is_equal: bool) -> dict[str, int]:
-    """How many rows of each stratum are taken.
-
-    sizes: rows of each stratum. most: rows at most. is_equal: as many of each; else in proportion.
+    """How many rows of each stratum are taken, of `most` at most; is_equal: as many of each.
 
     A fraction that is left over goes to the largest one; equal ones in the order of their names.
     """

@@ -1,4 +1,8 @@
-"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports."""
+"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports.
+
+What a worker writes depends on the bytes of its range and the config alone; the parts are put
+together in file order. Source: docs/formats/chess.md#validation
+"""
 
 from __future__ import annotations
 
@@ -193,7 +197,10 @@ def _append(
     written: StreamFiles,
     tally: Tally,
 ) -> int:
-    """Append the streams of a part and add its counts; returns the offset where its games end."""
+    """Append the streams of a part and add its counts; returns the offset where its games end.
+
+    A part's records count row offsets from its own first row: the bytes before are added here.
+    """
     base, records = written.sizes["valid"], bytearray()
     for name, data in streams:
         if name == "games":
@@ -336,7 +343,7 @@ def report_of(
 
 
 def validate_range(task: RangeTask) -> Made:
-    """Validate the games of one byte range."""
+    """Validate the games of one byte range: streams and summary as `RangeOutput.finish`."""
     from gristmill.chess.builders.validate_fast import add_batch
 
     output, end = RangeOutput(task), task.range.start

@@ -1,4 +1,7 @@
-"""Add a batch of games that the compiled reader took to the output of their byte range."""
+"""Add a batch of games that the compiled reader took to the output of their byte range.
+
+The decisions are those of `range_output.judge`, made for a whole batch at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows of the chess formats in Python: tags, results, phases, buckets, game ids, JSON."""
+"""Rows of the chess formats in Python: tags, results, phases, buckets, game ids, JSON.
+
+The compiled functions write the same bytes. Source: docs/formats/chess.md#valid-rows
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,7 @@ def reference_id(source: str, headers: Mapping[str, str], moves: Sequence[str]) 
 
 
 def occasion(headers: Mapping[str, str]) -> str:
-    """The occasion of a game, one field of its id (docs/formats/chess.md#game-ids)."""
+    """What tells games of the same players apart: address, UTC date and time, or date and round."""
     if url := headers.get("LichessURL", ""):
         return url
     if date := headers.get("UTCDate", ""):

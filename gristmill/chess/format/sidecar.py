@@ -1,4 +1,13 @@
-"""The sidecar: for each game its place in the PGN, for each ply its phase."""
+"""The sidecar: for each game its place in the PGN, for each ply its phase.
+
+`sidecar/` holds, for each set of rows (`games` if validated; `train`, `val`, `test` of a dataset):
+    <rows>.games.bin    records of GAME, one a row, in row order
+    <rows>.phases.bin   phase codes, one byte a ply, game after game
+    <rows>.moves.u16.bin  moves as numbers, one a ply, game after game
+    <rows>.spans.bin    in a dataset: records of SPAN, where each game's moves are
+and sources.json (the PGNs), in a dataset also rows.json (the JSONL files that they describe).
+Source: docs/formats/chess.md#sidecar
+"""
 
 from __future__ import annotations
 
@@ -118,11 +127,7 @@ class Sidecar:
         return np.fromfile(spans_file(self.root, self.rows), SPAN, count, offset=at)
 
     def records(self, start: int, count: int) -> NDArray[np.void]:
-        """Records of consecutive games.
-
-        start: number of the first game, from 0.
-        count: number of games; fewer are returned at the end.
-        """
+        """Records of consecutive games; fewer are returned at the end."""
         with games_file(self.root, self.rows).open("rb") as file:
             file.seek(start * GAME.itemsize)
             data = file.read(count * GAME.itemsize)
@@ -130,9 +135,6 @@ class Sidecar:
 
     def phases(self, start: int, count: int) -> NDArray[np.uint8]:
         """Phase codes of consecutive plies, uint8 [count].
-
-        start: number of the first ply in the order of the rows, from 0.
-        count: number of plies.
 
         Raises BadInput if the file ends before them.
         """

@@ -1,4 +1,7 @@
-"""Bits of a bitboard, the squares that pieces attack, and attacks on a square."""
+"""Bits of a bitboard, the squares that pieces attack, and attacks on a square.
+
+A bitboard is a uint64; `bb` is the array of eight bitboards of `board.py`.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -41,7 +44,11 @@ count = _bit_count("ctpop")
 
 
 def _borrowed(typingctx, array):
-    """The same array without its reference count, for calls between compiled functions."""
+    """The same array without its reference count, for calls between compiled functions.
+
+    Counting references at every inner call costs more than the rules of chess. The caller of an
+    entry point holds the array.
+    """
 
     def codegen(context, builder, signature, args):
         view = context.make_array(signature.return_type)(context, builder, value=args[0])

@@ -1,4 +1,13 @@
-"""The position: its arrays, setting it up, making moves, king safety, castling, hash and phase."""
+"""The position: its arrays, setting it up, making moves, king safety, castling, hash and phase.
+
+A position is four arrays that the caller owns:
+    bb (uint64[8])    white, black, pawns, knights, bishops, rooks, queens, kings
+    kinds (int8[64])  kind of piece on a square (0 pawn .. 5 king), -1 if empty
+    st (int64[8])     turn (0 white), castling rights, en-passant square or -1,
+                      halfmove clock, non-pawn material, queens on the board, ply, unused
+    key (uint64[1])   Zobrist hash, without the en-passant term
+A move is from | to << 6 | promotion << 12 (0 none, 1 knight .. 4 queen).
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

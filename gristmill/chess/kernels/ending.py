@@ -1,4 +1,8 @@
-"""How a position ends a game: mate, stalemate, dead position, repetition, move counts."""
+"""How a position ends a game: mate, stalemate, dead position, repetition, move counts.
+
+75 moves and five repetitions end a game by themselves; 50 moves and three repetitions only where
+a player claims the draw. Source: docs/formats/chess.md#board-verdict
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -1,4 +1,8 @@
-"""The tags of one game in PGN text: their places, and their JSON."""
+"""The tags of one game in PGN text: their places, and their JSON.
+
+Only the form `[Name "value"]` is taken; `docs/formats/chess.md#compiled-reader` says which games
+python-chess reads. Tags of KNOWN have fixed slots in that order; the first seven are the roster.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

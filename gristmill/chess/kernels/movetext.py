@@ -1,4 +1,8 @@
-"""The movetext of one game: each move is made on the board as it is read."""
+"""The movetext of one game: each move is made on the board as it is read.
+
+Only standard SAN is read; any other text makes the game unusual, and python-chess reads it.
+Source: docs/formats/chess.md#compiled-reader
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -96,7 +100,8 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
     """Read movetext from p; return (code, position after it, plies, terminator).
 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
-    other than tags behind a blank line, where no result was read.
+    current: text other than tags behind a blank line, where no result was read, is UNUSUAL, and so
+    is a comment that the next game begins in.
     """
     bb, kinds, st, key = board
     n, terminator, depth = 0, NO_RESULT, 0

@@ -78,7 +78,7 @@ def find_rows(buf, ends, records, moves, uci):
 def write_games(buf, records, picked, headers, out, lengths):
     """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
 
-    the bytes of each written row, in order.
+    headers: write the tags too. lengths: int64, gets the bytes of each written row, in order.
     """
     buf, records, out = borrowed(buf), borrowed(records), borrowed(out)
     o, n = 0, 0

@@ -1,4 +1,8 @@
-"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON."""
+"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON.
+
+The scan stops before the first game that is not all in common form, and returns where.
+Source: docs/formats/chess.md#compiled-reader
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -159,9 +163,11 @@ def scan_games(
 ):
     """Read games that start in [pos, stop) of buf[:size].
 
-    whose tags or moves may have come apart.
+    buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file. current: stop
+    before a game with a comment that the next game begins in, or whose tags and moves may be apart.
     games: int64 [games, COLUMNS]. known: int64 [games, len(KNOWN), 2]. tags: int64 [tags, 4].
-    for moves joined by spaces. board: see `board.new_board`.
+    moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and for moves
+    joined by spaces. board: see `board.new_board`.
     Returns (games read, position, why it stopped).
     """
     buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)

@@ -1,4 +1,8 @@
-"""The head of what `random.Random(seed).shuffle` makes of ascending numbers, game after game."""
+"""The head of what `random.Random(seed).shuffle` makes of ascending numbers, game after game.
+
+The generator is the Mersenne twister as CPython seeds it by the 32-bit words of a number; an
+index below n is drawn from as many bits as n has, until one is below n.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

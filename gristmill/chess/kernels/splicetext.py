@@ -60,9 +60,9 @@ def _put_of(table, at, i, out, o):
 def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
     """Write the samples of the picked rows; return the bytes written.
 
-    each row. indices: their splice indices, row after row. begins: where the phase codes of each
-    row begin in `codes`. k: plies of the target. places: int64, to work in, one more than the
-    longest game has plies.
+    picked: bool, one a row. kept: samples of each row. indices: their splice indices, all rows.
+    begins: where the phase codes of each row begin in `codes`. k: plies of the target. places:
+    int64, to work in, one more than the longest game has plies.
     """
     buf, records, out, places = (
         borrowed(buf),
@@ -153,7 +153,11 @@ def _number_at(buf, p, word):
 
 @njit(forceinline=True)
 def _copied_moves(buf, p, out, o, begin):
-    """Copy a list of moves from its first quote on, with spaces before all but the first."""
+    """Copy a list of moves from its first quote on, with spaces before all but the first.
+
+    Returns (place of the bracket that ends the list, end in out), or (-1, o) where a move
+    has another character than letters and digits.
+    """
     while buf[p] == 34:
         if o > begin:
             out[o] = 32
@@ -182,7 +186,10 @@ def _is_hidden(plies, ply, left, k):
 
 @njit(forceinline=True)
 def _moves_of_row(buf, p, out, o, plies):
-    """Copy the first moves of a row, whose buckets begin at p, all where plies is 0."""
+    """Copy the first moves of a row, whose buckets begin at p, all where plies is 0.
+
+    Returns (place of its line feed, or -1 for another form; end in out).
+    """
     begin = o
     p = _after_one_of(_REMAINING, _REMAINING_AT, buf, p) if p >= 0 else p
     p = _after_one_of(_PROGRESS, _PROGRESS_AT, buf, p) if p >= 0 else p
@@ -225,6 +232,8 @@ def read_keys(buf, p, size, plies, k, out, ends):
     plies: the text is so many first moves of the game, 0 for all; -1 for its id in quotes.
     out: gets the texts; uint8 [size at least].
     ends: gets where each of them ends in `out`; int64 [size // LEAST_BYTES + 1].
+    Returns (place of the first row of another form, or `size`; rows before it; texts). A row gives
+    no text where it does not show these moves, or where the row before is of the same game by id.
     """
     o = rows = texts = id0 = 0
     id1 = -1

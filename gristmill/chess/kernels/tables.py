@@ -1,4 +1,7 @@
-"""Attack tables and Zobrist numbers, computed once from the moves of the pieces."""
+"""Attack tables and Zobrist numbers, computed once from the moves of the pieces.
+
+Squares are 0 to 63, from a1, b1 to h8; a bitboard is a uint64 with bit s for square s.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Law of the PGN behind validated games: no game of it is passed over in silence."""
+"""Law of the PGN behind validated games: no game of it is passed over in silence.
+
+It looks at the bytes of the PGN alone, and shares no code with the readers.
+Source: docs/formats/chess.md#event-line-law
+"""
 
 from __future__ import annotations
 
@@ -88,7 +92,7 @@ class _Recorded:
 
 @dataclass(frozen=True)
 class _Games:
-    """Games that begin in a stretch of the PGN, in file order."""
+    """Games that begin in a stretch of the PGN; a rejected one ends where the next starts."""
 
     start: int
     stop: int

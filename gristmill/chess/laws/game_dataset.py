@@ -36,6 +36,7 @@ class _Dataset:
     path: Path
     stats: Mapping[str, Any]
     recorded: Mapping[str, Mapping[str, Any]]
+    is_ours: bool
     has_sidecar: bool
     split_of_id: dict[str, int] = field(default_factory=dict)
 
@@ -56,9 +57,9 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
     yield from missing
     if faults or missing:
         return
-    dataset = _Dataset(path, stats, sidecar.read_rows(path), has_sidecar)
+    dataset = _Dataset(path, stats, sidecar.read_rows(path), subject.has_record, has_sidecar)
     for number in range(len(SPLITS)):
-        yield from _check_split(dataset, number, subject.sampled)
+        yield from _check_split(dataset, number)
     files = [sidecar.games_file(path, split) for split in SPLITS]
     if dataset.by_moves and all(file.exists() for file in files):
         shared = move_keys.count_shared(files)
@@ -67,13 +68,15 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
             yield Violation("no_leakage", str(path), found)
 
 
-def _check_split(dataset: _Dataset, number: int, sampled: bool) -> Iterator[Violation]:
+def _check_split(dataset: _Dataset, number: int) -> Iterator[Violation]:
     split, games = SPLITS[number], 0
     jsonl = split_file(dataset.path, split)
     if not jsonl.is_file():
         yield Violation("missing_file", str(jsonl), "missing")
         return
-    for item in check_rows(jsonl, dataset.path, split, sampled, dataset.has_sidecar):
+    for item in check_rows(
+        jsonl, dataset.path, split, is_ours=dataset.is_ours, has_sidecar=dataset.has_sidecar
+    ):
         if isinstance(item, Violation):
             yield item
             continue

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from gristmill.chess.format.names import STATS, SUMMARY, VALID
+from gristmill.chess.format.names import PROFILE, STATS, SUMMARY, VALID
 from gristmill.chess.laws.files import law, read_json
+from gristmill.chess.raw.collections import folder_of
+from gristmill.chess.raw.months import month_before, month_in
 from gristmill.contract import Violation
 from gristmill.provenance import Record
 
@@ -24,6 +26,10 @@ _SETTING_OF: Final = {
 }
 """The setting by which a game is rejected, by the reason."""
 _REPLACED: Final = json.dumps("\N{REPLACEMENT CHARACTER}")[1:-1].encode()
+_DRIFT_GAMES: Final = 10_000
+"""Valid games that two months have at least: shares of fewer games differ by chance."""
+_FAR: Final = 5.0
+"""Percent that differ between two months, from which on a note names them."""
 _CURE: Final = "; change the setting under [chess.month] in gristmill.toml"
 
 
@@ -32,7 +38,8 @@ def validated_notes(path: Path) -> Iterator[Violation]:
     """Find what is unusual in a validated folder; the check `noteworthy` warns of it.
 
     Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
-    not in the month, and `not_utf8` for tags with U+FFFD.
+    not in the month, `drift` where it differs from the month before, whose folder is beside it, and
+    `not_utf8` for tags with U+FFFD.
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
@@ -49,7 +56,40 @@ def validated_notes(path: Path) -> Iterator[Violation]:
         rule = f"{outside['games']:,} games have a date outside of the month, such as "
         rule += f"{first['tag']} {first['value']} at byte {first['pgn_offset']}"
         yield Violation("other_month", where, rule)
+    yield from _drift(path)
     yield from _replaced(path / VALID)
+
+
+def _drift(path: Path) -> Iterator[Violation]:
+    """Find in what a month is far from the month before: results, phases, verdicts, openings."""
+    month = month_in(path.name)
+    if month is None or path.name != folder_of(month):
+        return
+    files = [each / PROFILE for each in (path, path.with_name(folder_of(month_before(month))))]
+    profiles = [json.loads(file.read_bytes()) for file in files if file.is_file()]
+    if len(profiles) < 2 or min(profile["games"] for profile in profiles) < _DRIFT_GAMES:
+        return
+    counts = zip(*map(_counts, profiles), strict=True)
+    points = {name: _apart(now, then) for (name, now), (_, then) in counts}
+    far = [f"{value:.0f} % of the {name}" for name, value in points.items() if value >= _FAR]
+    if far:
+        rule = f"{', '.join(far)} would have to be others to be as those of {month_before(month)}"
+        yield Violation("drift", str(path / PROFILE), rule)
+
+
+def _counts(profile: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    yield "results", profile["winners"]
+    yield "phases", profile["phases"]
+    yield "verdicts", {**profile["reasons"], "valid": profile["games"]}
+    yield "openings", {code: entry[0] for code, entry in profile["openings"].items()}
+
+
+def _apart(now: Mapping[str, int], then: Mapping[str, int]) -> float:
+    """Half the sum of the differences of shares in percent: 100 for nothing in common."""
+    whole, before = max(sum(now.values()), 1), max(sum(then.values()), 1)
+    return 50 * sum(
+        abs(now.get(name, 0) / whole - then.get(name, 0) / before) for name in {*now, *then}
+    )
 
 
 def _replaced(file: Path) -> Iterator[Violation]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from gristmill.chess.format.names import (
     CACHE_MANIFEST,
     CACHE_PATHS,
     LAYOUT,
-    OFFSETS,
     SAMPLE_GAMES,
     VOCABULARY,
     split_file,
@@ -33,8 +33,8 @@ _LAW_OF_ARRAY = {
     "offsets.u64.bin": "offsets_start_lines",
     "splice_indices.u32.bin": "splice_indices_in_games",
     "sample_phase_ids.u8.bin": "phases_rederived",
+    SAMPLE_GAMES: "games_of_samples",
 }
-_SAMPLES_A_READ = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class _Cache:
     path: Path
     dataset: Path
     manifest: Mapping[str, Any]
-    sampled: bool
     is_ours: bool
 
     def config(self) -> CacheConfig:
@@ -68,7 +67,7 @@ class _Cache:
 
 @law
 def cache_laws(subject: Subject) -> Iterator[Violation]:
-    """Check a cache: its structure, its manifest, its source, and every element of its arrays.
+    """Check a cache: its structure, its manifest, its source; without a record every element.
 
     subject: its input is the folder of the rows. By default the folder around the cache; for a
         cache that is still being built, the folder that its manifest names. The manifest of
@@ -90,7 +89,7 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
         yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
         return
     dataset = dataset or _dataset_of(path, manifest)
-    cache = _Cache(path, dataset, manifest, subject.sampled, is_ours)
+    cache = _Cache(path, dataset, manifest, is_ours)
     try:
         config, entries = cache.config(), cache.entries()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -125,8 +124,7 @@ def _check_split(
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
     elif not faults:
-        wrong = [*_check_elements(cache, split, config)]
-        yield from wrong or _check_games(cache, split)
+        yield from _check_samples(cache, split, config)
 
 
 def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
@@ -165,57 +163,44 @@ def _check_paths(path: Path, split: str) -> Iterator[Violation]:
         yield Violation("paths_of_split", split, repr(paths))
 
 
-def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
-    """The arrays are those that a replay of every game gives."""
-    replay = True
-    if cache.sampled and sidecar.games_file(cache.dataset, split).exists():
+def _check_samples(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
+    """Each sample has its game. Without a record, the arrays are those that the rows give."""
+    file, beside = cache.path / split / SAMPLE_GAMES, sidecar.Sidecar.open(cache.dataset, split)
+    if cache.is_ours:
+        size, samples = file.stat().st_size if file.exists() else 0, cache.entries()[split]
+        if beside and beside.has_moves and size != 4 * samples["sample_rows_total"]:
+            yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", f"has {size:,} bytes")
+        return
+    if beside:
         jsonl = split_file(cache.dataset, split)
-        for item in check_rows(jsonl, cache.dataset, split, True, cache.is_ours):
+        for item in check_rows(jsonl, cache.dataset, split, is_ours=False):
             if isinstance(item, Violation):
                 yield item
-        replay = False
-    files = {name: (cache.path / split / name).open("rb") for name in LAYOUT}
+    names = [*LAYOUT, *([SAMPLE_GAMES] if beside and file.exists() else [])]
+    yield from _check_elements(cache, split, config, names)
+
+
+def _check_elements(
+    cache: _Cache, split: str, config: CacheConfig, names: Sequence[str]
+) -> Iterator[Violation]:
     wrong: set[str] = set()
-    try:
-        for arrays, _ in sample_parts(cache.dataset, split, config, replay):
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context((cache.path / split / name).open("rb")) for name in names
+        }
+        try:
+            for arrays, _ in sample_parts(cache.dataset, split, config):
+                for name, file in files.items():
+                    expected = bytes(arrays[name])
+                    if file.read(len(expected)) != expected and name not in wrong:
+                        wrong.add(name)
+                        found = "differs from what the rows give"
+                        yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", found)
             for name, file in files.items():
-                expected = bytes(arrays[name])
-                if file.read(len(expected)) != expected and name not in wrong:
-                    wrong.add(name)
-                    found = "differs from what the rows give"
-                    yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", found)
-        for name, file in files.items():
-            if file.read(1):
-                yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", "has samples of no row")
-    except BadInput as error:
-        yield Violation("rows_readable", split, str(error))
-    finally:
-        for file in files.values():
-            file.close()
-
-
-def _check_games(cache: _Cache, split: str) -> Iterator[Violation]:
-    """The row of each sample's game begins at the sample's offset; not known without a sidecar."""
-    file = cache.path / split / SAMPLE_GAMES
-    beside = sidecar.Sidecar.open(cache.dataset, split)
-    if beside is None:
-        return
-    if not file.exists():
-        if cache.is_ours and beside.has_moves:
-            yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "missing")
-        return
-    rows = np.fromfile(sidecar.games_file(cache.dataset, split), sidecar.GAME)["row"].copy()
-    agrees, offsets = True, cache.path / split / OFFSETS
-    with file.open("rb") as numbers, offsets.open("rb") as begins:
-        while agrees and (read := begins.read(8 * _SAMPLES_A_READ)):
-            found = numbers.read(len(read) // 2)
-            agrees = len(found) == len(read) // 2
-            of_games = np.frombuffer(found if agrees else b"", "<u4")
-            agrees = agrees and bool((of_games < len(rows)).all())
-            agrees = agrees and np.array_equal(rows[of_games], np.frombuffer(read, "<u8"))
-        agrees = agrees and not numbers.read(1)
-    if not agrees:
-        yield Violation("games_of_samples", f"{split}/{SAMPLE_GAMES}", "differs from the offsets")
+                if file.read(1):
+                    yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", "has samples of no row")
+        except BadInput as error:
+            yield Violation("rows_readable", split, str(error))
 
 
 def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
@@ -224,6 +209,7 @@ def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
         return
     meta, faults = read_json(vocabulary)
     yield from faults
-    words = words_of_train(cache.dataset)
-    if list(meta.get("vocab", {})) != words or meta.get("config") != cache.manifest["config"]:
+    words = list(meta.get("vocab", {}))
+    expected = words if cache.is_ours else words_of_train(cache.dataset)
+    if words != expected or meta.get("config") != cache.manifest["config"]:
         yield Violation("vocabulary_of_train", str(vocabulary), "words or config differ")

@@ -1,4 +1,10 @@
-"""Laws of a legacy splice dataset: counts of all rows, every rule on a sample of them."""
+"""Laws of a legacy splice dataset: counts of all rows, every rule on a sample of them.
+
+Leakage is checked over all rows in bounded memory: by ids with the shuffle, else by moves, all or
+those of the opening. A row shows all moves of its game only where its target reaches the end. Of a
+capped game without such a row only the builder saw the moves, and it refuses to build a leak.
+Source: docs/formats/chess.md#splice-laws
+"""
 
 from __future__ import annotations
 
@@ -63,7 +69,10 @@ def splice_laws(subject: Subject) -> Iterator[Violation]:
 
 
 def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
-    """Write the keys of a split's games into a file of records of GAME."""
+    """Write keys of a split's games as records of GAME, up to a row that cannot be read.
+
+    plies: a key is of so many first moves, 0 for all moves, None for the game's id.
+    """
     count = 0
     with jsonl.open("rb") as file, out.open("wb") as records:
         while data := file.read(_READ_BYTES):
@@ -85,7 +94,10 @@ def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int,
 def _keys_in(
     data: bytes, plies: int | None, k: int
 ) -> tuple[int, list[bytes], tuple[bytes, Exception] | None]:
-    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end."""
+    """The rows of whole lines, the texts of their keys, and what cannot be read, where both end.
+
+    The kernel reads the rows of the builder's form, `_key_of` those of any other.
+    """
     from gristmill.chess.kernels.splicetext import LEAST_BYTES, PADDING, read_keys
 
     buf = np.zeros(len(data) + PADDING, np.uint8)

@@ -1,4 +1,4 @@
-"""Laws of a subset: its rows are those of the dataset, each stratum has its share."""
+"""Laws of a subset: counts and numbers of its rows, its vocabulary, the share of each stratum."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, SubsetConfig
 from gristmill.chess.format.names import SUBSET, SUBSET_VOCABULARY, split_file, subset_rows
@@ -54,25 +52,6 @@ def subset_laws(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             "vocabulary", str(path / SUBSET_VOCABULARY), "is not that of the train rows"
         )
-
-
-@law
-def copied_laws(subject: Subject) -> Iterator[Violation]:
-    """Find rows that are not those of the dataset with their numbers."""
-    (source,) = subject.inputs
-    for split in SPLITS:
-        rows: NDArray[np.int64] = np.load(subject.folder / subset_rows(split))
-        with (
-            split_file(source, split).open("rb") as lines,
-            split_file(subject.folder, split).open("rb") as own,
-        ):
-            at = 0
-            for number, line in zip(rows.tolist(), own, strict=False):
-                if next(islice(lines, number - at, None), b"") != line:
-                    where = f"{split_file(subject.folder, split)}: row {number} of the dataset"
-                    yield Violation("rows_copied", where, "has other bytes")
-                    break
-                at = number + 1
 
 
 def _allotted(

@@ -38,7 +38,13 @@ def validated_laws(subject: Subject) -> Iterator[Violation]:
     profile, profile_faults = ({}, []) if PROFILE in without else read_json(path / PROFILE)
     yield from summary_faults + profile_faults
     games = plies = 0
-    for item in check_rows(path / VALID, path, "games", subject.sampled, SIDECAR not in without):
+    for item in check_rows(
+        path / VALID,
+        path,
+        "games",
+        is_ours=subject.has_record,
+        has_sidecar=SIDECAR not in without,
+    ):
         if isinstance(item, Violation):
             yield item
             continue

@@ -1,4 +1,7 @@
-"""A month of the Lichess elite database in a folder, from the network or from a drop."""
+"""A month of the Lichess elite database in a folder, from the network or from a drop.
+
+Source: docs/formats/chess.md#archive
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months."""
+"""A collection: a folder in `drops/chess/` of PGNs that anybody made, built beside the months.
+
+Source: docs/formats/chess.md#collections
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,7 @@ _NOT_UTF8: Final = (
 
 @dataclass(frozen=True)
 class CollectionSummary(Summary):
-    """The facts of a collection.
-
-    archive_bytes: size of its files as they came.
-    pgn_bytes: size of their text.
-    """
+    """The facts of a collection: bytes of its files as they came, and of their text."""
 
     pgns: int
     archive_bytes: int

@@ -1,4 +1,9 @@
-"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits."""
+"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits.
+
+An unfinished download is its bytes and, in a second file with the suffix .json, the server's
+validators: they tell whether a later range belongs to the same file. `unpack.py` judges the bytes.
+Source: docs/formats/chess.md#download
+"""
 
 from __future__ import annotations
 
@@ -34,11 +39,7 @@ class DownloadError(GristmillError):
 
 
 class NotPublished(NothingToBuild):
-    """The server has no such archive, for example because the month is not published yet.
-
-    url: the address of the archive.
-    status: the HTTP status, 404 or 410.
-    """
+    """The server has no such archive: HTTP status 404 or 410. It may not be published yet."""
 
     def __init__(self, url: str, status: int) -> None:
         super().__init__(f"{url}: not published (HTTP {status}); try again later")
@@ -58,11 +59,7 @@ class _TryAgain(Exception):
 
 @dataclass(frozen=True)
 class Fetched:
-    """The facts of a finished download.
-
-    bytes: size of the file.
-    resumed_bytes: the size from which the last request went on.
-    """
+    """The facts of a download; resumed_bytes: the size from which the last request went on."""
 
     url: str
     bytes: int

@@ -1,4 +1,7 @@
-"""A drop of chess, one file of a month: what it is by its ending, and the account of it."""
+"""A drop of chess, one file of a month: what it is by its ending, and the account of it.
+
+Source: docs/formats/chess.md#drops
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Months of the elite database: names, month lists, and the months due at a date."""
+"""Months of the elite database: names, month lists, and the months due at a date.
+
+Source: docs/formats/chess.md#months
+"""
 
 from __future__ import annotations
 
@@ -17,25 +20,17 @@ _LINK = re.compile(r"lichess_elite_(\d{4}-\d{2})\.zip(?:\?|$)", re.ASCII)
 
 
 def check_month(month: str) -> str:
-    """Check that a month can be in the archive, and return it.
-
-    month: a text.
-
-    Raises BadInput unless it is `YYYY-MM` and not before the first archive.
-    """
+    """Return a month. Raises BadInput unless it is `YYYY-MM` and not before the first archive."""
     if not _MONTH.fullmatch(month) or month < FIRST_MONTH:
         raise BadInput(month, f"is not a month of the archive (YYYY-MM, {FIRST_MONTH} or later)")
     return month
 
 
 def parse_month_list(text: str, name: str = "month list") -> list[str]:
-    """The months of a list, without repetitions, in its order.
+    """The months of a list, without repetitions: one month or one link a line.
 
-    text: one month or one link a line; empty lines and lines that begin with `#` are
-        skipped.
-    name: names the list in errors; "month list" by default.
-
-    Raises BadInput for any other line, and for a list without months.
+    Empty lines and lines that begin with `#` are skipped. Raises BadInput for any other line, with
+    `name` for the list, and for a list without months.
     """
     months: dict[str, None] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,9 @@
-"""A PGN file as a stream of games: the compiled reader, and python-chess for the other games."""
+"""A PGN file as a stream of games: the compiled reader, and python-chess for the other games.
+
+A file is cut into byte ranges; each owns the games that start in it. Where one range ends the
+next must begin, so the games are the same wherever the cuts are. A range bounds the memory.
+Source: docs/formats/chess.md#pgn-reading
+"""
 
 from __future__ import annotations
 
@@ -48,9 +53,6 @@ class PlacedGame:
 
 def plan(path: Path, range_bytes: int) -> list[ByteRange]:
     """Cut a PGN file into byte ranges at lines that look like the start of a game.
-
-    path: the PGN file.
-    range_bytes: bytes of a range, about.
 
     Such a line can lie inside a comment; `follow` corrects the range.
     """
@@ -169,7 +171,10 @@ def read_range(
 
 
 def follow(expected: int, byte_range: ByteRange) -> ByteRange | None:
-    """The byte range as it must be read after the range before it."""
+    """The byte range as it must be read after the range before it, which ended at `expected`.
+
+    None if the planned range is right; an empty one where the one before has taken all its games.
+    """
     if expected == byte_range.start:
         return None
     return ByteRange(byte_range.path, expected, max(byte_range.stop, expected))

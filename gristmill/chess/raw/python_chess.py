@@ -1,4 +1,10 @@
-"""Games that the compiled reader does not take, read by python-chess."""
+"""Games that the compiled reader does not take, read by python-chess.
+
+This is the only module that imports `chess` (GPL-3.0-or-later, the extra `gristmill[chess]`), and
+it does so inside functions. Its parser is the rule. It asks for one line after another: in the mode
+`current` the answers end a comment where the next game begins, keep tags and moves together that
+blank lines part, and spell moves in the letters of PGN. Source: docs/formats/chess.md#pgn-reading
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether a text can be PGN, by its first bytes, and how large a PGN, a game and a line may be."""
+"""Whether a text can be PGN, by its first bytes, and how large a PGN, a game and a line may be.
+
+Source: docs/formats/chess.md#text-limits
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits."""
+"""A PGN out of an untrusted `.pgn`, `.zip`, `.pgn.zst`, `.pgn.gz` or `.pgn.bz2`, within limits.
+
+Member names are checked and never used as paths. Source: docs/formats/chess.md#zip-rules
+"""
 
 from __future__ import annotations
 
@@ -124,15 +127,7 @@ def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
 def one_pgn(
     archive: zipfile.ZipFile, path: Path, packed_bytes: int, limits: Limits
 ) -> zipfile.ZipInfo:
-    """The one PGN among the members of a ZIP.
-
-    archive: the ZIP.
-    path: its path, for errors.
-    packed_bytes: its bytes.
-    limits: how large the PGN may be.
-
-    Raises BadInput for a ZIP that is refused.
-    """
+    """The one PGN among the members of a ZIP. Raises BadInput for a ZIP that is refused."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:
         raise BadInput(
@@ -321,9 +316,9 @@ def unpack_pgn(
     encoding: str = "utf-8",
     progress: Progress = SILENT,
 ) -> int:
-    """Write the text of a PGN, as it is or packed, to a file.
+    """Write the text of a PGN, as it is or packed, to a file; returns its bytes as it was packed.
 
-    month: that its games are of; default: of none.
+    path, limits, root, links, ending: see `opened_pgn`. month: of its games, None for none.
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
     """

@@ -1,4 +1,7 @@
-"""Samples of games, and how they become padded tensors."""
+"""Samples of games, and how they become padded tensors.
+
+Only calling `collate` imports torch. Source: docs/formats/chess.md#reading-contract
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Sample:
-    """One splice of a game."""
+    """One splice of a game.
+
+    context, target: moves in UCI up to the splice, and from the label on, at most `horizon` plies.
+    phase: id of that after the context. winner: 0 white, 1 black, 2 draw, 3 other.
+    """
 
     game_id: str
     context: list[str]

@@ -1,4 +1,8 @@
-"""The dataset that training imports: samples of one or many game datasets."""
+"""The dataset that training imports: samples of one or many game datasets.
+
+The caches are memory-mapped. A sample is a row that is read at its offset and cut at its splice
+index. Only `tensors` imports torch. Source: docs/formats/chess.md#reading-contract
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Opens a month for training: its folder, its cache, its rows and its samples."""
+"""Opens a month for training: its folder, its cache, its rows and its samples.
+
+A cache or a sidecar that was not built from the rows next to it is refused; the laws check whole
+folders. Source: docs/formats/chess.md#staleness-checks
+"""
 
 from __future__ import annotations
 
@@ -65,6 +69,8 @@ def check_cache(
     """Check that a cache was built from this dataset's rows, and for which config.
 
     sha256: of the rows; None to compare only their size.
+    Returns why the cache is of no use here, as its config differs, "" if it is. Raises StaleCache
+    where it is damaged or its rows have changed.
     """
     manifest = read_manifest(cache)
     try:

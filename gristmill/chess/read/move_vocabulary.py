@@ -1,4 +1,7 @@
-"""The vocabulary of a splice cache: the numbered moves of the train games."""
+"""The vocabulary of a splice cache: the numbered moves of the train games.
+
+Source: docs/formats/chess.md#vocabulary
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Batches of samples from packed moves: arrays without a row of JSON."""
+"""Batches of samples from packed moves: arrays without a row of JSON.
+
+Source: docs/formats/chess.md#packed-moves
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Phase codes of games from their moves, for rows without a sidecar and for the laws."""
+"""Phase codes of games from their moves, for rows without a sidecar and for the laws.
+
+The replay is compiled; python-chess decides only where a king moves onto its own rook.
+Source: docs/formats/chess.md#phases
+"""
 
 from __future__ import annotations
 
@@ -44,6 +48,7 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
 
     moves: packed moves, game after game; uint16 [plies].
     lengths: plies of each game, int64 [games].
+    Returns uint8 [plies], 0 from the first move of a game on that is not legal.
     """
     from gristmill.chess.kernels.board import new_board
     from gristmill.chess.kernels.replay import replay
@@ -62,10 +67,7 @@ def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDAr
 
 
 def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
-    """The phase codes of each game, one byte a ply.
-
-    Raises MissingPythonChess where python-chess is needed and absent.
-    """
+    """The phase codes of each game of UCI moves, one byte a ply. Raises MissingPythonChess."""
     lengths = np.array([len(game) for game in games], dtype=np.int64)
     moves = np.array([pack_move(move) for game in games for move in game], dtype=np.uint16)
     codes = replay_phases(moves, lengths)

@@ -1,4 +1,8 @@
-"""Rows of valid games or of a dataset, read in batches of whole lines."""
+"""Rows of valid games or of a dataset, read in batches of whole lines.
+
+The phase codes come from the sidecar, which must then agree with every row; without one the games
+are replayed. Source: docs/formats/chess.md#accepted-rows
+"""
 
 from __future__ import annotations
 
@@ -29,12 +33,7 @@ _PADDING = 64  # zero bytes that the compiled reader needs after the text
 
 @dataclass(frozen=True)
 class RowRange:
-    """A byte range of whole lines in a JSONL file.
-
-    sidecar: the sidecar of the file's rows, None (the default) for none.
-    first: number of rows before `start`, -1 (the default) without a sidecar.
-    ply: number of plies before `start`, -1 (the default) without a sidecar.
-    """
+    """Whole lines of a JSONL file; first, ply: rows and plies before them, -1 without a sidecar."""
 
     path: Path
     start: int
@@ -143,11 +142,7 @@ def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
 
 
 def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
-    """Cut a JSONL file into byte ranges of whole lines, in file order.
-
-    range_bytes: bytes of a range, about.
-    sidecar: the sidecar of the file's rows; with it the rows and plies before each
-        range are counted.
+    """Cut a JSONL file into byte ranges of whole lines, in file order, of about so many bytes.
 
     Raises BadInput where the sidecar's files do not fit together.
     """

@@ -1,4 +1,8 @@
-"""The samples of a game dataset as four parallel arrays, made in parts."""
+"""The samples of a game dataset as four parallel arrays, made in parts.
+
+With the sidecar of the dataset they come from phase codes and row offsets alone; without it the
+games are replayed. Source: docs/formats/chess.md#splice-points
+"""
 
 from __future__ import annotations
 
@@ -101,14 +105,11 @@ def make_samples(task: SampleTask) -> Made:
 
 
 def sample_tasks(
-    dataset: Path, split: str, config: CacheConfig, replay: bool = False
+    dataset: Path, split: str, config: CacheConfig
 ) -> Iterator[tuple[str, SampleTask]]:
-    """The parts of a split's samples in order, each with its name.
-
-    replay: replay the games even where there is a sidecar; False by default.
-    """
+    """The parts of a split's samples in order, each with its name."""
     path = split_file(dataset, split)
-    recorded = None if replay else sidecar.Sidecar.open(dataset, split)
+    recorded = sidecar.Sidecar.open(dataset, split)
     if recorded and not config.max_samples_per_game:
         for first, ply, records in recorded.batches(config.share_games):
             byte_range = RowRange(path, 0, 0, recorded, first, ply)
@@ -118,14 +119,9 @@ def sample_tasks(
         yield f"{split}_{byte_range.start:014d}", SampleTask(split, byte_range, -1, config)
 
 
-def sample_parts(
-    dataset: Path, split: str, config: CacheConfig, replay: bool = False
-) -> Iterator[Made]:
-    """Make a split's samples in order, part by part: the arrays of LAYOUT as bytes, and counts.
-
-    replay: replay the games even where there is a sidecar; False by default.
-    """
-    for _, task in sample_tasks(dataset, split, config, replay):
+def sample_parts(dataset: Path, split: str, config: CacheConfig) -> Iterator[Made]:
+    """Make a split's samples in order, part by part: the arrays of LAYOUT as bytes, and counts."""
+    for _, task in sample_tasks(dataset, split, config):
         yield make_samples(task)
 
 

@@ -1,4 +1,8 @@
-"""Splice indices of games, without a cap and with the two caps."""
+"""Splice indices of games, without a cap and with the two caps.
+
+The index i is that of the context's last move; the label is move i + 1.
+Source: docs/formats/chess.md#splice-points
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,7 @@ def legacy_seed(seed: int, game_id: str) -> int:
 
 
 def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArray[np.int64]:
-    """The number of samples of each game without a cap (docs/formats/chess.md#splice-points).
-
-    plies: moves of each game, int64 [games].
-    min_context: plies of the context at least, from 1.
-    min_target: plies after the context at least, from 1.
-    """
+    """The number of samples of each game without a cap (docs/formats/chess.md#splice-points)."""
     samples: NDArray[np.int64] = np.maximum(
         plies.astype(np.int64) - min_target - min_context + 1, 0
     )
@@ -39,11 +38,7 @@ def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArr
 
 
 def ranges(samples: NDArray[np.int64], min_context: int) -> NDArray[np.int64]:
-    """All splice indices, ascending in each game (docs/formats/chess.md#splice-points).
-
-    samples: samples of each game, int64 [games].
-    min_context: plies of the context at least, from 1.
-    """
+    """All splice indices, ascending in each game (docs/formats/chess.md#splice-points)."""
     ends = np.cumsum(samples)
     first = np.repeat(ends - samples, samples)
     return np.arange(int(ends[-1]) if len(ends) else 0) - first + (min_context - 1)
@@ -60,6 +55,8 @@ def capped(
     """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
 
     samples: samples of each game without a cap, int64 [games].
+    Returns (samples that stay of each game, their splice indices). The indices of a game are
+    shuffled where the cap removes any, as `random.Random(seed).shuffle` does it.
     """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)

@@ -1,4 +1,7 @@
-"""The stratum of a row of a subset: what it shares with others by phase, result, Elo and ply."""
+"""The stratum of a row of a subset: what it shares with others by phase, result, Elo and ply.
+
+Source: docs/formats/chess.md#strata
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A GameSpliceDataset as a torch Dataset."""
+"""A GameSpliceDataset as a torch Dataset.
+
+Importing this module loads torch: only `GameSpliceDataset.as_torch` does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From a row back to its game in the PGN: file, byte offset, length."""
+"""From a row back to its game in the PGN: file, byte offset, length.
+
+Source: docs/formats/chess.md#game-records
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,7 @@ class Trace(contract.Trace):
         }
 
     def pgn(self, file: Path | str) -> bytes:
-        """The bytes of the game.
-
-        file: the PGN file that `source` describes.
-
-        Raises BadInput if the file has another size.
-        """
+        """The bytes of the game. Raises BadInput for a PGN of another size than `source` has."""
         file = Path(file)
         if file.stat().st_size != self.source["bytes"]:
             raise BadInput(

@@ -1,1 +1,1 @@
-"""Chess for people: boards, Markdown previews, terminal text, and the numbers that the UI plots."""
+"""Chess for people: boards, the tables of rows, their columns, and the facts of a folder."""

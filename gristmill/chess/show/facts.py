@@ -27,13 +27,7 @@ _ROWS = (VALID, INVALID, FLAGGED, *(split_file(Path(), split).name for split in 
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
-    """Yield the files with their rows, the arrays of a cache, and the numbers of its reports.
-
-    asset: key of an asset of this family, as `chess/game_dataset`.
-    folder: of it.
-
-    Raises OSError or ValueError where a file cannot be read.
-    """
+    """Yield the files with their rows, the arrays of a cache, and the numbers of its reports."""
     yield from file_facts(folder, sorted(path.name for path in folder.glob("*.pgn")))
     yield from file_facts(folder, _ROWS)
     for split in SPLITS if asset == "chess/splice_cache" else ():

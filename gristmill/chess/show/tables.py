@@ -1,11 +1,13 @@
-"""The tables of rows in the artifacts of a month, for the sample browser."""
+"""The tables of rows in the artifacts of a month, and the position that is drawn of a row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,12 +17,16 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import names
-from gristmill.chess.format.names import LAYOUT, OFFSETS, SPLICE_INDICES
+from gristmill.chess.format.names import LAYOUT, OFFSETS, SAMPLE_PHASES, SPLICE_INDICES
 from gristmill.chess.format.rows import PHASES, moves_of
-from gristmill.chess.show.board import board_svg
+from gristmill.chess.read.phases import phase_codes
+from gristmill.chess.show.board import board_svg, board_text, caption
 from gristmill.contract import BadInput
+from gristmill.families import Misuse
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from gristmill.browse.opening import Files
 
 _SEARCHABLE: Final = (
@@ -39,6 +45,14 @@ _TAG: Final = re.compile(rb'^\[(\w{1,64})\s+"((?:[^"\\]|\\.)*)"\]\s*$', re.MULTI
 _MOST_PLIES: Final = 2_000
 
 
+class Position(NamedTuple):
+    """What is drawn of a row: its moves, whose play they are, and the phase after all of them."""
+
+    title: str
+    moves: Sequence[str]
+    phase: str = ""
+
+
 def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     """Returns the tables of an artifact of a month.
 
@@ -47,7 +61,7 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     if asset == "chess/elite_pgn":
         form = Form(_tags, begin=b"[Event ")
         return [
-            _stored(path.name, lambda name=path.name: files.lines(name, form))
+            _stored(path.name, lambda name=path.name: files.lines(name, form), ids=())
             for path in sorted(folder.glob("*.pgn"))
         ]
     if asset == "chess/valid_games":
@@ -61,32 +75,46 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
             _stored(
                 split,
                 lambda split=split: _cache(files, split),
-                lambda row, split=split: _cached(folder, split, row),
+                partial(_cached, folder, split),
                 split,
+                ids=(),
             )
             for split in SPLITS
         ]
-    drawn = {"chess/game_dataset": _game, "chess/subset": _game_or_splice}.get(asset, _splice)
+    drawn = _game if asset == "chess/game_dataset" else _game_or_splice
     found = [
         _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), drawn, split)
         for split in SPLITS
     ]
     if asset == "chess/subset":
         words = names.SUBSET_VOCABULARY
-        found.append(_stored("vocabulary", lambda: files.csv(words), traced=False))
+        found.append(_stored("vocabulary", lambda: files.csv(words), traced=False, ids=()))
     return found
 
 
 def _stored(
-    name: str, opens: Any, pictures: Any = lambda _: (), split: str = "", traced: bool = True
+    name: str,
+    opens: Any,
+    drawn: Callable[[Record], Position] | None = None,
+    split: str = "",
+    traced: bool = True,
+    ids: Sequence[str] = ("game_id",),
 ) -> Stored:
     options = {"split": split} if split else {}
-    return Stored(
+    table = Stored(
         name,
         opens,
         _SEARCHABLE,
         sample=(lambda row: (str(row.number), options)) if traced else None,
-        pictures=pictures,
+        chosen=options,
+        ids=ids,
+    )
+    if drawn is None:
+        return table
+    return replace(
+        table,
+        pictures=lambda row: _pictures(drawn(row)),
+        drawn=lambda row, asked: _in_terminal(drawn(row), asked.get("ply")),
     )
 
 
@@ -100,29 +128,41 @@ def _tags(octets: bytes) -> Mapping[str, Any]:
     return {**tags, "moves": " ".join(moves.split())}
 
 
-def _game(row: Record) -> Sequence[Picture]:
-    """The middle and the last position of a game."""
-    moves = moves_of(row.values)[:_MOST_PLIES]
-    players = [row.values.get(f"headers.{side}") for side in ("White", "Black")]
-    title = " – ".join(map(str, players)) if all(players) else f"game {row.values['game_id']}"[:15]
-    title += f" · {row.values.get('result', '')}"
+def _pictures(shown: Position) -> Sequence[Picture]:
+    """The position of a sample, or the middle and the last one of a game."""
+    plies = len(shown.moves)
+    places = (plies,) if shown.phase else dict.fromkeys((plies // 2, plies))
     return [
-        _position(moves[:plies], title) for plies in dict.fromkeys((len(moves) // 2, len(moves)))
+        Picture(f"ply {ply}", board_svg(shown.moves[:ply], shown.title, shown.phase))
+        for ply in places
     ]
 
 
-def _position(moves: Sequence[str], title: str, phase: str = "") -> Picture:
-    return Picture(f"ply {len(moves)}", board_svg(moves, title=title, phase=phase))
+def _in_terminal(shown: Position, ply: int | None) -> Iterator[RenderableType]:
+    """The position after so many plies, all by default. Raises Misuse where there is none."""
+    plies = len(shown.moves)
+    if ply is not None and not 0 <= ply <= plies:
+        raise Misuse(f"--ply {ply}: the row has {plies} plies")
+    moves = shown.moves[:ply]
+    phase = shown.phase if len(moves) == plies else ""
+    if moves and not phase:
+        phase = PHASES[phase_codes([moves])[0][-1] & 3]
+    yield board_text(moves)
+    yield caption(moves, phase)
 
 
-def _splice(row: Record) -> Sequence[Picture]:
-    """The position of a sample."""
-    moves, title = row.values["context"][:_MOST_PLIES], f"next move {row.values['next_move']}"
-    return [_position(moves, title, row.values["phase"])]
+def _game(row: Record) -> Position:
+    players = [row.values.get(f"headers.{side}") for side in ("White", "Black")]
+    title = " – ".join(map(str, players)) if all(players) else f"game {row.values['game_id']}"[:15]
+    return Position(f"{title} · {row.values.get('result', '')}", moves_of(row.values)[:_MOST_PLIES])
 
 
-def _game_or_splice(row: Record) -> Sequence[Picture]:
-    return _splice(row) if "context" in row.values else _game(row)
+def _game_or_splice(row: Record) -> Position:
+    values = row.values
+    if "context" not in values:
+        return _game(row)
+    title = f"next move {values['next_move']}"
+    return Position(title, values["context"][:_MOST_PLIES], values["phase"])
 
 
 def _cache(files: Files, split: str) -> Columns:
@@ -144,7 +184,7 @@ def _cache(files: Files, split: str) -> Columns:
     return of_arrays(paths[:1], [arrays])
 
 
-def _cached(folder: Path, split: str, row: Record) -> Sequence[Picture]:
+def _cached(folder: Path, split: str, row: Record) -> Position:
     """The position of a sample, from the row of its game at the offset."""
     import orjson
 
@@ -153,5 +193,5 @@ def _cached(folder: Path, split: str, row: Record) -> Sequence[Picture]:
         file.seek(row.values[OFFSETS])
         game = orjson.loads(file.readline())
     moves = moves_of(game)[: row.values[SPLICE_INDICES] + 1]
-    phase = PHASES[row.values["sample_phase_ids.u8.bin"] & 3]
-    return [_position(moves, f"game {game['game_id'][:10]} · {game['result']}", phase)]
+    phase = PHASES[row.values[SAMPLE_PHASES] & 3]
+    return Position(f"game {game['game_id'][:10]} · {game['result']}", moves, phase)

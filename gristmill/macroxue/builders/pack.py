@@ -1,4 +1,4 @@
-"""Builder of `macroxue/pack`: a raw drop to shards of rows, tables and side files."""
+"""Build `macroxue/pack` from a raw drop. Source: docs/formats/macroxue.md#raw-drop."""
 
 from __future__ import annotations
 
@@ -150,7 +150,11 @@ def _copy_rows(
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
-    """Copy the rows of a part to the shards."""
+    """Copy the rows of a part to the shards.
+
+    ids: final run ids by place in the part. kinds: final valuation_type by that in the rows. None
+        where those in the rows are final.
+    """
     for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]

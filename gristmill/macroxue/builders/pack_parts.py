@@ -1,4 +1,8 @@
-"""Parts of `macroxue/pack`: some consecutive runs, and one file with all their rows."""
+"""Parts of `macroxue/pack`: some consecutive runs, and one file with all their rows.
+
+The rows of a part have preliminary run ids and valuation types, because these depend on the
+parts before it; `pack.py` makes them final.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +116,11 @@ def _cured(rule: str) -> str:
 
 
 def make_part(part: Part, path: Path) -> dict[str, Any]:
-    """Read the runs of a part and write their rows."""
+    """Read the runs of a part and write their rows to a file.
+
+    Returns the summary as JSON: `names` has the valuation names by the ids in the rows, `runs` has
+    for each run its facts, or `file`, `row` and `rule` if it was set aside.
+    """
     scanner: Scanner | None = None
     # A scanner that is already loaded costs nothing.
     if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:

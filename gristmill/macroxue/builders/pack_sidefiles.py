@@ -66,7 +66,11 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add the counts and lines of a part; parts come in order."""
+        """Add the counts and lines of a part; parts come in order.
+
+        Returns what `_copy_rows` of `pack.py` takes: ids uint32 and kinds uint8. Raises BadInput
+        where more runs are set aside than `quarantine_share` allows.
+        """
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
         ids = np.zeros(len(part.runs), np.uint32)
@@ -144,10 +148,7 @@ class Ledger:
             return sys.float_info.max
 
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
-        """The table `session` with the keys of docs/formats/macroxue.md#session-keys.
-
-        Raises ValueError for a further key that a pack has itself.
-        """
+        """The table `session` with the keys of docs/formats/macroxue.md#session-keys."""
         keys = {
             "source": ", ".join(sorted({run.source for run in self._drop.runs})),
             "drop": ",".join(self._drop.names),

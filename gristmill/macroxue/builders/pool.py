@@ -1,4 +1,4 @@
-"""Builder of `macroxue/pool`: packs to one pool, with renumbered rows and joined tables."""
+"""Build `macroxue/pool`; the publisher deletes members. Source: docs/formats/macroxue.md#merge."""
 
 from __future__ import annotations
 

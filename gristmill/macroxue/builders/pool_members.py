@@ -1,4 +1,4 @@
-"""The members of `macroxue/pool`: packs, joined runs and names, session keys, trace, warnings."""
+"""The packs of a pool, and its joined tables. Source: docs/formats/macroxue.md#joined-names."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ class Member:
 
     @staticmethod
     def open(folder: Path, name: str) -> Member:
-        """Open a pack.
-
-        Raises BadInput with the file that cannot be used.
-        """
+        """Open a pack."""
         stream = StepStream(folder)
         names = read_valuation_types(folder / "valuation_types.json")
         trace = _read_trace(folder / "trace.jsonl", stream.runs)
@@ -80,10 +77,7 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
 
 
 def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
-    """Open the members of a pool.
-
-    names: their names in the pool; if there are none, the names of the folders.
-    """
+    """Open the members of a pool; without `names` they have those of their folders."""
     names = names or tuple(published_path(pack).name for pack in packs)
     if len(names) != len(packs):
         raise ValueError(f"{len(names)} names for {len(packs)} packs")
@@ -110,7 +104,10 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Set the place of each member in the pool, and the ids of its runs."""
+    """Set the place of each member in the pool, and the ids of its runs.
+
+    Returns the number of runs that equal an earlier run in everything but the id.
+    """
     known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:
@@ -152,10 +149,7 @@ def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict
 
 
 def pool_members(pool: Path) -> list[dict[str, Any]]:
-    """The entries of the session key `packs`, in order.
-
-    Raises BadInput where the folder is no pool.
-    """
+    """The entries of the session key `packs`, in order; BadInput where the folder is not a pool."""
     path = pool / "metadata.db"
     text = read_session(path).get(PACKS_KEY)
     if text is None:

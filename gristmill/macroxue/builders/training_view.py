@@ -1,4 +1,8 @@
-"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens."""
+"""Builder of `macroxue/training_view`: a pack or pool as a folder that the trainer opens.
+
+Files that are as in the source become hard links without permission to write; rows are copied
+where games are split or turned. Source: docs/formats/macroxue.md#training-view.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +228,11 @@ def _asked(stream: StepStream, runs: Mapping[int, Run], name: str, sql: str) -> 
 
 
 class _View:
-    """A view while it is written; `add` takes all batches of the source in order."""
+    """A view while it is written; `add` takes all batches of the source in order.
+
+    is_whole: whether the steps are those of the source, file by file.
+    reads: whether any row must be read.
+    """
 
     def __init__(
         self,

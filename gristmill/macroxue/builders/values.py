@@ -1,4 +1,4 @@
-"""Builder of `macroxue/values`: the reward and return of each row of a pack."""
+"""Build `macroxue/values`: rewards and returns. Source: docs/formats/macroxue.md#value-sidecar."""
 
 from __future__ import annotations
 
@@ -107,11 +107,7 @@ def value_sidecar(
 
 
 def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float64]:
-    """The function h of each return: sign(x) * (sqrt(|x| + 1) - 1 + epsilon * |x|).
-
-    returns: x, float64 [N].
-    epsilon: factor of the linear part.
-    """
+    """Each return x as sign(x) * (sqrt(|x| + 1) - 1 + epsilon * |x|): float64 [N]."""
     size = np.abs(returns)
     squeezed: npt.NDArray[np.float64] = np.sign(returns) * (np.sqrt(size + 1) - 1 + epsilon * size)
     return squeezed

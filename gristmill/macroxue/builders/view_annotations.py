@@ -1,4 +1,4 @@
-"""The annotations of a training view: one row for each row of its steps, in their order."""
+"""The annotations of a training view, row by row. Source: docs/formats/macroxue.md#annotations."""
 
 from __future__ import annotations
 

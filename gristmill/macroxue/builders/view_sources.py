@@ -1,4 +1,4 @@
-"""What a training view takes from its sources: which runs have gaps, the values of each row."""
+"""What a training view takes from its sources. Source: docs/formats/macroxue.md#training-view."""
 
 from __future__ import annotations
 
@@ -93,10 +93,7 @@ class JoinedValues:
         return found[0]
 
     def of(self, batch: Batch) -> Rows:
-        """The values of consecutive rows, with their run ids: [N].
-
-        Raises BadInput for values of another run or step.
-        """
+        """The values of consecutive rows [N], with their run ids; BadInput for other rows."""
         rows, parts = batch.rows, []
         stop = batch.start + len(rows)
         for at, values in enumerate(self._maps):

@@ -1,4 +1,4 @@
-"""The npy files of annotations: what a student model said of the rows of a dataset."""
+"""Annotations as .npy; NaN where a row has none. Source: docs/formats/macroxue.md#annotations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def file_name(stem: str, number: int) -> str:
 
 
 def row_dtype(stem: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The dtype of one row of a file, None where it is no file of this stem.
+    """The dtype of one row of a file, None where the stem has no such file.
 
     shape, dtype: of the file. Bins are plain float32: [N, 4, bins] of a student, [N, bins] of
     values.

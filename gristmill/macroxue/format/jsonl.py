@@ -50,6 +50,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def run_of(line: Mapping[str, Any]) -> int | None:
-    """The `run_id` of a line of trace.jsonl or warnings.jsonl; None if it is no integer."""
+    """The `run_id` of a line of trace.jsonl or warnings.jsonl; None if it is not an integer."""
     run_id = line.get("run_id")
     return run_id if type(run_id) is int else None

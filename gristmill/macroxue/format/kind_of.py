@@ -1,4 +1,4 @@
-"""The kind of a folder of this family, without reading its rows."""
+"""The kind of a folder, without reading its rows. Source: docs/formats/macroxue.md#files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["pack", "pool", "values", "training_view"] | ForeignForm
 
 
 def kind_of(folder: Path) -> Kind | None:
-    """The kind of a folder; None where it is no folder of this family.
+    """The kind of a folder; None where it is not of this family.
 
     "pack": metadata.db next to valuation_types.json or to a steps file.
     "pool": a pack whose session has the key `packs`.
@@ -56,10 +56,7 @@ def _has_members(database: Path) -> bool:
 
 
 def asset_of(folder: Path) -> str | None:
-    """The asset whose laws and views a folder without a record takes, None where it has none.
-
-    folder: any path. The pack reader refuses foreign rows and names their reader.
-    """
+    """The asset whose laws and views a folder without a record takes, None where it has none."""
     kind = kind_of(folder)
     if kind is None and any(folder.glob("steps*.npy")):
         return "macroxue/pack"  # its tables are missing

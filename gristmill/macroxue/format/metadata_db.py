@@ -1,4 +1,4 @@
-"""metadata.db of a pack: its runs and session keys, written and read; of a view also its gaps."""
+"""metadata.db: runs, session keys, gaps. Source: docs/formats/macroxue.md#metadata-database."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """All rows of `runs`, by ascending id.
-
-    Raises BadInput where SQLite cannot read it, or a row holds something other than integers.
-    """
+    """All rows of `runs`, by ascending id."""
     with _reading(path) as db:
         rows = db.execute(
             "SELECT id, seed, steps, max_score, highest_tile FROM runs ORDER BY id"
@@ -97,10 +94,7 @@ def read_runs(path: Path) -> list[Run]:
 
 
 def read_session(path: Path) -> dict[str, str]:
-    """All keys of `session` with their values; empty where the table is missing.
-
-    Raises BadInput where SQLite cannot read it, or a key or value is not text.
-    """
+    """All keys of `session` with their values; empty where the table is missing."""
     with _reading(path) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'session'").fetchone():
             return {}
@@ -112,10 +106,7 @@ def read_session(path: Path) -> dict[str, str]:
 
 
 def content_sha256(path: Path) -> str:
-    """The sha256 of the contents of both tables, in hex; any SQLite version gives the same.
-
-    Raises BadInput as `read_runs` and `read_session`.
-    """
+    """The sha256 of the contents of both tables, in hex; any SQLite version gives the same."""
     digest = hashlib.sha256()
     for run in read_runs(path):
         # The text that json.dumps gives, at a fraction of its time.
@@ -151,10 +142,7 @@ def add_gaps(path: Path, gaps: Iterable[Gap]) -> None:
 
 
 def read_gaps(path: Path) -> list[Gap]:
-    """All rows of `gaps`, by ascending run; none where the table is missing, as in packs.
-
-    Raises BadInput where SQLite cannot read it, or a row names no gap.
-    """
+    """All rows of `gaps`, by ascending run; none where the table is missing, as in packs."""
     with _reading(path) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'gaps'").fetchone():
             return []

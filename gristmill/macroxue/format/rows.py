@@ -1,4 +1,4 @@
-"""Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing."""
+"""Rows: dtypes, npy headers, layouts, boards. Source: docs/formats/macroxue.md#row-layouts."""
 
 from __future__ import annotations
 
@@ -110,10 +110,7 @@ def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def copied(rows: Rows, chosen: npt.NDArray[np.bool_] | slice = slice(None)) -> Rows:
-    """Some of contiguous rows [N] as a new array with their pad bytes, which NumPy may leave out.
-
-    chosen: bool [N] or a slice; default: all rows.
-    """
+    """A copy of the chosen rows [N] (default: all), with the pad bytes that NumPy may leave out."""
     octets = as_bytes(rows)[chosen].copy()
     return octets.view(rows.dtype)[:, 0]
 

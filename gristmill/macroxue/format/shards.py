@@ -1,4 +1,4 @@
-"""The npy files of a pack: finding them, opening them safely, writing them shard by shard."""
+"""The npy files of a pack, opened safely, written. Source: docs/formats/macroxue.md#shards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_SHARDS = 100_000
 
 
 def npy_files(folder: Path, stem: str) -> list[Path]:
-    """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names."""
+    """`<stem>.npy` alone, or all `<stem>-*.npy` by name; BadInput for both forms or neither."""
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
     if single.exists() and numbered:
@@ -59,10 +59,7 @@ def value_files(folder: Path) -> list[Path]:
 def rows_header(
     path: Path, file: BinaryIO, known: Sequence[np.dtype[Any]] = ()
 ) -> tuple[np.dtype[Any], int, int]:
-    """Dtype, first byte and number of the rows of an npy file.
-
-    known: dtypes that the rows may have; default: any without Python objects.
-    """
+    """Dtype, first byte and number of the rows of an npy file; `known` has the dtypes allowed."""
     try:
         shape, fortran, dtype = read_header(file)
     except ValueError as error:
@@ -71,7 +68,7 @@ def rows_header(
     if fortran or len(shape) != 1:
         raise BadInput(path, f"shape {shape} is not one column of rows")
     if dtype not in known if known else dtype.hasobject:
-        raise BadInput(path, f"dtype {dtype} is none of the known row layouts")
+        raise BadInput(path, f"dtype {dtype} is not one of the known row layouts")
     if size != offset + shape[0] * dtype.itemsize:
         raise BadInput(
             path,

@@ -1,4 +1,4 @@
-"""valuation_types.json: the name of each `valuation_type` id of a pack."""
+"""valuation_types.json: the name of each id. Source: docs/formats/macroxue.md#valuation-types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a training view has beside those of packs: view.json and tokenizer.json."""
+"""view.json and tokenizer.json of a view. Source: docs/formats/macroxue.md#training-view."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_description(folder: Path) -> Description:
             path, f"cannot be read ({os_reason(error)}): build the view again"
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(path, f"is no description of a view: {error!r}") from error
+        raise BadInput(path, f"does not describe a view: {error!r}") from error
     if view.images not in (1, 8) or sides not in (("",), SIDES):
         raise BadInput(
             path, f"has sides {sides!r} and {view.images!r} images: build the view again"

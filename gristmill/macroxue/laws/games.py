@@ -1,4 +1,10 @@
-"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by 2048's rules?"""
+"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by 2048's rules?
+
+Tiles above 65536 are judged by their true ranks, rows of unknown ranks as far as their mask allows.
+In the same pass notes say what is unusual and breaks no law.
+
+Source: docs/formats/macroxue.md#game-laws, docs/formats/macroxue.md#game-notes.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +35,7 @@ from gristmill.run.progress import current_progress
 
 
 def game_notes(path: Path) -> Iterator[Violation]:
-    """Find what is unusual in the games of a pack or pool; the check `noteworthy` warns of it.
-
-    Yields a violation for each note:
-    ranks_unknown: rows whose ranks above 65536 cannot be found.
-    gaps: runs whose step_index does not count 0, 1, 2, ...
-    started_late: runs that do not start with the two tiles of a new game.
-    score_differs: runs whose rewards do not sum to `max_score`.
-    search_legality: search rows with an expected value for a move that the board does not allow.
-        Tuple rows have a value for each move, and a search may leave a legal move out.
-    chosen_ev: rows whose chosen move has no legal bit; the tokenizer of the original stops there.
-    repeated_game: runs that equal an earlier run in seed, steps, score and highest tile.
-    unpaired_meta, unpaired_log: files of the drop that were left out, since the other file of
-        their game is missing.
-    files_open: the files can be read, and agree with metadata.db.
-    The current progress gets the stage "game notes" in rows.
-    """
+    """Find what is unusual in the games of a pack or pool; the check `noteworthy` warns of it."""
     return or_unreadable(_game_notes(path), law="files_open")
 
 
@@ -59,10 +50,7 @@ def _game_notes(path: Path) -> Iterator[Violation]:
 
 
 class Notes:
-    """The notes on the batches of one pack, for a caller that reads them.
-
-    Raises BadInput if valuation_types.json cannot be read.
-    """
+    """The notes on the batches of one pack, for a caller that reads them."""
 
     def __init__(self, stream: StepStream, path: Path) -> None:
         names = read_valuation_types(path / "valuation_types.json")
@@ -107,6 +95,7 @@ def _row_notes(batch: Batch, facts: Played, search: int, finder: Finder) -> Iter
         "ranks above 65536 cannot be found (max_rank {max_rank})",
     )
     legal = legal_moves(known.ranks)
+    # Tuple rows have a value for each move, and a search may leave a legal move out.
     stated = rows["ev_legal"]
     yield from finder.rows(
         "search_legality",
@@ -143,20 +132,7 @@ _BATCH_ROWS = 1 << 13
 def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Violation]:
     """Find games of a pack or pool that break the rules of 2048.
 
-    path: folder of the pack or pool.
-    noted: gets what `notes.game_notes` yields, found in the same pass; default None: nobody asks.
-
-    Yields violations of these laws, which name the run, and the step and row where there is one:
-    move_legal: the chosen move changes the board.
-    follows: where step_index counts on by one, the next board is the moved board plus one tile
-        of rank 1 or 2 in an empty cell.
-    board_eval: each row has the value that the formula gives.
-    max_rank: no board has a rank above its `max_rank`, unless that is 0.
-    highest_tile: no board of a run, before or after its move, has a tile above `highest_tile`.
-    score: the rewards of a run never exceed `max_score`; in a whole game they sum to it. Runs
-        with the warning `count_mismatch` are not judged by it.
-    files_open: the files can be read, and agree with metadata.db.
-    The current progress gets the stage "game laws" in rows.
+    noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
     """
     return or_unreadable(_game_laws(path, noted), law="files_open")
 

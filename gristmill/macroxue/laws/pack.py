@@ -1,4 +1,4 @@
-"""Laws of `macroxue/pack`: files, tables, single rows; how laws and notes name their places."""
+"""Laws of packs, and how they name their places. Source: docs/formats/macroxue.md#pack-laws."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ from gristmill.printable import printable
 
 
 def place(row: np.void, number: int) -> str:
-    """The name of a row in violations: run, step and row.
-
-    row: a row of steps or values.
-    number: of the row in the whole pack.
-    """
+    """The name of a row in violations: run, step and row."""
     return f"run {row['run_id']} step {row['step_index']} (row {number})"
 
 
@@ -43,13 +39,7 @@ class Finder(Few):
     def rows(
         self, law: str, batch: Batch, wrong: npt.NDArray[np.bool_], found: str
     ) -> Iterator[Violation]:
-        """A violation for each wrong row.
-
-        law: its name.
-        batch: the rows.
-        wrong: bool [N], which of them break the law.
-        found: text with the placeholders {move} and the names of columns.
-        """
+        """A violation for each wrong row; `found` may hold {move} and the names of columns."""
         for at in self._first(law, wrong):
             row = batch.rows[at]
             columns = {name: row[name] for name in row.dtype.names}
@@ -61,11 +51,7 @@ class Finder(Few):
     def places(
         self, law: str, rows: Rows, start: int, wrong: npt.NDArray[np.bool_]
     ) -> Iterator[Violation]:
-        """A violation for each wrong row, with the whole row as what was found.
-
-        rows: [N]. start: number of the first of them in the pack.
-        wrong: bool [N], which of them break the law.
-        """
+        """A violation for each wrong row, with the whole row as what was found."""
         for at in self._first(law, wrong):
             yield Violation(law, place(rows[at], start + at), str(rows[at]))
 
@@ -81,9 +67,9 @@ class Finder(Few):
     def _raw(self, run_id: int) -> str:
         """The raw file of a run, behind its place; empty where no trace leads to it."""
         with suppress(GristmillError, OSError):
-            if self._pack is not None and (found := trace(self._pack, run_id)).steps is not None:
-                run = "" if found.raw_run is None else f"run {found.raw_run} "
-                return f", {run}of {found.drop}/{printable(found.steps)}"
+            if self._pack is not None and (found := trace(self._pack, run_id))["steps"] is not None:
+                run = "" if found["raw_run"] is None else f"run {found['raw_run']} "
+                return f", {run}of {found['drop']}/{printable(found['steps'])}"
         return ""
 
 
@@ -95,13 +81,10 @@ DATABASE, NAMES, TRACE = "metadata.db", "valuation_types.json", "trace.jsonl"
 
 
 def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
-    """Find what breaks the laws of a pack.
+    """Find what breaks the laws of a pack; where a file cannot be read, only `files_open`.
 
     without: those of DATABASE, NAMES and TRACE that another program need not write; the laws that
         need them are left out. Default: none.
-
-    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
-    law is checked.
     """
     try:
         files = step_files(path)

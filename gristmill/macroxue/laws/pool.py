@@ -1,4 +1,4 @@
-"""Laws of `macroxue/pool`: those of a pack, and the origin of each run."""
+"""Laws of pools, also of the origin of a run. Source: docs/formats/macroxue.md#pool-laws."""
 
 from __future__ import annotations
 
@@ -11,33 +11,25 @@ from gristmill.families import Subject
 from gristmill.macroxue.builders.pool_members import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session
-from gristmill.macroxue.format.shards import open_steps, step_files
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.pack import row_laws, run_laws, shard_laws
+from gristmill.macroxue.laws.pack import DATABASE, TRACE, pack_laws
 
 
 def pool_laws(path: Path) -> Iterator[Violation]:
     """Find what breaks the laws of a pool: files, runs, rows, members and trace.
 
-    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other law
-    is checked. Lines of trace.jsonl need no digests, because a member may lack a trace.
+    Lines of trace.jsonl need no digests, because a member may lack a trace.
     """
     try:
-        files = step_files(path)
-        shards = [open_steps(file) for file in files]
-        runs = read_runs(path / "metadata.db")
-        names = read_valuation_types(path / "valuation_types.json")
-        session = read_session(path / "metadata.db")
-        trace = read_lines(path / "trace.jsonl")
-    except BadInput as error:
-        yield Violation("files_open", error.file, error.rule)
+        session, trace = read_session(path / DATABASE), read_lines(path / TRACE)
+    except (BadInput, OSError) as error:
+        place = (error.file, error.rule) if isinstance(error, BadInput) else (str(path), str(error))
+        yield Violation("files_open", *place)
         return
-    except OSError as error:
-        yield Violation("files_open", str(path), str(error))
-        return
-    yield from shard_laws(files, shards)
-    yield from run_laws(shards, runs)
-    yield from row_laws(shards, len(names))
+    for broken in pack_laws(path, without=[TRACE]):
+        yield broken
+        if broken.law == "files_open":
+            return
+    runs = read_runs(path / DATABASE)
     try:
         members = pool_members(path)
         yield from member_laws(members, runs, session)

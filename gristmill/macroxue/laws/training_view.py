@@ -1,4 +1,4 @@
-"""Laws of `macroxue/training_view`: what must hold of its files, without their source."""
+"""Laws of training views, without their sources. Source: docs/formats/macroxue.md#view-laws."""
 
 from __future__ import annotations
 
@@ -37,24 +37,19 @@ DATABASE, NAMES = "metadata.db", "valuation_types.json"
 
 
 def law(subject: Subject) -> Iterator[Violation]:
-    """Find what breaks the laws of a view.
-
-    files_open: the files can be read, and the rows stand run by run as metadata.db says.
-    The laws shards_full to row_padding of packs, and those of values; the values of a run in the
-    table `gaps` are NaN.
-    gap_run: each row of `gaps` names a run and one of its steps.
-    game_on_both_sides: no game is in train/ and in validation/.
-    bin_edges: tokenizer.json has the quantiles of the training rows as edges.
-    annotations_aligned: each row of annotations has the run and step of its row of the steps.
-    """
+    """Find what breaks the laws of a view."""
     tolerance = float(subject.config.get("zero_tolerance", ViewConfig.zero_tolerance))
-    return or_unreadable(_laws(subject.folder, tolerance), law="files_open")
+    return or_unreadable(_laws(subject, tolerance), law="files_open")
 
 
-def _laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
-    view = read_description(folder)
+def _laws(subject: Subject, zero_tolerance: float) -> Iterator[Violation]:
+    folder, view = subject.folder, read_description(subject.folder)
+    for name in view.linked:
+        state = (folder / name).stat()
+        if state.st_nlink > 1 and state.st_mode & 0o222:
+            yield Violation("read_only", name, "is a link that can be written to: chmod a-w")
     for side in view.sides:
-        for broken in _side_laws(folder / side, view):
+        for broken in _side_laws(folder / side, view, recomputed=not subject.has_record):
             where = f"{side}/: {broken.where}" if side else broken.where
             yield Violation(broken.law, where, broken.found)
     if view.sides == SIDES:
@@ -64,7 +59,7 @@ def _laws(folder: Path, zero_tolerance: float) -> Iterator[Violation]:
         yield from _bin_laws(first, zero_tolerance)
 
 
-def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
+def _side_laws(side: Path, view: Description, recomputed: bool) -> Iterator[Violation]:
     files = step_files(side)
     shards = [open_steps(file) for file in files]
     yield from shard_laws(files, shards)
@@ -76,8 +71,8 @@ def _side_laws(side: Path, view: Description) -> Iterator[Violation]:
         marked.add(gap.run_id)
         bounds = stream.run_bounds(runs[gap.run_id]) if gap.run_id in runs else (0, 0)
         if gap.step_index not in stream.read(*bounds)["step_index"]:
-            yield Violation("gap_run", DATABASE, f"{gap} is no step of a run of the view")
-    yield from value_laws(side, side, marked=marked)
+            yield Violation("gap_run", DATABASE, f"{gap} is not a step of a run of the view")
+    yield from value_laws(side, side, marked, recomputed)
     yield from _nan_laws(side, marked)
     if view.annotations:
         yield from _annotation_laws(side, files, shards)
@@ -125,7 +120,7 @@ def _bin_laws(side: Path, zero_tolerance: float) -> Iterator[Violation]:
         rules = BinRules(int(fitted["search"]["failure_cutoff"]), zero_tolerance)
         rows_of = {kind: metadata[kind]["rows"] for kind in KINDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(side / TOKENIZER, f"is no tokenizer: {error!r}") from error
+        raise BadInput(side / TOKENIZER, f"is not a tokenizer: {error!r}") from error
     names = read_valuation_types(side / NAMES)
     ids = {kind: names.index(kind) if kind in names else len(names) for kind in KINDS}
     stream = StepStream(side)

@@ -1,4 +1,4 @@
-"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
+"""Laws of a value sidecar and its pack. Source: docs/formats/macroxue.md#value-laws."""
 
 from __future__ import annotations
 
@@ -21,24 +21,16 @@ from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.moves import move
 
 SAMPLE_RUNS = 64
-"""Runs of a pack whose values are computed again."""
+"""Runs of a view whose values are computed again, spread evenly over it."""
 
 
 def value_laws(
-    path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS, marked: Collection[int] = ()
+    path: Path, pack: Path, marked: Collection[int] = (), recomputed: bool = False
 ) -> Iterator[Violation]:
     """Find what breaks the laws of a value sidecar.
 
-    sample_runs: number of runs, spread evenly over the pack, whose values are computed again;
-        0 means all, default SAMPLE_RUNS.
     marked: ids of runs whose values are NaN; default: none.
-
-    Yields violations of these laws:
-    values_shards: as many files as steps files, with the same numbers and rows.
-    values_aligned: run_id and step_index equal those of the steps, in every row.
-    values_finite: no NaN and no infinity.
-    values_recomputed: all four columns, bit for bit, with the settings in values.json.
-    files_open: the files can be read, and the pack agrees with its metadata.db.
+    recomputed: whether values are computed again, in SAMPLE_RUNS runs (default False).
     """
     try:
         stream = StepStream(pack)
@@ -63,7 +55,8 @@ def value_laws(
     column = Gather(values)
     try:
         yield from _alignment(stream, column, marked)
-        yield from _recomputed(stream, column, config, sample_runs, marked)
+        if recomputed:
+            yield from _recomputed(stream, column, config, marked)
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
@@ -93,13 +86,9 @@ def _alignment(stream: StepStream, column: Gather, marked: Collection[int]) -> I
 
 
 def _recomputed(
-    stream: StepStream,
-    column: Gather,
-    config: ValueConfig,
-    sample_runs: int,
-    marked: Collection[int],
+    stream: StepStream, column: Gather, config: ValueConfig, marked: Collection[int]
 ) -> Iterator[Violation]:
-    count = min(sample_runs or len(stream.runs), len(stream.runs))
+    count = min(SAMPLE_RUNS, len(stream.runs))
     for chosen in np.unique(np.linspace(0, len(stream.runs) - 1, count).astype(np.int64)).tolist():
         start, stop = stream.run_bounds(chosen)
         if start == stop or stream.runs[chosen].id in marked:

@@ -1,4 +1,8 @@
-"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game."""
+"""A folder of annotations that the trainer's annotator wrote: its files, and its rows by game.
+
+The rows belong to the games of the copied metadata.db, whatever their run ids are in a pool or a
+view. Source: docs/formats/macroxue.md#annotations.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +31,7 @@ Identity = tuple[int, int, int, int]
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop of annotations.
-
-    drop: its folder. links: what happens to links in it; default: they are refused.
-
-    Raises BadInput where a file is missing, or is no file of annotations.
-    """
+    """The account of a drop of annotations."""
     Annotations(drop, links)
     taken, left_out = [], {}
     for entry in list_files(drop, root=drop, links=links):
@@ -119,7 +118,7 @@ class Annotations:
             raise BadInput(path, "is missing: copy it with the annotations") from error
         found = load_json(octets, path)
         if not isinstance(found, dict):
-            raise BadInput(path, "is no object")
+            raise BadInput(path, "is not an object")
         return found
 
     def _bounds_of_runs(self) -> dict[int, tuple[int, int]]:
@@ -139,10 +138,7 @@ class Annotations:
         return {run: (places[at], places[at + 1]) for at, run in enumerate(ids)}
 
     def take(self, stem: str, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Rows of a stem by their numbers, as a new array.
-
-        places: int64 [N], ascending.
-        """
+        """Rows of a stem by their numbers, as a new array."""
         maps = self.maps[stem]
         cuts = np.searchsorted(places, self._firsts)
         parts = [

@@ -1,4 +1,4 @@
-"""Raw drops: finding runs in a folder, their order, and the account of every other file."""
+"""Runs of a drop, and what becomes of other files. Source: docs/formats/macroxue.md#discovery."""
 
 from __future__ import annotations
 
@@ -164,8 +164,6 @@ def _find(root: Path, links: LinkRule) -> Drop:
 def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> Drop:
     """Find the runs of one drop folder, or of several in the given order.
 
-    drops: folder or folders, walked recursively. They may themselves be links.
-
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
     next to it. Metas and logs without partner, and names that are not UTF-8, are left out and
     noted.
@@ -194,11 +192,8 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
 def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     """The files of a drop that can change its pack.
 
-    drop: one drop folder.
-    links: what happens to links in it; default: they are refused.
-
-    Returns both files of each run, then the metas and logs without partner; of a drop of steps the
-    files that are read. Raises as `find_runs`.
+    Both files of each run, then the metas and logs without partner; of a drop of steps the files
+    that are read.
     """
     if steps := find_steps(drop, links):
         return [drop / name for name in steps.taken]
@@ -208,13 +203,7 @@ def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of each file of a drop, by names alone.
-
-    drop: one drop folder.
-    links: what happens to links in it; default: they are refused.
-
-    Raises BadInput for a drop without a game, and as `find_runs`; OSError where it cannot be read.
-    """
+    """What becomes of each file of a drop, by names alone."""
     if steps := find_steps(drop, links):
         return steps.account()
     found = find_runs(drop, links)

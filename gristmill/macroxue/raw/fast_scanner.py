@@ -1,4 +1,13 @@
-"""The fast scanner: a buffer of step lines to rows in one compiled pass."""
+"""The fast scanner: a buffer of step lines to rows in one compiled pass.
+
+It takes a line only if it is sure that `strict_parser.parse_step` accepts it with the same row:
+compact JSON, known strings without escapes, decimals that one float64 division gives exactly. It
+stops at any other line, which the caller then gives to the strict parser.
+
+All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
+loaded at most PAD bytes behind the text, which the caller provides. Importing this module loads
+numba. Source: docs/formats/macroxue.md#row-rules, docs/formats/macroxue.md#number-rules.
+"""
 
 # numba infers the types here, and mypy cannot follow it.
 # mypy: disable-error-code="assignment, no-any-return, return-value, untyped-decorator"
@@ -161,7 +170,11 @@ def _named(at: int, names: Any) -> tuple[int, int]:
 
 @_compiled
 def _decimal(at: int) -> tuple[float, int]:
-    """(value, address behind) of a number without exponent, 8 digits on either side of the dot."""
+    """(value, address behind) of a number without exponent, 8 digits on either side of the dot.
+
+    The value is exact: float64 holds the mantissa and the power of ten without rounding, so that
+    the quotient is the nearest float64. Address 0 if unsure.
+    """
     negative = _byte(at) == 45
     at += 1 if negative else 0
     whole, count = _digits(at)
@@ -284,7 +297,10 @@ def _key(at: int) -> int:
 
 @_compiled
 def _unknown_key(at: int) -> int:
-    """Address behind the colon of an unknown key at top level; 0 if unsure."""
+    """Address behind the colon of an unknown key at top level; 0 if unsure.
+
+    The caller has compared the key with all known keys; an escape could spell a known one.
+    """
     while True:
         mark = _byte(at)
         if mark == 34:
@@ -520,6 +536,9 @@ def scan(
         in the meta, its max_rank (0 if none). The second number is updated.
     names: uint8 [M, 34], further names of valuation types without escapes: length, id, and bytes
         with zeros behind them; default none.
+
+    Returns (position of the first line that was not taken, number of rows that are filled, END or
+    UNSURE or FULL). Releases the GIL while it runs.
     """
     if not 0 <= at <= end <= len(text) - PAD or (end and text[end - 1] != 10):
         raise ValueError("text must end with a newline and have PAD bytes behind it")

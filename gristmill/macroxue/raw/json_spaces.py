@@ -1,4 +1,4 @@
-"""Lines of JSON without the spaces between their tokens, for the fast scanner."""
+"""JSON without spaces; importing this loads numba. Source: docs/formats/macroxue.md#json-rules."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ def squeezed(
     """Take the spaces, tabs and CR between tokens out of lines.
 
     padding: bytes to have behind the text that is returned.
+
+    Returns a buffer, the end of the text in it, and where each line begins in the old buffer:
+    int64 [lines + 1]. A line is JSON where the old one is, of the same value.
     """
     lines = buffer.count(b"\n", at, end)
     starts = np.empty(lines + 1, np.int64)

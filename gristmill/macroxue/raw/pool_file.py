@@ -1,4 +1,4 @@
-"""The pool file, which says which packs a pool is merged from: `drops/pools/<pool>.toml`."""
+"""The pool file `drops/pools/<pool>.toml`. Source: docs/formats/macroxue.md#pool-file."""
 
 from __future__ import annotations
 
@@ -38,13 +38,7 @@ class PoolFile:
 
 
 def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
-    """Read and check a pool file.
-
-    links: what happens if it is a link; default: it is refused.
-
-    Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
-    and OSError where it cannot be read.
-    """
+    """Read and check a pool file."""
     raw = opened(path, _KNOWN, "pool", links)
     members = raw.get("members")
     if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
@@ -61,13 +55,7 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
 
 
 def opened(path: Path, known: Sequence[str], noun: str, links: LinkRule) -> dict[str, Any]:
-    """The keys of a file that says what a partition is made of.
-
-    path: the file, in its inbox. known: its keys. noun: what it describes, as `pool`.
-
-    Raises BadInput where it is gone, is not TOML or has another key, OSError where it cannot be
-    read.
-    """
+    """The keys of a file that says what a partition is made of."""
     try:
         raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:
@@ -83,10 +71,7 @@ def opened(path: Path, known: Sequence[str], noun: str, links: LinkRule) -> dict
 
 
 def settings_in(path: Path, raw: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """The table of a file below `[macroxue]`, checked; an empty one where the file has none.
-
-    raw: its keys. Raises BadInput for another table, and as `Table.checked`.
-    """
+    """The table of a file below `[macroxue]`, checked; an empty one where the file has none."""
     tables, name = raw.get("macroxue", {}), table.name.removeprefix("macroxue/")
     if not isinstance(tables, dict):
         raise BadInput(path, f"[macroxue] must hold the table {table.header}, not {shown(tables)}")

@@ -21,10 +21,7 @@ _MOST_NAMED = 5
 
 
 def member(lake: DataRoot, pool_artifact: str, name: str) -> Input:
-    """Returns a member of a pool as an input; if the pool deleted it, as the pool's record has it.
-
-    Raises NotBuilt if the pack is not published and the pool did not delete it.
-    """
+    """A member of a pool as an input; if the pool deleted it, as the pool's record has it."""
     artifact = lake.artifact("macroxue", "packs", name)
     path = lake.root / pool_artifact / provenance.RECORD
     if not (lake.root / artifact).exists() and path.exists():
@@ -36,19 +33,13 @@ def member(lake: DataRoot, pool_artifact: str, name: str) -> Input:
 
 
 def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a pool's file: it is taken. Raises BadInput where it breaks a rule.
-
-    file: in the inbox `drops/pools/`. links: what happens if it is a link.
-    """
+    """The account of a pool's file: it is taken. Raises BadInput where it breaks a rule."""
     read_pool_file(file, links)
     return Account({"": [file.name]})
 
 
 def change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:
-    """What the next build of a pool takes in place of what its record has, empty where nothing.
-
-    Raises BadInput for a file of settings that is refused.
-    """
+    """What the next build of a pool takes instead of what its record has; empty for nothing."""
     lake = DataRoot(root)
     described = read_pool_file(file, lake.rules("pools")[0])
     given = {**lake.settings(POOL_TABLE.name), **described.settings}

@@ -1,4 +1,4 @@
-"""One run from its two raw files, mostly zipped, to rows: by fast scanner or strict parser."""
+"""One run from its two raw files to rows. Source: docs/formats/macroxue.md#row-rules."""
 
 from __future__ import annotations
 
@@ -43,11 +43,7 @@ def gunzip(
 ) -> Iterator[bytes]:
     """The text of all members of a gzip file, in order.
 
-    path: the file.
-    digest: counts the bytes that are read.
     most: largest number of bytes of text in each item.
-    folder: the drop, from which the file is opened; default its own folder.
-    links: what happens to links in it; default: they are refused.
 
     Raises BadInput for a file of 0 bytes, a file that is cut short, a wrong checksum or length,
     bytes behind the last member that are no further member, and much more text than its size
@@ -110,12 +106,7 @@ def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
 def read_meta(
     path: Path, digest: RawDigest, folder: Path | None = None, links: LinkRule = REFUSE_LINKS
 ) -> bytes:
-    """The text of a meta file, unzipped if its name ends in .gz.
-
-    digest: counts the bytes that are read.
-
-    Raises BadInput for a text of more than 1 MiB, and as `gunzip`.
-    """
+    """The text of a meta file, unzipped if its name ends in .gz."""
     zipped = path.name.endswith(".gz")
     if zipped:
         return _capped(path, gunzip(path, digest, _READ_BYTES, folder, links))
@@ -175,11 +166,7 @@ def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytea
 
 
 def put_step(rows: Rows, row: int, step: Step, state: npt.NDArray[np.int64], names: Names) -> None:
-    """Write a parsed step as rows[row].
-
-    rows: STEP_ROW_DTYPE [N].
-    state: int64 [4], as in `fast_scanner.scan`; the next step_index is updated.
-    """
+    """Write a parsed step as rows[row]; `state` is that of `fast_scanner.scan`."""
     index = int(state[1]) if step.step_index is None else step.step_index
     state[1] = min(index + 1, _U32)
     board = mask = legal = 0

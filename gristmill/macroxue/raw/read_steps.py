@@ -1,4 +1,4 @@
-"""One run of steps that another program wrote as .npy, to rows of a pack."""
+"""One run of .npy steps to rows. Source: docs/formats/macroxue.md#rows-of-other-programs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class RawRun:
 
     @staticmethod
     def read(run: StepRun) -> RawRun:
-        """The rows in order. Raises BadInput for a step that is there twice, and too many steps."""
+        """The rows in order. Raises BadInput for a repeated step, and too many steps."""
         places = run.places
         raw = RawRun(run, np.empty(len(places), run.steps.dtype), np.arange(len(places)), places)
         if len(places) > MOST_STEPS:
@@ -135,10 +135,7 @@ class RawRun:
     def numbers(
         self, field: str, default: npt.NDArray[Any], dtype: npt.DTypeLike = np.uint8
     ) -> npt.NDArray[Any]:
-        """The column of a field as integers of a type; `default` where the files do not have it.
-
-        Raises BadInput for a number that does not fit.
-        """
+        """The column of a field as integers of a type; `default` where the files do not have it."""
         if not self.has(field):
             return default
         values, limits = self.column(field), np.iinfo(np.dtype(dtype))
@@ -183,7 +180,10 @@ def _boards(raw: RawRun) -> Ranks:
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
-    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit."""
+    """The moves, uint8 [N], 255 where the next board is not there, and where several moves fit.
+
+    Ranks at the cap that follow from the game are raised to the truth.
+    """
     given = _given(raw) if raw.has("move_dir") else None
     fits = np.zeros((4, len(ranks)), np.bool_)
     for direction in range(4):

@@ -1,4 +1,4 @@
-"""What reading a raw run found: the sizes and digests of its files, names of valuation types."""
+"""What reading a raw run found; apart, since finding a drop needs no decompressor."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ class FileDigest(NamedTuple):
 
 @dataclass
 class RawDigest:
-    """Size and sha256 of a raw file, of the bytes that were read.
-
-    size: bytes.
-    """
+    """Size and sha256 of a raw file, of the bytes that were read."""
 
     size: int = 0
     sha256: hashlib._Hash = field(default_factory=hashlib.sha256)
@@ -48,10 +45,7 @@ class RawDigest:
 
 @dataclass
 class RunFacts:
-    """Facts of a run that was read.
-
-    unknown_branches: rows by branch name that is no direction; at most 20 names.
-    """
+    """Facts of a run that was read; at most 20 names of unknown branches."""
 
     meta: Meta
     meta_file: RawDigest | FileDigest

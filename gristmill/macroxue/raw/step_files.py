@@ -1,4 +1,4 @@
-"""Drops of steps that other programs wrote as .npy: their files, columns and runs."""
+"""Drops of .npy steps, and their runs. Source: docs/formats/macroxue.md#steps-of-other-programs."""
 
 from __future__ import annotations
 
@@ -171,13 +171,7 @@ class StepRun:
 
 
 def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
-    """The files and columns of a drop of steps, by names and headers; None for another drop.
-
-    folder: the drop. links: what happens to links in it; default: they are refused.
-
-    Raises BadInput for a steps.toml, a header or names of valuation types that break a rule, and
-    for a link, pipe, socket or device.
-    """
+    """The files and columns of a drop of steps, by names and headers; None for another drop."""
     if not folder.is_dir() or not has_file(folder / STEPS, root=folder, links=links):
         return None
     sizes = _sizes(folder, links)
@@ -208,10 +202,7 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
-    """The text of a steps.toml for the steps files in a folder; empty where there are none.
-
-    Raises BadInput for a header that breaks a rule, and columns that tell no runs or no boards.
-    """
+    """The text of a steps.toml for the steps files in a folder; empty where there are none."""
     names = _step_names(folder, _sizes(folder, links))
     if not names:
         return ""
@@ -231,10 +222,7 @@ def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
 
 
 def runs_of(drop: StepDrop) -> list[StepRun]:
-    """The runs of a drop of steps, by run id. All its files are read and hashed once.
-
-    Raises BadInput for a metadata.db that cannot be read, and a file that changes meanwhile.
-    """
+    """The runs of a drop of steps, by run id. All its files are read and hashed once."""
     digests = {}
     ids, pieces = [np.empty(0, drop.dtype[drop.fields["run_id"]])], [np.empty((0, 3), np.int64)]
     for number, file in enumerate(drop.files):

@@ -1,4 +1,9 @@
-"""The rules for a meta object and a step line, in pure Python."""
+"""The rules for a meta object and a step line, in pure Python.
+
+The fast scanner leaves each line that it is not sure of to `parse_step`, and tests compare both.
+
+Source: docs/formats/macroxue.md#json-rules and the headings behind it.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +117,7 @@ class Step:
 
     board_eval: its score; fits int32.
     seed, step_index, max_rank: None if the key is absent or null.
-    evs: four expected values in the order of the moves; None if it is no number.
+    evs: four expected values in the order of the moves; None if it is not a number.
     """
 
     board: tuple[int, ...]

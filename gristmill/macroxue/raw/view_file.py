@@ -1,4 +1,4 @@
-"""The file of a training view, which says what it is made from: `drops/views/<view>.toml`."""
+"""The view file, and what its build needs. Source: docs/formats/macroxue.md#view-file."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ class ViewFile:
 
 
 def read_view_file(path: Path, links: LinkRule = REFUSE_LINKS) -> ViewFile:
-    """Read and check a view file.
-
-    links: what happens if it is a link; default: it is refused.
-    """
+    """Read and check a view file."""
     raw = opened(path, _KNOWN, "view", links)
     if ("pack" in raw) == ("pool" in raw):
         raise BadInput(path, "must name the pack or the pool that it is made from: one of them")
@@ -60,19 +57,13 @@ def read_view_file(path: Path, links: LinkRule = REFUSE_LINKS) -> ViewFile:
 
 
 def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a view's file: it is taken. Raises BadInput where it breaks a rule.
-
-    file: in the inbox `drops/views/`. links: what happens if it is a link.
-    """
+    """The account of a view's file: it is taken. Raises BadInput where it breaks a rule."""
     read_view_file(file, links)
     return Account({"": [file.name]})
 
 
 def needs(file: Path, root: Path, is_there: IsThere) -> None:
-    """Raise Waits for a view whose source, values or annotations are not there.
-
-    file: of the view. root: the data root. is_there: tells whether a drop is whole.
-    """
+    """Raise Waits for a view whose source, values or annotations are not there."""
     lake = DataRoot(root)
     view = read_view_file(file, lake.rules("views")[0])
     try:
@@ -86,12 +77,7 @@ def needs(file: Path, root: Path, is_there: IsThere) -> None:
 
 
 def change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
-    """What the next build of a view takes in place of what its record has, empty where nothing.
-
-    file: of the view. root: the data root. config: of the record. raw: paths of its raw files.
-
-    Raises BadInput for a file of settings that is refused.
-    """
+    """What the next build of a view takes instead of what its record has; empty for nothing."""
     lake = DataRoot(root)
     view = read_view_file(file, lake.rules("views")[0])
     found = list(VIEW_TABLE.changes({**lake.settings(VIEW_TABLE.name), **view.settings}, config))

@@ -223,7 +223,7 @@ class StepDataset(Reader[Columns]):
     def rows_of(self, run_ids: npt.NDArray[np.integer[Any]] | Sequence[int]) -> RowSet:
         """The rows of some runs, in the order of the pack.
 
-        run_ids: integers [R] in any order; KeyError for one that is no run.
+        run_ids: integers [R] in any order; KeyError for one that is not a run.
         """
         ids = np.unique(np.asarray(run_ids, np.uint32))
         bounds = [self.run_bounds(int(run_id)) for run_id in ids]

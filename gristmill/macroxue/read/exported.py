@@ -29,10 +29,7 @@ _CACHED: Final = 1 << 13
 
 
 def splits(asset: str, folder: Path) -> Iterator[Split]:
-    """Yield the rows of a pack or pool; of a value sidecar, those of its pack with the values.
-
-    asset: its key. folder: its path.
-    """
+    """Yield the rows of a pack or pool; of a value sidecar, those of its pack with the values."""
     if asset == "macroxue/training_view":
         return
     schema = required(_TYPES | dict.fromkeys(_RETURNS if _is_values(asset) else (), pa.float32()))

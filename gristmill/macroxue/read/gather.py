@@ -37,12 +37,7 @@ class Gather:
         return int(self._firsts[-1])
 
     def rows(self, indices: Indices) -> Rows:
-        """Rows [N] as a new array.
-
-        indices: row numbers [N] from 0, in any order.
-
-        Raises IndexError for a number outside the files, TypeError for anything but integers.
-        """
+        """Rows [N] as a new array, by their numbers in any order; IndexError for one outside."""
         numbers = numbers_of(indices, len(self), "row", from_end=False)
         out = np.empty(len(numbers), self._opaque)
         if len(numbers) == 0:
@@ -92,10 +87,7 @@ def check_run_ids(pack: Path, runs: Sequence[Run]) -> None:
 
 
 def check_database_size(database: HeldFile) -> None:
-    """Raise BadInput where a SQLite file has fewer pages than its header says.
-
-    database: metadata.db. SQLite itself reads some files that were cut short.
-    """
+    """Raise BadInput for fewer pages than the header says: SQLite reads some files cut short."""
     with database.reading() as path:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -142,11 +134,7 @@ def check_values(sidecar: str, edges: npt.NDArray[np.int64], steps: Gather, valu
 def check_tables(
     pack: Path, runs: Sequence[Run], steps: Gather, sidecar: Path | None, values: Gather | None
 ) -> None:
-    """All checks of this module on a pack and its sidecar.
-
-    sidecar: folder of the sidecar, named in errors; None without one.
-    values: rows of the sidecar; None without one.
-    """
+    """All checks of this module on a pack and its sidecar."""
     check_run_ids(pack, runs)
     check_row_count(pack, runs, len(steps))
     edges = check_run_edges(pack, runs, steps)

@@ -1,4 +1,4 @@
-"""From a run or row of 2048, also of values and views, to the line and bytes of its raw files."""
+"""From a run or row to the bytes of its raw files. Source: docs/formats/macroxue.md#trace."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.macroxue.format.metadata_db import read_runs
+from gristmill.macroxue.format.shards import open_steps, step_files
 from gristmill.macroxue.format.view_files import SIDES, TRAIN, read_description
 from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
-from gristmill.macroxue.read.lookup import PackRows
+from gristmill.macroxue.read.gather import Gather
 from gristmill.macroxue.read.trace import RunTrace, trace
 from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
 from gristmill.untrusted.files import LinkRule
@@ -24,84 +27,59 @@ _DROPS: Final = "drops/macroxue"
 
 
 def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
-    """Trace a run of a pack or pool, or one of its steps.
-
-    step: a `step_index` of the run; None (the default) for the whole run.
-
-    Yields the line of trace.jsonl, then the raw files. Raises as `trace`, and GristmillError where
-    the run has no such step.
-    """
+    """Trace a run of a pack or pool, or its step of this `step_index`."""
     found = trace(folder, run)
     yield found
-    place = None
+    row = None
     if step is not None:
-        first = found.first_row
-        place = PackRows(folder).find_row(run, first, found.rows, step) - first, step
-    yield from notes(_raw(folder, found, place))
+        rows = _rows(folder)
+        first, stop = (min(each, len(rows)) for each in (found["first_row"], found.stop))
+        places = np.flatnonzero(rows.rows(np.arange(first, stop))["step_index"] == step)
+        if not len(places):
+            raise GristmillError(f"run {run} of {folder} has no step {step}")
+        row = int(places[0])
+    yield from notes(_raw(folder, found, row, step))
 
 
 def row_origins(
     folder: Path, row: int, facts: Mapping[str, object] | None = None
 ) -> Iterator[contract.Trace]:
-    """Trace a row of a pack or pool: its run and step, then the raw files.
-
-    row: number of the row, from 0. facts: what is said of it first; default: nothing.
-
-    Raises GristmillError where there is no such row.
-    """
-    run, step = PackRows(folder).place(row)
+    """Trace a row of a pack or pool: `facts`, its run and step, then the raw files."""
+    rows = _rows(folder)
+    if not 0 <= row < len(rows):
+        raise GristmillError(f"{folder} has rows 0 to {len(rows) - 1}, not {row}")
+    (stored,) = rows.rows(np.array([row]))
+    step = int(stored["step_index"])
     yield Origin({**(facts or {}), "row": row, "step_index": step})
-    found = trace(folder, run)
+    found = trace(folder, int(stored["run_id"]))
     yield found
-    yield from notes(_raw(folder, found, (row - found.first_row, step)))
+    yield from notes(_raw(folder, found, row - found["first_row"], step))
 
 
-def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
-    """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files."""
-    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
-    yield from row_origins(made.folder, row, {"pack": made.record.artifact})
+def _rows(folder: Path) -> Gather:
+    return Gather([open_steps(file) for file in step_files(folder)])
 
 
-def view_origins(
-    folder: Path, run: int, step: int | None = None, side: str = TRAIN
+def _raw(
+    folder: Path, found: RunTrace, row: int | None, step: int | None
 ) -> Iterator[contract.Trace]:
-    """Trace a run of a training view, or one of its steps: to its source, then as `run_origins`."""
-    view = read_description(folder)
-    side = side if view.sides == SIDES else ""
-    if run not in (known := {each.id for each in read_runs(folder / side / "metadata.db")}):
-        raise GristmillError(f"{folder / side} has no run {run}; it has {len(known)} runs")
-    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
-    run_id, symmetry = view.source_run(run)
-    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
-    yield from run_origins(made.folder, run_id, step)
-
-
-def _raw(folder: Path, found: RunTrace, place: tuple[int, int] | None) -> Iterator[contract.Trace]:
-    """The raw files of a run."""
-    if found.drop is None:
-        raise NotTraced(f"the pack that run {found.run_id} came from had no trace")
-    root = source(folder).root
-    meta, steps = (f"{_DROPS}/{found.drop}/{name}" for name in (found.meta, found.steps))
-    facts: dict[str, object] = {
-        "raw_meta": meta,
-        "raw_meta_bytes": f"0-{found.meta_bytes}",
-        "raw_steps": steps,
-        "raw_steps_bytes": f"0-{found.steps_bytes}",
-    }
-    for name, size, sha256 in (
-        (meta, found.meta_bytes, found.meta_sha256),
-        (steps, found.steps_bytes, found.steps_sha256),
-    ):
-        if wrong := _different(root / name, size, sha256):
-            raise NotTraced(f"{name} {wrong}: the line of the step in it is not known")
-    if place is not None and found.raw_run is not None:
-        drop = root / _DROPS / found.drop
-        name, row, begin, end = step_row(drop, found.raw_run, place[1])
-        facts |= {"raw_steps": f"{_DROPS}/{found.drop}/{name}", "raw_row": row}
+    """The raw files of a run, and the place of one of its rows in them."""
+    if found["drop"] is None:
+        raise NotTraced(f"the pack that run {found['run_id']} came from had no trace")
+    root, drop = source(folder).root, f"{_DROPS}/{found['drop']}"
+    facts: dict[str, object] = {}
+    for name in ("meta", "steps"):
+        path, size = f"{drop}/{found[name]}", found[f"{name}_bytes"]
+        if wrong := _different(root / path, size, found[f"{name}_sha256"]):
+            raise NotTraced(f"{path} {wrong}: the line of the step in it is not known")
+        facts |= {f"raw_{name}": path, f"raw_{name}_bytes": f"0-{size}"}
+    if row is not None and step is not None and found["raw_run"] is not None:
+        file, number, begin, end = step_row(root / drop, found["raw_run"], step)
+        facts |= {"raw_steps": f"{drop}/{file}", "raw_row": number}
         facts["raw_row_bytes"] = f"{begin}-{end}"
-    elif place is not None:
-        line, begin, end = step_line(root / steps, place[0])
-        facts |= {"raw_line": line, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
+    elif row is not None:
+        number, begin, end = step_line(root / str(facts["raw_steps"]), row)
+        facts |= {"raw_line": number, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
     yield Origin(facts)
 
 
@@ -117,10 +95,7 @@ def _different(path: Path, size: int | None, sha256: str | None) -> str | None:
 
 
 def step_line(path: Path, row: int) -> tuple[int, int, int]:
-    """The line of a step in a steps file: number from 1, and its first and last byte + 1.
-
-    path: a `.jsonl.gz`; bytes count in the unpacked text.
-    """
+    """The line of a step in a `.jsonl.gz`: number from 1, and its bytes of the unpacked text."""
     begin = 0
     try:
         with gzip.open(path, "rb") as file:
@@ -150,14 +125,20 @@ def of_run(request: Request) -> Iterator[contract.Trace]:
 
 
 def of_value(request: Request) -> Iterator[contract.Trace]:
-    """Trace the value that a person asks for. Raises Misuse for a step."""
+    """Trace a row of a value sidecar through its pack. Raises Misuse for a step."""
     if request.options.get("step") is not None:
         raise Misuse("--step does not apply to value sidecars: a sample is a row")
-    return value_origins(request.path, request.number)
+    made = source(request.path).made_from("macroxue/pack", "macroxue/pool")
+    yield from row_origins(made.folder, request.number, {"pack": made.record.artifact})
 
 
 def of_view(request: Request) -> Iterator[contract.Trace]:
-    """Trace the run of a view that a person asks for, or one of its steps."""
-    options = request.options
-    side = options.get("split") or TRAIN
-    return view_origins(request.path, request.number, options.get("step"), side)
+    """Trace a run of a view, or one of its steps, through its source."""
+    view, run = read_description(request.path), request.number
+    side = request.path / ((request.options.get("split") or TRAIN) if view.sides == SIDES else "")
+    if run not in (known := {each.id for each in read_runs(side / "metadata.db")}):
+        raise GristmillError(f"{side} has no run {run}; it has {len(known)} runs")
+    made = source(request.path).made_from("macroxue/pack", "macroxue/pool")
+    run_id, symmetry = view.source_run(run)
+    yield Origin({"source": made.record.artifact, "run_id": run_id, "symmetry": symmetry})
+    yield from run_origins(made.folder, run_id, request.options.get("step"))

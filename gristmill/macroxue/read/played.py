@@ -1,4 +1,4 @@
-"""Games of whole runs, played: what their moves do, and which of them have gaps."""
+"""Games of whole runs, played, and their gaps. Source: docs/formats/macroxue.md#gaps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
 
 def playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """The recorded moves as uint8 [N], with 0 in place of a move above 3.
+    """The recorded moves as uint8 [N], with 0 instead of a move above 3.
 
     Such moves are violations, and must not stop the other laws.
     """

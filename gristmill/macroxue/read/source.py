@@ -39,7 +39,7 @@ class Steps(Protocol):
 class StepSource:
     """Rows by number, with the columns of `StepDataset.batch`; `game_bounds` are those of the runs.
 
-    The sidecar's version is no part of the identity: its rows have the numbers of the pack's.
+    The identity does not have the version of the sidecar: its rows have the numbers of the pack's.
     """
 
     def __init__(self, data: Steps) -> None:

@@ -1,4 +1,4 @@
-"""Splits of runs into training and held out runs, which never share a game, and queries of runs."""
+"""Splits of runs, which never share a game. Source: docs/formats/macroxue.md#splits."""
 
 from __future__ import annotations
 
@@ -124,10 +124,6 @@ def queried(
 
     octets: of metadata.db. It is queried as a copy in memory, because SQLite opens files by their
         path, which may lead to a rebuilt pack. path: of the file, for errors.
-
-    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
-    OverflowError for a number of more than 64 bits with its sign; ValueError for a value that is
-    no run id; BadInput for a damaged database.
     """
     copy = bytearray(octets)
     copy[_JOURNAL] = b"\1\1"
@@ -138,8 +134,8 @@ def queried(
             ids = {row[0] for row in db.execute(sql, params)}
         except OverflowError as error:
             raise OverflowError(
-                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
-                "is in the table as seed - 2**64"
+                f"a parameter of {sql!r} is not a signed number of 64 bits: a seed of 2**63 or "
+                "more is in the table as seed - 2**64"
             ) from error
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in _DAMAGED:

@@ -1,4 +1,4 @@
-"""The rows of a pack from the first to the last, in bounded memory, compared with metadata.db."""
+"""The rows of a pack in order, in bounded memory. Source: docs/formats/macroxue.md#value-inputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Batch:
 class StepStream:
     """A pack or pool that is read from the first row to the last.
 
-    Raises BadInput where a file is no steps file or is empty, and where the database has no
+    Raises BadInput where a file is not a steps file or is empty, and where the database has no
     runs. Reading checks that the rows stand run by run in the order of `runs`, as many as it
     says; BadInput then names pack and run.
     """

@@ -1,4 +1,4 @@
-"""A StepDataset, or the rows of a split, as a torch Dataset."""
+"""A StepDataset as a torch Dataset; importing this module loads torch."""
 
 from __future__ import annotations
 

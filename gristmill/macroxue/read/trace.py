@@ -1,79 +1,45 @@
-"""From a run of a pack or pool to its raw files, by trace.jsonl."""
+"""From a run of a pack or pool to its raw files. Source: docs/formats/macroxue.md#trace."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.format.jsonl import iter_lines, run_of
 from gristmill.macroxue.format.kind_of import kind_of
+from gristmill.provenance.trace_inputs import Origin
 from gristmill.reading.sorted_lines import lines_from
 
-
-@dataclass(frozen=True)
-class MemberRun:
-    """The run of a pool in one of the packs that it went through."""
-
-    pack: str
-    run_id: int
-
-
-@dataclass(frozen=True)
-class RunTrace(contract.Trace):
-    """Where a run comes from: its line of trace.jsonl.
-
-    meta_bytes, meta_sha256, steps_bytes, steps_sha256: sizes and hashes of both raw files.
-    raw_run: the run id in the raw files, where they are steps of other programs.
-    members: for a pool, the packs that the run went through, the last one first; else empty.
-
-    The fields of the drop are None in a pool whose member had no trace.
-    """
-
-    run_id: int
-    rows: int
-    first_row: int
-    drop: str | None = None
-    meta: str | None = None
-    meta_bytes: int | None = None
-    meta_sha256: str | None = None
-    steps: str | None = None
-    steps_bytes: int | None = None
-    steps_sha256: str | None = None
-    raw_run: int | None = None
-    members: tuple[MemberRun, ...] = ()
-
-    def facts(self) -> dict[str, object]:
-        """The keys and values of the line of trace.jsonl, for a person."""
-        origin = {
-            key: value
-            for key in ("drop", "meta", "steps", *_HASHED, "raw_run")
-            if (value := getattr(self, key)) is not None
-        }
-        place = {"run_id": self.run_id, **origin, "rows": self.rows, "first_row": self.first_row}
-        return place | ({"from": list(map(asdict, self.members))} if self.members else {})
+_COUNTS: Final = {"run_id": int, "rows": int, "first_row": int}
+_RAW: Final = {
+    **{"drop": str, "meta": str, "meta_bytes": int, "meta_sha256": str},
+    **{"steps": str, "steps_bytes": int, "steps_sha256": str},
+}
+"""Keys of a run that was read from raw files; a member without a trace gives lines without them."""
 
 
-_TEXTS = ("drop", "meta", "meta_sha256", "steps", "steps_sha256")
-_SIZES = ("meta_bytes", "steps_bytes")
-_HASHED = ("meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
+class RunTrace(Origin):
+    """Where a run comes from: its line of trace.jsonl; a key that it does not have is None."""
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key."""
+        return self.values.get(key)
+
+    @property
+    def stop(self) -> int:
+        """The number of the row behind its last, in this pack or pool."""
+        return int(self["first_row"] + self["rows"])
 
 
 def trace(folder: Path, run: int) -> RunTrace:
     """Find the raw files of a run.
 
-    folder: a pack or pool.
-    run: run id, from 0.
-
     Run ids ascend in a trace.jsonl of ours, so that few lines are read; one in another order is
-    read line by line. Raises GristmillError where the folder has no trace.jsonl or no such run.
-    Raises BadInput, naming file and line, where a line that is read is no JSON object or names no
-    run, or that of the run lacks a value.
+    read line by line.
     """
     path = folder / "trace.jsonl"
     if not path.is_file():
@@ -116,33 +82,24 @@ def _no_trace(folder: Path) -> str:
 
 def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
     """The line of the run as a RunTrace; BadInput where a value has another type."""
-    counts = {key: line.get(key) for key in ("run_id", "rows", "first_row")}
-    # A member without a trace gives lines without these keys, all or none of them.
-    keys = (*_TEXTS, *_SIZES)
-    origin = {key: line.get(key) for key in keys} if any(key in line for key in keys) else {}
-    for key, value in (counts | origin).items():
-        if key in _TEXTS and not isinstance(value, str):
-            raise BadInput(path, f"`{key}` is not a text: build the pack again", number)
-        if key not in _TEXTS and (type(value) is not int or value < 0):
-            raise BadInput(path, f"`{key}` is not a count: build the pack again", number)
-    raw_run = line.get("raw_run")
-    if raw_run is not None and type(raw_run) is not int:
-        raise BadInput(path, "`raw_run` is no run id: build the pack again", number)
-    members = _members(path, number, line.get("from", []))
-    if not origin and not members:
+    is_raw, members = any(key in line for key in _RAW), line.get("from", [])
+    for key, kind in (_COUNTS | _RAW if is_raw else _COUNTS).items():
+        if type(line.get(key)) is not kind or (kind is int and line[key] < 0):
+            what = "count" if kind is int else "text"
+            raise BadInput(path, f"`{key}` is not a {what}: build the pack again", number)
+    if type(line.get("raw_run")) not in (int, type(None)):
+        raise BadInput(path, "`raw_run` is not a run id: build the pack again", number)
+    if not isinstance(members, list) or not all(map(_is_member, members)):
+        rule = "`from` is not a list of packs and run ids: merge the pool again"
+        raise BadInput(path, rule, number)
+    if not is_raw and not members:
         raise BadInput(path, "names neither raw files nor a member: build the pack again", number)
-    return RunTrace(**counts, **origin, raw_run=raw_run, members=members)  # type: ignore[arg-type]
+    return RunTrace(line)
 
 
-def _members(path: Path, number: int, value: Any) -> tuple[MemberRun, ...]:
-    members = []
-    for member in value if isinstance(value, list) else [None]:
-        pack, run_id = (
-            (member.get("pack"), member.get("run_id")) if isinstance(member, dict) else (None, None)
-        )
-        if not isinstance(pack, str) or type(run_id) is not int:
-            raise BadInput(
-                path, "`from` is not a list of packs and run ids: merge the pool again", number
-            )
-        members.append(MemberRun(pack, run_id))
-    return tuple(members)
+def _is_member(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("pack"), str)
+        and type(value.get("run_id")) is int
+    )

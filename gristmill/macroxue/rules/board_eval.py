@@ -1,4 +1,11 @@
-"""board_eval: the engine's heuristic score of a board, for one board and for many."""
+"""board_eval: the engine's heuristic score of a board, for one board and for many.
+
+A tile of rank r weighs T(r) = r * 2**r. The score of a line starts with T of its first cell; each
+adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and a once more if a == b.
+The score of a board is the sum over its 4 rows, read left to right, and its 4 columns, read top to
+bottom. `../raw/fast_scanner.py` and `rank_search.py` hold compiled forms.
+Source: docs/formats/macroxue.md#board-evaluation.
+"""
 
 from __future__ import annotations
 
@@ -70,12 +77,7 @@ def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
 
 
 def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Scores of many boards as int64 [N], also where they do not fit int32.
-
-    ranks: integers [N, 16], each 0..31, row by row.
-
-    Raises ValueError for a rank out of range.
-    """
+    """Scores of ranks [N, 16] as int64 [N], also where they do not fit int32."""
     cells = np.asarray(ranks, np.int64).reshape(-1, 4, 4)
     if cells.size and not 0 <= cells.min() <= cells.max() <= MAX_RANK:
         raise ValueError(f"ranks must be 0..{MAX_RANK}")

@@ -1,4 +1,4 @@
-"""Whether all steps of a game are there: by its boards and its rewards, not by `step_index`."""
+"""Whether a game has all steps, by boards and rewards. Source: docs/formats/macroxue.md#gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discounted returns of whole runs, compiled."""
+"""Discounted returns; importing this loads numba. Source: docs/formats/macroxue.md#returns."""
 
 from __future__ import annotations
 

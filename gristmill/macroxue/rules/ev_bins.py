@@ -1,4 +1,9 @@
-"""Bins of branch values, fitted as the trainer's second tokenizer fits them."""
+"""Bins of branch values, fitted as the trainer's second tokenizer fits them.
+
+A branch that was not chosen is a failure, is worth as much as the chosen one, or has a negative
+difference to it. The bins are quantiles of these differences.
+Source: docs/formats/macroxue.md#tokenizer.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +53,7 @@ class Branches(NamedTuple):
 
 
 def branches(rows: Rows, kind: str, rules: BinRules) -> Branches:
-    """Judge the branches of rows.
-
-    rows: [N], all of one kind.
-    """
+    """Judge the branches of rows [N], all of one kind."""
     places, moves = np.arange(len(rows)), rows["move_dir"] & 3
     legal = ((rows["ev_legal"][:, None] >> np.arange(4)) & 1).astype(np.bool_)
     unvalued = int(np.count_nonzero(~legal[places, moves]))

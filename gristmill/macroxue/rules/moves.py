@@ -1,4 +1,13 @@
-"""The moves of 2048 for many boards at once: boards after them, points, legality."""
+"""The moves of 2048 for many boards at once: boards after them, points, legality.
+
+A board is 16 ranks, row by row from the top left: 0 is empty, r is the tile 2^r. A move pushes each
+of the four lines towards a wall. Each tile merges at most once, nearest the wall first. Two tiles
+of rank r become one of rank r+1 and earn 2^(r+1) points.
+
+There is no table of lines: ranks up to 31 would need 32^4 entries, more than the fast cache of a
+processor holds, and the rule on arrays of bytes runs on 32 or more of them at a time.
+Source: docs/formats/macroxue.md#moves.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +42,7 @@ _BATCH: Final = 8192
 
 
 def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
-    """Slide lines."""
+    """The new cells of lines, and the ranks that their two merges made (0: no merge)."""
     a, b, c, d = cells
 
     def close_gap(near: Ranks, far: Ranks) -> tuple[Ranks, Ranks]:
@@ -105,6 +114,9 @@ def move_towards(
     """Make the same move on every board.
 
     boards: uint8 [N, 16], ranks 0..31, row by row.
+
+    Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64 [N]),
+    and whether the board changed (bool [N]), which is whether the move is legal.
     """
     _check(boards)
     after = np.empty(boards.shape, dtype=np.uint8)
@@ -121,13 +133,9 @@ def move_towards(
 def move(
     boards: Ranks, moves: NDArray[np.uint8]
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """Make on each board a move of its own.
+    """Make on each board a move of its own: 0 up, 1 down, 2 left, 3 right.
 
-    boards: uint8 [N, 16], ranks 0..31, row by row.
-    moves: uint8 [N]: 0 up, 1 down, 2 left, 3 right.
-
-    Returns and raises as `move_towards`; also ValueError for a move above 3, or for another
-    number of moves than boards.
+    boards: uint8 [N, 16], ranks 0..31, row by row. Returns as `move_towards`.
     """
     _check(boards)
     if moves.shape != (len(boards),) or (moves.size and int(moves.max()) > RIGHT):
@@ -142,10 +150,7 @@ def move(
 
 
 def has_new_tile(after: Ranks, boards: Ranks) -> NDArray[np.bool_]:
-    """Whether each board is the moved one plus one tile of rank 1 or 2 in an empty cell: bool [N].
-
-    after, boards: uint8 [N, 16].
-    """
+    """Whether boards are the moved ones plus one tile of rank 1 or 2 in an empty cell: bool [N]."""
     differs = boards != after
     is_new = differs & (after == 0) & (boards <= 2)
     found: NDArray[np.bool_] = (differs.sum(axis=1) == 1) & is_new.any(axis=1)
@@ -153,12 +158,7 @@ def has_new_tile(after: Ranks, boards: Ranks) -> NDArray[np.bool_]:
 
 
 def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
-    """The legal moves of each board as uint8 [N]: bit k is set where move k changes the board.
-
-    boards: uint8 [N, 16], ranks 0..31, row by row.
-
-    Raises ValueError as `move_towards`.
-    """
+    """The legal moves of boards uint8 [N, 16] as uint8 [N]: bit k if move k changes the board."""
     _check(boards)
     legal = np.zeros(len(boards), dtype=np.uint8)
     for direction in range(4):

@@ -1,4 +1,9 @@
-"""A player of 2048 whose games look like real ones."""
+"""A player of 2048 whose games look like real ones.
+
+It values a move by the tiles that may appear after it and the best reply to each of them
+(expectimax over two moves), in units of board_eval. All arithmetic up to the last division is
+in integers, so that games are the same on each machine.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +53,7 @@ class Dice:
 
 
 def spawn(board: Ranks, dice: Dice) -> None:
-    """Put a new tile on an empty cell: rank 1, or rank 2 once in ten.
-
-    board: uint8 [16] with an empty cell; changed in place.
-    """
+    """Put a new tile on an empty cell of a board uint8 [16]: rank 1, or rank 2 once in ten."""
     empty = np.flatnonzero(board == 0)
     cell = empty[dice.below(len(empty))]
     board[cell] = 2 if dice.below(10) == 0 else 1
@@ -73,6 +75,9 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
     """Value each move: the expected board_eval after the move, a new tile and the best reply.
 
     boards: uint8 [N, 16], ranks.
+
+    Returns values float64 [N, 4] with NaN for illegal moves; the boards after each move, four
+    uint8 [N, 16]; and its points, four int64 [N].
     """
     values = np.full((len(boards), 4), np.nan)
     afters, rewards, legal = [], [], []

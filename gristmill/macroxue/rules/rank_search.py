@@ -1,4 +1,4 @@
-"""The compiled search for the true ranks of masked tiles."""
+"""The compiled search of `true_ranks.py`; importing this module loads numba."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def _slide(board: Any, direction: int, after: Any) -> None:
 
 @kernel(**_JIT)
 def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
-    """Whether the board `seen`, capped at 16, can follow `board`; its ranks go to `after`."""
+    """Whether the board `seen`, capped at 16, can follow `board`; its ranks go to `after`.
+
+    It can if it differs from the moved board in one empty cell, which holds rank 1 or 2.
+    """
     if direction > 3:
         return False
     _slide(board, direction, after)

@@ -1,4 +1,8 @@
-"""The eight symmetries of the board, for step rows and for whatever has a value for each move."""
+"""The eight symmetries of the board, for step rows and for whatever has a value for each move.
+
+Symmetry k is k quarter turns clockwise for 0 to 3, and for 4 to 7 a left-right mirror image before
+k - 4 quarter turns. Source: docs/formats/macroxue.md#symmetries.
+"""
 
 from __future__ import annotations
 

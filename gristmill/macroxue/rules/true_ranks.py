@@ -1,4 +1,20 @@
-"""True ranks of tiles above 65536, of which a pack keeps only a mask bit."""
+"""True ranks of tiles above 65536, of which a pack keeps only a mask bit.
+
+Decoding gives 16 for each masked cell, so a 65536 next to a 131072 looks like a pair that merges.
+These rules find the truth for nearly every row:
+
+1. Follow the game. If the row before is known, and this board is what its move makes of it plus one
+   new tile of rank 1 or 2, then the ranks are those of the moved board.
+2. Solve. Packers compute `board_eval` from the true ranks. Try all ranks from 16 to the column
+   `max_rank` (to 31 if it is below 16 or above 31). If one choice gives `board_eval`, it is the
+   truth. If several do, take the only one whose highest rank is `max_rank`.
+3. Trace back. For a row that is still open, take the only choice that gives `board_eval` and whose
+   move leads to the known board of the next row.
+4. Otherwise the row is unknown and counted. Its masked tiles count as all different, so they slide
+   but never merge with one another.
+
+Source: docs/formats/macroxue.md#true-ranks.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +46,7 @@ class TrueRanks:
 
 
 def capped_ranks(rows: Rows) -> TrueRanks:
-    """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is.
-
-    rows: step rows [N] of either layout.
-    """
+    """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is."""
     ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
     none = np.zeros(len(rows), np.bool_)
     return TrueRanks(ranks, none, none, int(np.count_nonzero(rows["tile_65536_mask"])))

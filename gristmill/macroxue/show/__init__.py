@@ -1,1 +1,1 @@
-"""Packs and pools for people: boards, Markdown previews and tables."""
+"""Packs and pools for people: columns, tables and boards."""

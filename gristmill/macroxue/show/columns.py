@@ -47,10 +47,7 @@ _GAPS = (
 
 
 def columns(asset: str) -> Sequence[Column]:
-    """Returns the columns of an asset's artifacts; none where it has no tables.
-
-    asset: its key, as `macroxue/pack`.
-    """
+    """Returns the columns of an asset's artifacts; none where it has no tables."""
     if asset in ("macroxue/pack", "macroxue/pool"):
         return [*_of(STEP_ROW_DTYPE, "steps", _STEPS), *_DATABASE]
     if asset == "macroxue/values":

@@ -15,13 +15,7 @@ from gristmill.reading.facts import Ranges, counted, file_facts, number
 
 
 def facts(asset: str, folder: Path) -> Iterator[str]:
-    """Yield the rows, the ranges of their columns, and the runs, a line each.
-
-    asset: `macroxue/pack`, `macroxue/pool`, `macroxue/values` or `macroxue/training_view`.
-    folder: of it.
-
-    Raises BadInput where a file cannot be read.
-    """
+    """Yield the rows, the ranges of their columns, and the runs, a line each."""
     if asset == "macroxue/training_view":
         for side in read_description(folder).sides:
             for part in ("macroxue/pack", "macroxue/values"):

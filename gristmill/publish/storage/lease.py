@@ -1,4 +1,14 @@
-"""Leases: locks that hold between hosts, beside the file locks that hold on one."""
+"""Leases: locks that hold between hosts, beside the file locks that hold on one.
+
+Each holder has a file of its own, `.leases/<lock>/<number>`, and the highest number is the holder.
+It is made with O_EXCL, so one of several takers wins, and rewritten in place by its holder alone,
+so that a renewal needs no room and overwrites no taker's file. That of the highest number is never
+removed.
+
+A waiter saw the same bytes for the whole lease and a third more; a holder counts from before its
+last renewal, so it stops earlier than anyone may follow it. Each goes by its own CLOCK_BOOTTIME,
+which also counts while a machine sleeps. Source: docs/publishing-details.md#locks-between-hosts.
+"""
 
 from __future__ import annotations
 

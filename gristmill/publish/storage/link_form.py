@@ -1,4 +1,8 @@
-"""The link form: an artifact's folder is a link to a version, and a rename of a link commits."""
+"""The link form: an artifact's folder is a link to a version, and a rename of a link commits.
+
+For file systems that cannot exchange two folders, as NFS: to rename over a link is atomic on every
+POSIX file system. Source: docs/publishing-details.md#the-link-form.
+"""
 
 from __future__ import annotations
 

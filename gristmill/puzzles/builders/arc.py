@@ -1,4 +1,8 @@
-"""ARC tasks to a dataset: augmented puzzles with ids, grids placed among EOS borders."""
+"""ARC tasks to a dataset: augmented puzzles with ids, grids placed among EOS borders.
+
+Its folder `trm/` has the same arrays, and names and tasks as TRM splits them: HRM and TRM split at
+other marks, and a name that is misread is no error. Source: docs/formats/puzzles.md#arc-for-trm
+"""
 
 from __future__ import annotations
 

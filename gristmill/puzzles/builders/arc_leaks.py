@@ -1,4 +1,8 @@
-"""Tasks of several ARC sources: each id once, and no test pair that training has too."""
+"""Tasks of several ARC sources: each id once, and no test pair that training has too.
+
+Pairs of two tasks are compared in their canonical form, since an augmented twin is a leak, too;
+those of one task are compared cell by cell. Source: docs/formats/puzzles.md#leaks
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -103,6 +105,15 @@ def build_dataset(
             for path in store.folder.iterdir():
                 path.unlink()
             store.folder.rmdir()
+
+
+@contextmanager
+def scratch_folder(out: Path, parts: PartStore | None) -> Iterator[Path]:
+    """A folder for what is read once, beside the dataset or the parts; removed at the end."""
+    place = parts.folder if parts is not None else out.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".scratch-", dir=place) as name:
+        yield Path(name)
 
 
 def _check_plan(plan: Plan[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Domino games become a dataset: sample games, remove those that are the same, augment."""
+"""Domino games become a dataset. Source: docs/formats/puzzles.md#domino."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ class DominoSummary(DatasetSummary):
 
 @dataclass(frozen=True)
 class _Games:
-    """Games of one split."""
+    """Games of one split.
+
+    rows: inputs and labels, uint8 [games, 72]; None for more games than are kept in memory, which
+        are played once more.
+    """
 
     split: str
     numbers: npt.NDArray[np.int32]

@@ -1,13 +1,15 @@
-"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for."""
+"""Rows of grids become a dataset: groups, splits and sets, no leaks, symmetries where asked for.
+
+The grids are read once, into one file of tokens beside the parts; tasks name rows of it.
+Source: docs/formats/puzzles.md#grids
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
+from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, transform
 from gristmill.puzzles.domains.grid import KIND, PAD, Cells, Symbols
@@ -87,7 +89,8 @@ def build_grid(
     if config.alphabet is None and config.values is None:
         rule = 'its cells are not known: write alphabet = "..." or values = ... below [settings]'
         raise BadInput(folders[0][1] if folders else KIND, rule)
-    with _tokens_file(parts, out) as path:
+    with scratch_folder(out, parts) as scratch:
+        path = scratch / "tokens"
         reader = _Reader(config, links)
         with path.open("wb") as tokens, progress.stage("read", "rows") as stage:
             for label, folder in folders:
@@ -112,15 +115,6 @@ def build_grid(
         )
         made = build_dataset(plan, out, parts, progress)
     return GridSummary(**vars(made), rows_read=reader.rows, leaks_dropped=leaks)
-
-
-@contextmanager
-def _tokens_file(parts: PartStore | None, out: Path) -> Iterator[Path]:
-    """A path for the file of tokens, beside the dataset or the parts; it is removed at the end."""
-    place = parts.folder if parts is not None else out.parent
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".grids-", dir=place) as name:
-        yield Path(name, "tokens")
 
 
 class _Reader:

@@ -1,11 +1,13 @@
-"""Rated CSV files of mazes become a dataset."""
+"""Rated CSV files of mazes become a dataset.
+
+The mazes are read once, into one file of tokens beside the parts; tasks name rows of it.
+Source: docs/formats/puzzles.md#maze, docs/formats/puzzles.md#leaks
+"""
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -15,7 +17,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.inbox.sample_mark import not_samples
-from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
+from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
 from gristmill.puzzles.domains.maze_grid import KIND, decoded, encoding, side_of
@@ -98,7 +100,8 @@ def build_maze(
     folders = labelled_folders(source_folders(csv_dir))
     for _, folder in folders:
         _refuse_sample(folder, links)
-    with _tokens_file(parts, out) as path:
+    with scratch_folder(out, parts) as scratch:
+        path = scratch / "mazes.tokens"
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:
             mazes: dict[Split, _Mazes] = {}
@@ -127,21 +130,6 @@ def build_maze(
         first_repeats=reader.first_repeats,
         leaks_dropped=leaks,
     )
-
-
-@contextmanager
-def _tokens_file(parts: PartStore | None, out: Path) -> Iterator[Path]:
-    """A path for the file of tokens, which is removed afterwards."""
-    if parts is None:
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as folder:
-            yield Path(folder, "mazes.tokens")
-        return
-    parts.folder.mkdir(parents=True, exist_ok=True)
-    path = parts.folder / "mazes.tokens"
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 class _Reader:

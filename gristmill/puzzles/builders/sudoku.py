@@ -1,11 +1,9 @@
-"""Rated CSV files and puzzle banks to a Sudoku dataset: no duplicates, a subsample, no leaks."""
+"""CSV files and banks to a dataset of Sudokus. Source: docs/formats/puzzles.md#sudoku."""
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
+from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset, scratch_folder
 from gristmill.puzzles.builders.sudoku_table import (
     FIRST_AMBIGUOUS,
     Boards,
@@ -282,7 +280,7 @@ def build_sudoku(
     """
     folders = source_folders(csv_dir)
     counts: Counter[str] = Counter()
-    with _scratch(out, parts) as folder:
+    with scratch_folder(out, parts) as folder:
         table = read_sources(folders, folder / "boards", config, links, progress, counts)
         chosen = chosen_rows(table, config, counts)
         _check_splits(table, chosen)
@@ -311,15 +309,6 @@ def _check_splits(table: Table, chosen: Mapping[str, RowNumbers]) -> None:
             rule = f"of {count:,} puzzles of the sources none is for the split {split}: add puzzles"
             advice = ", or for files without a split set test_share, or a lower min_difficulty"
             raise BadInput(table.paths[0] if table.paths else KIND, rule + advice)
-
-
-@contextmanager
-def _scratch(out: Path, parts: PartStore | None) -> Iterator[Path]:
-    """A folder for the boards, next to the dataset or in the part store; removed at the end."""
-    place = parts.folder if parts is not None else out.parent
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".boards-", dir=place) as name:
-        yield Path(name)
 
 
 def _tasks(

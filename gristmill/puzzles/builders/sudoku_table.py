@@ -1,4 +1,7 @@
-"""The rows of all Sudoku sources: read, filtered, checked, and kept in one file for the build."""
+"""The rows of all Sudoku sources: read, filtered, checked, and kept in one file for the build.
+
+In memory is a row of numbers for each puzzle; the boards are in the file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Augmentations of an ARC task: what they do, their ids, the hash of a task, and votes."""
+"""ARC augmentations: ids, hashes, votes. Source: docs/formats/puzzles.md#arc-augmentation."""
 
 from __future__ import annotations
 
@@ -49,25 +49,6 @@ class Augmentation(NamedTuple):
         return before[transform(grid, INVERSE[self.symmetry])]
 
 
-def training_places(
-    seed: int,
-    base: str,
-    shapes: npt.NDArray[np.int32],
-    numbers: npt.NDArray[np.int64],
-    symmetries: npt.NDArray[np.uint8],
-) -> npt.NDArray[np.int16]:
-    """Row and column at which each training example of a task begins: int16 [n * pairs, 2].
-
-    shapes: int32 [pairs, 2, 2], height and width of input and label of each pair.
-    """
-    from gristmill.puzzles.domains.arc_kernels import draw_places
-
-    places = np.empty((len(numbers) * len(shapes), 2), np.int16)
-    key = np.uint64(source_key(seed, TRANSLATION, base))
-    draw_places(key, shapes.reshape(-1, 2), numbers, symmetries, places)
-    return places
-
-
 def is_base(text: str) -> bool:
     """Whether a text can begin the ids of augmentations: a task id without `_`."""
     return is_task_id(text) and "_" not in text
@@ -107,7 +88,7 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     is_puzzle = found is not None and is_task_id(found[1])
     if found is None or not is_puzzle or (found[3] and len(set(found[3])) != len(found[3])):
         raise GristmillError(
-            f"{repr(identifier)[:_SHOWN]} is no id of an ARC puzzle: expected the id of a task"
+            f"{repr(identifier)[:_SHOWN]} is not an id of an ARC puzzle: expected the id of a task"
             " without '_', and for an augmentation _t, 0 to 7, _ and the new colours of 0 to 9"
             " behind it"
         )
@@ -176,7 +157,7 @@ def inverse(identifier: str, grid: Grid) -> Grid:
     grid: uint8 [height, width], colours 0 to 9; from tokens: `arc_grid.decode` for those of a
         dataset, `arc_grid.read_answer` for those that a model predicts.
 
-    Raises GristmillError for a text that is no id of a puzzle, and for what is no grid: other
+    Raises GristmillError for a text that is no id of a puzzle, and for what is not a grid: other
     colours, no integers, another number of dimensions, no cell, or more than 30 x 30.
     """
     augmentation = parse_id(identifier)[1] or Augmentation()

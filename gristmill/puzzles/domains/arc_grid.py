@@ -1,4 +1,4 @@
-"""ARC grids as sequences of 900 tokens: placed in 30 x 30 cells with a border of EOS, and back."""
+"""ARC grids as 900 tokens, with EOS on the border alone. Source: docs/formats/puzzles.md#arc."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def checked_grid(grid: npt.ArrayLike) -> Grid:
     try:
         cells = np.asarray(grid)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"is no grid: {error}") from error
+        raise ValueError(f"is not a grid: {error}") from error
     if cells.dtype.kind not in "iu" or cells.ndim != 2 or min(cells.shape) == 0:
         raise ValueError(
-            f"is no grid: {cells.dtype} {cells.shape}: it needs two dimensions and integers"
+            f"is not a grid: {cells.dtype} {cells.shape}: it needs two dimensions and integers"
         )
     if max(cells.shape) > SIDE:
-        raise ValueError(f"is no grid: {cells.shape}: it has at most {SIDE} x {SIDE} cells")
+        raise ValueError(f"is not a grid: {cells.shape}: it has at most {SIDE} x {SIDE} cells")
     if cells.min() < 0 or cells.max() >= COLOURS:
         raise ValueError(
-            f"is no grid: has {cells.min()} to {cells.max()}: colours are 0 to {COLOURS - 1}"
+            f"is not a grid: has {cells.min()} to {cells.max()}: colours are 0 to {COLOURS - 1}"
         )
     return cells.astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""Compiled ARC: the draws of a task, its examples as tokens, their places, and forms of pairs."""
+"""Compiled ARC: draws, examples, forms. Source: docs/formats/puzzles.md#arc-augmentation."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -48,7 +48,10 @@ def draws(key, numbers):
 
 @njit
 def _sums(cells, starts, shapes, values):
-    """For each symmetry, pair and colour: the sum of random words of the cells of this colour."""
+    """For each symmetry, pair and colour: the sum of random words of the cells of this colour.
+
+    With them the hash of a drawn puzzle costs ten products for each pair.
+    """
     pairs = starts.shape[0] // 2
     sums = np.zeros((SYMMETRIES, pairs, COLOURS), np.uint64)
     for symmetry in range(SYMMETRIES):
@@ -137,6 +140,10 @@ def kept_draws(key, most, tries, cells, starts, shapes):
 
     key: of the task, uint64.
     most: augmentations at most. tries: draws at most; they are numbered from 1.
+
+    Returns (numbers int32 [kept + 1], symmetries uint8 [kept + 1], colours uint8 [kept + 1, 10]):
+    entry 0 is the task itself, with number 0. A hash says where to look for an equal puzzle;
+    whether two are equal, their cells say.
     """
     size = 2
     while size < 2 * (most + 1):
@@ -279,23 +286,3 @@ def canonical_pair(cells, starts, shapes, pair):
                     best[:length] = form[:length]
                 break
     return best[:length].copy()
-
-
-@kernel(nogil=True)
-def draw_places(key, shapes, numbers, symmetries, places):
-    """Draw where the training examples of a task begin, as `write_examples` does.
-
-    shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
-    places: int16 [augmentations * pairs, 2], row and column; written.
-    """
-    state = np.zeros(1, np.uint64)
-    pairs = shapes.shape[0] // 2
-    places[:] = 0
-    for puzzle in range(numbers.shape[0]):
-        start(state, key, numbers[puzzle])
-        fixed = below(state, pairs)
-        for pair in range(pairs):
-            if pair != fixed:
-                rows, columns = room(shapes, pair, np.int64(symmetries[puzzle]))
-                example = puzzle * pairs + pair
-                places[example, 0], places[example, 1] = below(state, rows), below(state, columns)

@@ -1,4 +1,9 @@
-"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels."""
+"""The eight symmetries of a grid by their ids: on grids, as index maps, and for kernels.
+
+0 is the identity; 1, 2, 3 rotate by 90, 180, 270 degrees counter-clockwise; 4 mirrors left and
+right, 5 up and down; 6 transposes; 7 along the other diagonal.
+Source: docs/formats/puzzles.md#symmetries
+"""
 
 from __future__ import annotations
 
@@ -54,7 +59,7 @@ def transform(grid: npt.NDArray[Scalar], symmetry: int) -> npt.NDArray[Scalar]:
 def index_map(symmetry: int, height: int, width: int) -> npt.NDArray[np.int32]:
     """Return where each cell of a transformed grid comes from, row by row."""
     if symmetry not in range(SYMMETRIES):
-        raise ValueError(f"{symmetry!r} is no symmetry: the ids are 0 to {SYMMETRIES - 1}")
+        raise ValueError(f"{symmetry!r} is not a symmetry: the ids are 0 to {SYMMETRIES - 1}")
     start, down, right = affine(symmetry, height, width)
     rows, columns = (width, height) if turns(symmetry) else (height, width)
     cells = start + np.arange(rows)[:, None] * down + np.arange(columns) * right

@@ -1,4 +1,8 @@
-"""Augmentations of a Domino scenario, and what makes two scenarios the same."""
+"""Augmentations of a Domino scenario, and what makes two scenarios the same.
+
+After a modular change tiles are no longer stored low to high, and the tile to play need not be the
+heaviest. Source: docs/formats/puzzles.md#domino-augmentation
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -79,6 +79,8 @@ def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
     """The rules that each row breaks.
 
     inputs, labels: integers [rows, 72]; rows of another length break `seq_len_mismatch` alone.
+
+    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`.
     """
     found = np.zeros(len(inputs), np.uint32)
     if inputs.shape[1:] != (SEQ_LEN,) or labels.shape[1:] != (SEQ_LEN,):

@@ -1,4 +1,9 @@
-"""Domino games: deal, play some random moves, and find the best move."""
+"""Domino games: deal, play some random moves, and find the best move.
+
+Each attempt shuffles the tiles, deals seven, and draws the number of moves before the scenario, 0
+to 10; a move draws a playable tile, then one of its positions. Where no tile can be played then,
+the next attempt continues the stream. Source: docs/formats/puzzles.md#domino
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

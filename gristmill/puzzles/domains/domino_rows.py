@@ -1,13 +1,15 @@
-"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back."""
+"""A Domino scenario as a row: what each of the 72 positions holds.
+
+The input has the chain from left to right (positions 0 to 55, two for each tile), the hand (56 to
+69) and the two open ends (70, 71); the label the tile to play (0, 1) and its position (2). A value
+v is the token v + 1; 0 is empty. Source: docs/formats/puzzles.md#domino
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 
 from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.metadata import Encoding
@@ -45,23 +47,6 @@ class Scenario:
     position: int
 
 
-def encoded(scenario: Scenario) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The row of a scenario: input and label, uint8 [72] each.
-
-    Raises ValueError for more tiles than the row holds, or a value that is not 0 to 6.
-    """
-    if len(scenario.table) > TILES or len(scenario.hand) > HAND_SIZE:
-        raise ValueError(f"a row holds {TILES} tiles on the table and {HAND_SIZE} in the hand")
-    tokens, label = np.zeros(SEQ_LEN, np.uint8), np.zeros(SEQ_LEN, np.uint8)
-    for place, tiles in ((0, scenario.table), (HAND, scenario.hand)):
-        halves = _tokens([half for tile in tiles for half in tile])
-        tokens[place : place + len(halves)] = halves
-    tokens[LEFT : RIGHT + 1] = _tokens(scenario.ends or ())[:2] or 0
-    label[:POSITION] = _tokens(scenario.move or ())[:2] or 0
-    label[POSITION] = scenario.position
-    return tokens, label
-
-
 def decoded(inputs: Integers, labels: Integers) -> Scenario:
     """The scenario of a row; pairs with an empty half are left out.
 
@@ -80,12 +65,6 @@ def decoded(inputs: Integers, labels: Integers) -> Scenario:
         move=move[0] if move else None,
         position=label[POSITION],
     )
-
-
-def _tokens(halves: Sequence[int]) -> list[int]:
-    if not all(0 <= half < VALUES for half in halves):
-        raise ValueError(f"values {list(halves)} are not all 0 to {VALUES - 1}")
-    return [half + 1 for half in halves]
 
 
 def _tiles(tokens: Sequence[int]) -> tuple[Tile, ...]:

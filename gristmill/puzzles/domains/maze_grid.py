@@ -49,7 +49,7 @@ def decoded(tokens: Integers) -> list[str]:
     """
     side = side_of(len(tokens))
     if side is None:
-        raise ValueError(f"{len(tokens)} tokens are no square maze")
+        raise ValueError(f"{len(tokens)} tokens are not a square maze")
     text = "".join(
         CHARSET[token - 1] if 0 < token <= len(CHARSET) else _PAD_CHARACTER
         for token in tokens.tolist()

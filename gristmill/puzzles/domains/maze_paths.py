@@ -1,4 +1,4 @@
-"""Mazes, compiled: what is wrong with them and their paths, and which are the same."""
+"""Compiled rules of mazes, and which are the same. Source: docs/formats/puzzles.md#maze."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -39,6 +39,9 @@ def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
     """The rules that each row breaks.
 
     inputs, labels: integers [rows, side * side]; rows of another length break `not_square` alone.
+
+    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`. A path is compared
+    where the row breaks no other rule.
     """
     found = np.zeros(len(inputs), np.uint32)
     side = side_of(inputs.shape[1])
@@ -65,7 +68,7 @@ def canonical(inputs: Integers) -> list[bytes]:
     """
     side = side_of(inputs.shape[1])
     if side is None:
-        raise ValueError(f"{inputs.shape[1]} tokens are no square maze")
+        raise ValueError(f"{inputs.shape[1]} tokens are not a square maze")
     least = np.empty(inputs.shape, np.uint8)
     _least(np.ascontiguousarray(inputs, np.uint8), index_maps(side), least)
     return [hashlib.sha256(form).digest()[:_KEY_BYTES] for form in least]
@@ -98,7 +101,11 @@ def _cells(tokens, label):
 
 @njit
 def _reach(cells, wide, start, goal, stops, queue):
-    """Walk from the start over the cells that are not 0, and set those that are reached to 0."""
+    """Walk from the start over the cells that are not 0, and set those that are reached to 0.
+
+    cells: uint8, with a border of zeros; `wide` cells stand in a row. queue: int32, scratch.
+    Returns how many cells are reached, and the steps to the goal, -1 for no way.
+    """
     cells[start] = 0
     queue[0] = start
     read, written = 0, 1

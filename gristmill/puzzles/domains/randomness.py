@@ -1,4 +1,9 @@
-"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone."""
+"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone.
+
+A stream of 64-bit words is splitmix64: the state grows by a constant and is mixed to a word.
+A draw is the same at any number of workers, in any order, for any part of the sources, on any
+version of NumPy. Source: docs/formats/puzzles.md#randomness
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -1,4 +1,4 @@
-"""What a dataset says of itself: `dataset.json`, `identifiers.json` and `trace/sources.json`."""
+"""What a dataset says of itself, in JSON. Source: docs/formats/puzzles.md#contract."""
 
 from __future__ import annotations
 

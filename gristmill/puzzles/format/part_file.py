@@ -1,4 +1,8 @@
-"""The file of a part of a build, and parts joined to the arrays of a set."""
+"""The file of a part of a build, and parts joined to the arrays of a set.
+
+The examples of a set are known before its first file is written, so every file is written once,
+from its beginning to its end, and hashed meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,31 +13,24 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
-from gristmill.puzzles.builders.arc import LEFT_OUT, TASK_HASH, TRIES
+from gristmill.puzzles.builders.arc import TASK_HASH
 from gristmill.puzzles.builders.arc_leaks import is_same_pair
-from gristmill.puzzles.config import MOST_AUGMENTATIONS
 from gristmill.puzzles.domains import dihedral
 from gristmill.puzzles.domains.arc_augment import (
-    KIND,
     TRM_MARK,
-    flat,
-    is_base,
+    Augmentation,
     is_task_id,
+    parse_id,
     task_hash,
-    training_places,
 )
 from gristmill.puzzles.domains.arc_grid import COLOURS, ENCODING, FIRST_COLOUR, SIDE, Grid
-from gristmill.puzzles.domains.dihedral import SYMMETRIES
-from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import SourceFile
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
-_TAIL: Final = "t0_0123456789"
-"""The end of an id whose augmentation changes nothing."""
+_NO_CHANGE: Final = Augmentation()
 _ZERO: Final = ord("0")
-_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,6 @@ class Identifiers:
     symmetries: uint8. colours: uint8 [identifiers, 10].
     """
 
-    tasks: Sequence[str]
     task: npt.NDArray[np.int64]
     is_task: npt.NDArray[np.bool_]
     symmetries: npt.NDArray[np.uint8]
@@ -61,40 +52,30 @@ def parsed(listed: Sequence[str], is_trm: bool = False) -> Identifiers:
 
     is_trm: whether `|||` separates their parts, as in datasets of TRM; default False: `_` does.
     """
-    separator, is_own = (TRM_MARK, is_task_id) if is_trm else ("_", is_base)
     numbers: dict[str, int] = {}
     task = np.full(len(listed), -1, np.int64)
     is_task = np.zeros(len(listed), np.bool_)
-    letters = np.empty((len(listed), len(_TAIL)), np.uint8)
-    letters[:] = np.frombuffer(_TAIL.encode(), np.uint8)
-    for first in range(1, len(listed), _AT_ONCE):
-        tails = []
-        for number, name in enumerate(listed[first : first + _AT_ONCE], first):
-            base, mark, tail = name.partition(separator)
-            tail = tail.replace(separator, "_")
-            is_id = not mark or (len(tail) == len(_TAIL) and tail.isascii())
-            is_id &= name != names.BLANK and (base in numbers or is_own(base))
-            if is_id:
-                task[number] = numbers.setdefault(base, len(numbers))
-                is_task[number] = not mark
-            tails.append(tail if is_id and mark else _TAIL)
-        end = first + len(tails)
-        letters[first:end] = np.frombuffer("".join(tails).encode(), np.uint8).reshape(
-            -1, len(_TAIL)
-        )
-        task[first:end][~_augments(letters[first:end])] = -1
     # Kernels take these numbers without looking at them.
-    letters[task < 0] = np.frombuffer(_TAIL.encode(), np.uint8)
-    return Identifiers(list(numbers), task, is_task, letters[:, 1] - _ZERO, letters[:, 3:] - _ZERO)
+    symmetries, colours = bytearray(len(listed)), [_NO_CHANGE.colours] * len(listed)
+    for number, name in enumerate(listed):
+        is_marked = TRM_MARK in name
+        if name == names.BLANK or (is_marked and not is_trm):
+            continue
+        try:
+            base, change = parse_id(name) if is_marked or not is_trm else (_task_id(name), None)
+        except GristmillError:
+            continue
+        task[number] = numbers.setdefault(base, len(numbers))
+        is_task[number] = change is None
+        symmetries[number], colours[number] = change or _NO_CHANGE
+    digits = np.frombuffer("".join(colours).encode(), np.uint8).reshape(-1, COLOURS) - _ZERO
+    return Identifiers(task, is_task, np.frombuffer(symmetries, np.uint8), digits)
 
 
-def _augments(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Which ends of ids are augmentations."""
-    colours = letters[:, 3:] - _ZERO
-    is_right: npt.NDArray[np.bool_] = (letters[:, 0] == ord("t")) & (letters[:, 2] == ord("_"))
-    is_right &= (letters[:, 1] - _ZERO < SYMMETRIES) & (colours[:, 0] == 0)
-    is_right &= (np.sort(colours, axis=1) == np.arange(COLOURS)).all(axis=1)
-    return is_right
+def _task_id(name: str) -> str:
+    if not is_task_id(name):
+        raise GristmillError(f"{name!r:.80} is not an id of a task")
+    return name
 
 
 def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Violation]:
@@ -120,8 +101,6 @@ def split_laws(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
 
 
 _SIDES: Final = names.TOKENS
-_UNKNOWN: Final = -1
-"""Row of a place that no seed draws."""
 _Ints = npt.NDArray[np.int64]
 _Finding = tuple[str, str, npt.NDArray[np.bool_], str]
 """Law, what of the set, which of them, and what is wrong."""
@@ -133,9 +112,7 @@ _INVERSE: Final = "is not the first puzzle of the group after the augmentation o
 class _Built:
     """What a dataset holds of one file."""
 
-    base: str = ""
     pairs: dict[int, tuple[Grid, Grid]] = field(default_factory=dict)
-    draws: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     numbers: dict[str, set[int]] = field(default_factory=lambda: {s: set() for s in names.SPLITS})
 
 
@@ -144,20 +121,15 @@ _Tasks = dict[int, _Built]
 
 
 def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
-    """Yield the files whose task the dataset does not hold as its seed augments it."""
+    """Yield the files whose pairs the dataset does not hold, and those with a leak."""
     if dataset.kind is None:
         return
-    files, config = dataset.sources.files, dataset.sources.config
-    seed, most = config.get("seed"), config.get("num_aug")
-    if type(seed) is not int or type(most) is not int or not 0 <= most <= MOST_AUGMENTATIONS:
-        raise GristmillError(f"{names.SOURCES}: config lacks seed or num_aug")
+    files = dataset.sources.files
     for number, file in enumerate(files):
         built = tasks.get(number, _Built())
         yield from _leaks(file, built)
         if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
             yield Violation("source", file.path, "the pairs have not the hash of the source file")
-        elif built.pairs and LEFT_OUT not in file.facts:
-            yield from _draws(file, built, seed, most)
     for number in sorted(set(tasks) - set(range(len(files)))):
         yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
 
@@ -170,26 +142,14 @@ def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
                 yield Violation("leak", file.path, f"test pair {number} is training pair {other}")
 
 
-def _draws(file: SourceFile, built: _Built, seed: int, most: int) -> Iterator[Violation]:
-    from gristmill.puzzles.domains.arc_kernels import kept_draws
-
-    key = np.uint64(source_key(seed, KIND, built.base))
-    kept, _, _ = kept_draws(key, most, TRIES * most, *flat(list(built.pairs.values())))
-    for split, numbers in built.draws.items():
-        if not np.array_equal(numbers, kept):
-            found = f"{len(numbers) - 1} augmentations in {split}, not those that the seed gives"
-            yield Violation("augmentations", file.path, found)
-
-
 def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yield what breaks the rules of ARC in a dataset.
 
     Each row is one grid of colours with its border of EOS, for input and label at one place; the
-    examples of the test split begin at (0, 0), as one of each training puzzle does; where the
-    origins are known, the others begin where the seed draws. Every puzzle is the first of its group
-    after the augmentation that its id names and its seed draws. The first puzzles have the hashes
-    of their source files, and their groups all augmentations that the seed gives them, none twice.
-    No test pair is a demonstration of its task.
+    examples of the test split begin at (0, 0), as one of each training puzzle does. Every puzzle is
+    the first of its group after the augmentation that its id names. The first puzzles have the
+    hashes of their source files. No test pair is a demonstration of its task. What the seed draws
+    is not drawn again: `gristmill verify --rebuild` builds the whole dataset once more.
     """
     dataset = Dataset.of(dataset)
     return or_unreadable(_arc_laws(dataset), str(dataset.folder))
@@ -250,12 +210,11 @@ class _Set:
     offenders: Few
 
     def check(self, tasks: _Tasks) -> None:
-        """Check the set; add its first puzzles and its draws to `tasks`."""
+        """Check the set; add its first puzzles to `tasks`."""
         arrays = self.dataset.arrays(self.split, self.set_name)
         self.where = f"{self.split} {self.set_name}"
         if not self._has_groups(arrays):
             return
-        self._check_draws(arrays)
         from gristmill.puzzles.laws.arc_kernels import places
 
         rows = self._original_rows
@@ -265,15 +224,12 @@ class _Set:
             _originals(tokens, each) for tokens, each in zip(sides, placed, strict=True)
         ]
         if arrays.origins is not None:
-            self._original_origins = np.asarray(arrays.origins[rows])
-            for number, (file, pair, _) in enumerate(self._original_origins.tolist()):
+            for number, (file, pair, _) in enumerate(np.asarray(arrays.origins[rows]).tolist()):
                 before, after = (each.grid(number) for each in self._originals)
                 tasks[file].pairs[pair] = (before, after)
                 tasks[file].numbers[self.split].add(pair)
-            self._note_draws(tasks, arrays.origins)
         self._is_fixed = np.zeros(len(self._puzzles) - 1, np.bool_)
-        look = partial(self._looked, arrays)
-        for first, findings in self.dataset.each(self.split, self.set_name, look):
+        for first, findings in self.dataset.each(self.split, self.set_name, self._looked):
             for law, what, wrong, found in findings:
                 self._report(law, what, wrong, found, first)
         if self.split == "train":
@@ -325,53 +281,7 @@ class _Set:
         self._original_rows = of_first + offsets
         return bool((sizes == sizes[self._first]).all())
 
-    def _check_draws(self, arrays: SetArrays) -> None:
-        """The draws that the origins name are those of the ids."""
-        if arrays.origins is None:
-            return
-        from gristmill.puzzles.domains.arc_kernels import draws
-
-        seed = self._seed()
-        numbers = np.asarray(arrays.origins[self._puzzles[:-1], 2]).astype(np.int64)
-        is_task = self.ids.is_task[self._ids]
-        wrong = (numbers == 0) != is_task
-        wrong[1:] |= ~is_task[1:] & (np.diff(numbers) < 1)
-        firsts = np.flatnonzero(np.arange(len(numbers)) == self._first)
-        for first, end in zip(firsts, [*firsts[1:], len(numbers)], strict=True):
-            if (task := self.ids.task[self._ids[first]]) < 0 or end - first < 2:
-                continue
-            here = slice(first + 1, end)
-            key = np.uint64(source_key(seed, KIND, self.ids.tasks[task]))
-            symmetries, colours = draws(key, numbers[here])
-            ids = self._ids[here]
-            wrong[here] |= symmetries != self.ids.symmetries[ids]
-            wrong[here] |= (colours != self.ids.colours[ids]).any(axis=1)
-        self._report("draw", "puzzle", wrong, "its id is not the draw that its origin names")
-        self._is_drawn = ~wrong & (self.ids.task[self._ids] >= 0)
-
-    def _seed(self) -> int:
-        seed = self.dataset.config.get("seed")
-        if type(seed) is not int:
-            raise GristmillError(f"{names.SOURCES}: config has no seed")
-        return seed
-
-    def _note_draws(self, tasks: _Tasks, origins: npt.NDArray[np.integer]) -> None:
-        """Add the draws of each group to its task, and note the places that they give its rows."""
-        drawn, symmetries = np.asarray(origins[self._puzzles[:-1]]), self.ids.symmetries[self._ids]
-        sides = np.stack([each.shapes for each in self._originals], axis=1)
-        shapes = np.split(sides, self._original_at[1:])
-        ends = np.flatnonzero(np.diff(self._group_of)) + 1
-        places = []
-        for group, (first, here) in enumerate(zip([0, *ends], np.split(drawn, ends), strict=True)):
-            built, task = tasks[int(here[0, 0])], self.ids.task[self._ids[first]]
-            built.base = self.ids.tasks[task] if task >= 0 else ""
-            built.draws[self.split] = here[:, 2].astype(np.int64)
-            by = (built.draws[self.split], symmetries[first : first + len(here)])
-            places.append(training_places(self._seed(), built.base, shapes[group], *by))
-        self._places = np.concatenate(places)
-        self._places[~np.repeat(self._is_drawn, np.diff(self._puzzles))] = _UNKNOWN
-
-    def _looked(self, arrays: SetArrays, batch: Rows) -> tuple[int, list[_Finding]]:
+    def _looked(self, batch: Rows) -> tuple[int, list[_Finding]]:
         """The number of the first row of a batch, and what is wrong with its rows."""
         from gristmill.puzzles.laws.arc_kernels import places, unequal
 
@@ -398,14 +308,4 @@ class _Set:
         for side, tokens, each, of in zip(_SIDES, sides, placed, self._originals, strict=True):
             wrong = unequal(tokens, each, *of[:3], original, of.steps, *augmentations)
             findings.append(("inverse", f"{side} row", wrong & is_whole, _INVERSE))
-        if arrays.origins is not None:
-            here = np.asarray(arrays.origins[batch.first : batch.first + len(rows)])
-            wrong = (here[:, :2] != self._original_origins[original, :2]).any(axis=1)
-            wrong |= here[:, 2] != np.asarray(arrays.origins[self._puzzles[puzzle], 2])
-            findings.append(("origin", "row", wrong, "is not the origin of its puzzle"))
-            if self.split == "train":
-                drawn = self._places[batch.first : batch.first + len(rows)]
-                moved = (placed[0][:, :2] != drawn).any(axis=1) & (drawn[:, 0] != _UNKNOWN)
-                rule = "does not begin where its seed draws"
-                findings.append(("translation", "row", moved & is_whole, rule))
         return batch.first, [each for each in findings if each[2].any()]

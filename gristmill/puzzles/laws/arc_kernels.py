@@ -1,4 +1,7 @@
-"""Compiled checks of ARC examples: where a grid is in its tokens, and whether it is right."""
+"""Compiled checks of ARC examples: where a grid is in its tokens, and whether it is right.
+
+They share no code with the kernels that write examples.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

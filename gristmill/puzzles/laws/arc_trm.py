@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import filecmp
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
 from gristmill.laws import Few, or_unreadable
 from gristmill.puzzles.domains.arc_augment import TRM_MARK, base_of
-from gristmill.puzzles.domains.arc_grid import decode
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import read_identifiers
 from gristmill.puzzles.read.rows import Dataset
@@ -25,9 +23,8 @@ _NAMES = f"{names.TRM}/{names.IDENTIFIERS}"
 def trm_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the folder `trm/` of a dataset; datasets of earlier versions have none.
 
-    Its arrays are those of the dataset. Its names are those of the dataset with `|||` in place of
-    `_`, and with the ids of the sources. Its tasks are those of the test split, with the pairs that
-    the splits hold.
+    Its arrays are those of the dataset. Its names are those of the dataset, with `|||` between
+    their parts. Its tasks are those of the test split, with as many test pairs.
     """
     dataset = Dataset.of(dataset)
     if not (dataset.folder / names.TRM).is_dir():
@@ -42,74 +39,49 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             other = trm / split / path.name
             if not other.is_file() or not filecmp.cmp(path, other, shallow=False):
                 yield Violation("trm", f"{names.TRM}/{split}/{path.name}", "is not that of the set")
-    found = read_identifiers(trm / names.IDENTIFIERS)
-    tasks = {base_of(task): task for task in (name.partition(TRM_MARK)[0] for name in found)}
-    if dataset.kind is not None:  # the sources say which of several ids is right
-        noted = (file.facts.get("task") for file in dataset.sources.files)
-        tasks |= {base_of(str(task)): str(task) for task in noted if task is not None}
-    expected = [_name(name, tasks) for name in dataset.identifiers]
+    listed = [_own_name(name) for name in read_identifiers(trm / names.IDENTIFIERS)]
+    if len(listed) != len(dataset.identifiers):
+        found = f"has {len(listed)} names, expected {len(dataset.identifiers)}"
+        yield Violation("trm", _NAMES, found)
     few = Few(_NAMES, "{count:,} in all")
-    if len(found) != len(expected):
-        yield Violation("trm", _NAMES, f"has {len(found)} names, expected {len(expected)}")
-    for number, (one, other_name) in enumerate(zip(found, expected, strict=False)):
-        if one != other_name:
-            yield from few.at("trm", f"{_NAMES} {number}", f"{one!r:.120}, not {other_name!r:.120}")
+    for number, (own, expected) in enumerate(zip(listed, dataset.identifiers, strict=False)):
+        if own != expected:
+            yield from few.at("trm", f"{_NAMES} {number}", f"is not the name of {expected!r:.120}")
     yield from few.rest()
-    yield from _puzzles(dataset, trm, tasks)
+    found_pairs, expected_pairs = _pairs(trm / names.TEST_PUZZLES), _tested(dataset)
+    for base in sorted({*found_pairs, *expected_pairs}):
+        if found_pairs.get(base) != expected_pairs.get(base):
+            yield Violation("trm", f"{_PUZZLES} {base}", "has not the test pairs of the split")
 
 
-def _name(name: str, tasks: Mapping[str, str]) -> str:
-    base, *rest = name.split("_")
-    return TRM_MARK.join([tasks.get(base, base), *rest])
+def _own_name(name: str) -> str:
+    """A name of TRM in the form of the dataset. One without `|||` names a task alone."""
+    task, *augmentation = name.split(TRM_MARK)
+    return "_".join([base_of(task), *augmentation])
 
 
-def _puzzles(dataset: Dataset, trm: Path, tasks: Mapping[str, str]) -> Iterator[Violation]:
+def _pairs(path: Path) -> dict[str, int]:
+    """How many test pairs each task of `test_puzzles.json` has, by its base; -1: it has no list."""
     try:
-        found = json.loads((trm / names.TEST_PUZZLES).read_bytes())
+        tasks = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(trm / names.TEST_PUZZLES, f"cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise BadInput(trm / names.TEST_PUZZLES, "must hold an object")
-    pairs = {split: _first_pairs(dataset, split) for split in names.SPLITS}
-    expected = {
-        tasks.get(base, base): {"train": pairs["train"].get(base, []), "test": tested}
-        for base, tested in pairs["test"].items()
+        raise BadInput(path, f"cannot be read: {error}") from error
+    if not isinstance(tasks, dict):
+        raise BadInput(path, "must hold an object")
+    pairs = {
+        task: held.get("test") if isinstance(held, dict) else None for task, held in tasks.items()
     }
-    few = Few(_PUZZLES, "{count:,} in all")
-    for task in sorted({*found, *expected}):
-        held = expected.get(task, {})
-        if None in (held.get("train", []), held.get("test", [])):
-            continue  # the law of rows names it
-        if _as_set(found.get(task)) != _as_set(expected.get(task)):
-            yield from few.at("trm", f"{_PUZZLES} {task}", "has not the pairs of the splits")
-    yield from few.rest()
+    return {base_of(task): len(of) if isinstance(of, list) else -1 for task, of in pairs.items()}
 
 
-def _first_pairs(dataset: Dataset, split: str) -> dict[str, list[dict[str, Any]] | None]:
-    """The pairs of the tasks themselves by base: of the first puzzle of each group of a split."""
-    found: dict[str, list[dict[str, Any]] | None] = {}
-    for of_split, set_name in dataset.sets():
-        if of_split != split:
-            continue
-        arrays = dataset.arrays(split, set_name)
-        for puzzle in np.asarray(arrays.group_indices[:-1]).tolist():
-            base = dataset.identifiers[int(arrays.puzzle_identifiers[puzzle])]
-            first, end = (int(arrays.puzzle_indices[puzzle + at]) for at in (0, 1))
-            try:
-                found[base] = [
-                    {
-                        "input": decode(arrays.inputs[row]).grid.tolist(),
-                        "output": decode(arrays.labels[row]).grid.tolist(),
-                    }
-                    for row in range(first, end)
-                ]
-            except ValueError:
-                found[base] = None
+def _tested(dataset: Dataset) -> dict[str, int]:
+    """How many test pairs each task of the test split has: the first puzzle of its group."""
+    found = {}
+    for split, set_name in dataset.sets():
+        if split == "test":
+            arrays = dataset.arrays(split, set_name)
+            firsts = np.asarray(arrays.group_indices[:-1])
+            sizes = np.diff(arrays.puzzle_indices)[firsts]
+            for number, size in zip(arrays.puzzle_identifiers[firsts], sizes, strict=True):
+                found[dataset.identifiers[int(number)]] = int(size)
     return found
-
-
-def _as_set(pairs: Any) -> Sequence[Any]:
-    """The pairs of a task in any order, so that two tasks can be compared."""
-    if not isinstance(pairs, dict) or not all(isinstance(pairs.get(s), list) for s in names.SPLITS):
-        return [pairs is not None]
-    return [sorted(map(json.dumps, pairs[split])) for split in names.SPLITS]

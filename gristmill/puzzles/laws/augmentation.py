@@ -1,4 +1,4 @@
-"""Augmentation leaves control fields, separators and padding where they are."""
+"""What augmentation leaves in place. Source: docs/formats/puzzles.md#augmentation-law."""
 
 from __future__ import annotations
 

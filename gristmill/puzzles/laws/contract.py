@@ -1,4 +1,4 @@
-"""The contract of a puzzle dataset, of every row, index and origin: the original's checklist."""
+"""The contract of every row, index and origin. Source: docs/formats/puzzles.md#contract."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
@@ -27,9 +26,9 @@ def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of grids in a dataset.
 
     Each input and label has a grid at the upper left; where no cell may be padding, it is a whole
-    rectangle. With symmetries each training puzzle is followed by its seven others, cell by cell.
-    No test example is one of training, as it is or up to symmetry. Puzzles have names where the
-    config says so. Without a trace, sizes and symmetries are not known and not looked at.
+    rectangle. With symmetries each training puzzle is followed by its seven others, whose cells are
+    not looked at. No test example is one of training, as it is or up to symmetry. Puzzles have
+    names where the config says so. Without a trace, sizes are not known, and nothing is looked at.
     """
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")
@@ -101,52 +100,27 @@ class _Looked:
         dihedral: bool,
         is_whole: bool,
     ) -> None:
-        self._arrays, self._sides, self._is_whole = arrays, sides, is_whole
+        self._sides, self._is_whole = sides, is_whole
+        self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
         self._turned, self._dihedral = turned, dihedral
         self._cells = partial(turned_cells, sides=sides)
 
     def __call__(self, rows: Rows) -> tuple[list[_Finding], list[tuple[int, bytes]]]:
         here = rows.first + np.arange(len(rows.inputs))
-        sources, draws = self._sources(here)
         found: list[_Finding] = []
         shapes = []
         for field, tokens in (("inputs", rows.inputs), ("labels", rows.labels)):
-            of_source = np.asarray(getattr(self._arrays, field)[sources])
             grids = tokens.reshape(-1, *self._sides)
             sizes = extents(grids)
             is_whole = ~(sizes == 0).any(axis=1)
             if self._is_whole:
                 is_whole &= (grids != PAD).sum(axis=(1, 2)) == sizes.prod(axis=1)
             found += [("border", int(row), f"the {field} {_BORDER}") for row in here[~is_whole]]
-            of_shape = extents(of_source.reshape(-1, *self._sides))
-            wrong = (self._expected(of_source, of_shape, draws) != tokens).any(axis=1)
-            rule = "is not the symmetry of its puzzle that its origin names"
-            found += [("symmetry", int(row), f"the {field} {rule}") for row in here[wrong]]
-            shapes.append(of_shape)
-        own = np.flatnonzero(draws == 0)
+            shapes.append(sizes)
+        puzzle = np.searchsorted(self._puzzles, here, "right") - 1
+        own = np.flatnonzero(puzzle % self._turned == 0)
         marks = [(int(here[k]), self._mark(rows, k, [s[k] for s in shapes])) for k in own.tolist()]
         return found, marks
-
-    def _sources(self, here: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Any]:
-        """The row that each row is a symmetry of, and of which number."""
-        index = np.asarray(self._arrays.puzzle_indices).astype(np.int64)
-        puzzle = np.searchsorted(index, here, "right") - 1
-        draws = puzzle % self._turned
-        sources = np.minimum(index[puzzle - draws] + here - index[puzzle], index[-1] - 1)
-        return sources, draws
-
-    def _expected(
-        self, tokens: npt.NDArray[Any], shapes: npt.NDArray[np.int64], draws: npt.NDArray[np.int64]
-    ) -> npt.NDArray[Any]:
-        """Rows of tokens after their symmetries."""
-        made = tokens.copy()
-        kinds, which = np.unique(np.c_[shapes, draws], axis=0, return_inverse=True)
-        for number, (height, width, symmetry) in enumerate(kinds.tolist()):
-            if symmetry and height and width:
-                rows = np.flatnonzero(which.reshape(-1) == number)
-                cells = self._cells(symmetry, (height, width))
-                made[rows] = np.where(cells < 0, PAD, tokens[rows][:, cells])
-        return made
 
     def _mark(self, rows: Rows, at: int, shapes: list[Any]) -> bytes:
         """A hash of an example, the same for its symmetries where these are made."""

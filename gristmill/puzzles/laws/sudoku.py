@@ -1,4 +1,8 @@
-"""What must hold of a Sudoku dataset: the rules of every row, and one solution for every source."""
+"""What must hold of a Sudoku dataset: the rules of every row, and one solution for every source.
+
+A symmetry keeps the number of solutions, so the source of a group is solved for all of them.
+Source: docs/formats/puzzles.md#sudoku-findings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Augmentations of Sudokus, drawn once more: each must be what its draw makes of its source."""
+"""Augmentations of Sudokus, drawn once more: each must be what its draw makes of its source.
+
+Of the code that writes examples it shares the draw alone.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

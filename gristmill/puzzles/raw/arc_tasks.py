@@ -1,4 +1,4 @@
-"""ARC tasks: JSON files in the sub-folders of a source, read within limits and checked."""
+"""ARC tasks in folders of a source, read and checked. Source: docs/formats/puzzles.md#arc."""
 
 from __future__ import annotations
 
@@ -256,7 +256,11 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
 
 
 def _is_shallow(octets: bytes) -> bool:
-    """Whether brackets and quotes alone say that a text is not nested too deep."""
+    """Whether brackets and quotes alone say that a text is not nested too deep.
+
+    Without backslashes every second quote ends a string, so that no bracket in a string can cancel
+    one outside of it.
+    """
     if b"\\" in octets:
         return False
     marks = octets.translate(None, _OTHERS)
@@ -317,7 +321,7 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
             for cell in row
             if type(cell) is not int or cell not in _COLOURS
         )
-        rule = f"{_shown(wrong)} is no colour, which is an integer from 0 to 9{_MEND}"
+        rule = f"{_shown(wrong)} is not a colour, which is an integer from 0 to 9{_MEND}"
         raise BadInput(path, f"{where}, row {number}: {rule}")
     return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
 

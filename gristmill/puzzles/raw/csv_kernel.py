@@ -1,4 +1,8 @@
-"""Rows of a CSV file of puzzles in their usual form, taken out of bytes by a compiled function."""
+"""Rows of a CSV file of puzzles in their usual form, taken out of bytes by a compiled function.
+
+The usual form has no quotes, the columns of the header, and a question and an answer of the file's
+length. The scan stops before any other line, which `rated_csv.py` reads, and refuses in words.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

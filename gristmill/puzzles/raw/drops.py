@@ -228,7 +228,10 @@ def _named(drop: str, recipes: Collection[Recipe]) -> list[tuple[Recipe, str]]:
 
 
 def _guessed(names: Collection[str]) -> list[tuple[Recipe, str]]:
-    """Recipes without a name, and folders that they might name: tasks before tables."""
+    """Recipes without a name, and folders that they might name: tasks before tables.
+
+    A table may be beside `.json` files that are no tasks, so that each kind is one more guess.
+    """
     from gristmill.puzzles.raw.arc_collections import is_collection
 
     sources: dict[tuple[str, str], None] = {}

@@ -130,7 +130,7 @@ def source_folders(sources: Sequence[Path] | Path) -> list[Path]:
         if not folder.exists():
             raise BadInput(folder, "is missing: a source is a folder of puzzles")
         if not folder.is_dir():
-            raise BadInput(folder, "is no folder: name the folder that the file is in")
+            raise BadInput(folder, "is not a folder: name the folder that the file is in")
     return folders
 
 

@@ -1,4 +1,4 @@
-"""Grids of any puzzle: rows of JSONL with an input and an output, read in limits and checked."""
+"""Grids of any puzzle: rows of JSONL, read and checked. Source: docs/formats/puzzles.md#grids."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _grid(rows: Any, key: str, symbols: Symbols | None, path: Path, number: int)
     # The type too: True equals 1, and 1.0 does.
     wrong = next((c for c in cells if type(c) not in (int, str) or c not in symbols.token_of), None)
     if wrong is not None or None in cells:
-        rule = f"{key}: the cell {wrong!r:.{_SHOWN}} is none of the alphabet: {_advice(cells)}"
+        rule = f"{key}: the cell {wrong!r:.{_SHOWN}} is not in the alphabet: {_advice(cells)}"
         raise BadInput(path, rule, number)
     tokens = np.array([symbols.token_of[cell] for cell in cells], np.uint16)
     found = trimmed(tokens.reshape(len(rows), -1))

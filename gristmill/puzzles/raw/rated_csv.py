@@ -1,4 +1,4 @@
-"""CSV files of puzzles, as the sets on the hub and on Kaggle have them: their rows, as bytes."""
+"""The rows of CSV files of puzzles, as bytes. Source: docs/formats/puzzles.md#rated-csv."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RatedRows:
                 raise BadInput(self.path, rule, int(self.lines[row])) from error
             except ValueError as error:
                 rule = (
-                    f"the rating {text[:_SHOWN]!r} is no whole number, which min_difficulty"
+                    f"the rating {text[:_SHOWN]!r} is not a whole number, which min_difficulty"
                     " compares with: convert the ratings (as 7.2 to 72), or leave min_difficulty"
                     " out"
                 )
@@ -268,7 +268,7 @@ class _Reader:
         try:
             (fields,) = csv.reader([line], strict=True)
         except (csv.Error, ValueError) as error:
-            rule = f"is no line of CSV ({error}): quotes must end on the line that they begin on"
+            rule = f"is not a line of CSV ({error}): quotes must end on the line that they begin on"
             raise self._wrong(rule) from error
         if checked and len(fields) != len(self._header):
             rule = f"has {len(fields)} columns, must have {len(self._header)}: "

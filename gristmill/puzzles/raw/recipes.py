@@ -1,4 +1,4 @@
-"""Recipes: which builder makes a dataset, from which sources, with which settings."""
+"""Recipes: which builder, sources and settings. Source: docs/formats/puzzles.md#recipes."""
 
 from __future__ import annotations
 

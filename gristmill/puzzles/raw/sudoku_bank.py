@@ -1,4 +1,4 @@
-"""Plain banks of Sudokus: files with a puzzle a line, and which files of a drop hold Sudokus."""
+"""Plain banks of Sudokus, a puzzle a line. Source: docs/formats/puzzles.md#sudoku-sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compiled loops of the reader: filling a batch with examples, copying their tokens."""
+"""Compiled loops of the reader: filling a batch with examples, copying their tokens.
+
+Importing this module loads numba, so `batches.py` imports it when it reads.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

@@ -1,4 +1,4 @@
-"""Which examples are in which batch, and their tokens."""
+"""Which examples are in which batch, and their tokens. Source: docs/formats/puzzles.md#reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a reader: where it is, written into checkpoints, and continued."""
+"""The state of a reader, as checkpoints hold it. Source: docs/formats/puzzles.md#reader-state."""
 
 from __future__ import annotations
 
@@ -149,7 +149,9 @@ def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[s
 def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) -> Position:
     """The position in a state."""
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
-        raise GristmillError(f"is no state of version {VERSION} of a PuzzleDataset: {state!r:.100}")
+        raise GristmillError(
+            f"is not a state of version {VERSION} of a PuzzleDataset: {state!r:.100}"
+        )
     expected = {"data": data, **{name: config[name] for name in _SAME}}
     for name, value in expected.items():
         found = state.get(name)

@@ -1,4 +1,7 @@
-"""The form of a PuzzleDataset where torch is installed: tensors, and at most one worker."""
+"""The form of a PuzzleDataset where torch is installed: tensors, and at most one worker.
+
+Importing this module loads torch, so only `PuzzleDataset` imports it.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Request
 from gristmill.provenance import RECORD, trace_inputs
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import Sources
@@ -203,6 +204,16 @@ _BY_KIND: Final[dict[str, Callable[..., Parameters]]] = {
 
 
 _LINE: Final = "line "
+
+
+def traced_example(request: Request) -> list[contract.Trace]:
+    """Where an example came from, see `example_origins`.
+
+    request: path is the folder of the dataset; the sample is the number of an example, from 0.
+        Options: `split` (default train) and `set` (default all).
+    """
+    split, set_name = (request.options.get(name) for name in ("split", "set"))
+    return example_origins(request.path, request.number, split or "train", set_name or names.SET)
 
 
 def example_origins(folder: Path, row: int, split: str, set_name: str) -> list[contract.Trace]:

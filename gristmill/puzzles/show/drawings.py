@@ -1,99 +1,226 @@
-"""What each kind of puzzle draws of an example; a table of tokens for all others."""
+"""What each kind of puzzle draws of an example: an SVG for pages, and grids for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.puzzles.domains.arc_grid import COLOURS, EOS, FIRST_COLOUR, PAD
 from gristmill.puzzles.domains.arc_grid import SIDE as ARC_SIDE
+from gristmill.puzzles.domains.domino_rows import (
+    FIRST,
+    NONE,
+    ON_LEFT,
+    ON_RIGHT,
+    VALUES,
+    Scenario,
+    Tile,
+)
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
+from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
 from gristmill.puzzles.domains.grid import Symbols, extents
 from gristmill.puzzles.domains.maze_grid import GOAL, OPEN, PATH, START, WALL, side_of
-from gristmill.puzzles.show.cells import WRONG, Drawing, Drawn, Grid, Lines, Look, Mask, Panel
-from gristmill.puzzles.show.pictures import FILLS, TokenTable, decoded, tokens
-from gristmill.svg import MIN_TEXT, SOFT
+from gristmill.svg import OVERVIEW, SOFT, bitmap, small_card, small_text
 
-ARC_PALETTE: Final = (
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+Grid = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+WRONG: Final = "#e5303c"
+"""What breaks the rules of its puzzle."""
+_PAPER: Final = "#f3ecdc"
+_BETWEEN: Final = "#334455"
+_TOP: Final = 46
+"""Where a drawing starts below the title and the note."""
+_ROOM: Final = OVERVIEW - 20
+_TALLEST: Final = 168
+_LARGEST: Final = 110
+"""Most rows or columns of a grid that is drawn."""
+
+
+class Look(NamedTuple):
+    """How the cells of one class look.
+
+    fill: colour `#rrggbb` of the ground; empty: the paper is seen.
+    mark: what a terminal shows, behind the text of the cell. style: of both, for rich.
+    """
+
+    fill: str = ""
+    mark: str = "  "
+    style: str = ""
+
+
+class Drawn(Protocol):
+    """What is drawn of an example."""
+
+    def svg(self, title: str) -> str:
+        """A picture that an event has room for, unless it has very many cells."""
+
+    def in_terminal(self) -> RenderableType:
+        """For a console of rich. What colours say is also said by characters."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A grid of a drawing.
+
+    cells: the place of each cell's look in `looks`. texts: of the cells, each of one character or
+    empty; None: looks say all.
+    """
+
+    caption: str
+    cells: Grid
+    looks: Sequence[Look]
+    texts: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Grids of one size beside each other.
+
+    note: the line below the title of the SVG. block: cells between two lines of a board; 0: none.
+    """
+
+    note: str
+    panels: Sequence[Panel]
+    block: int = 0
+
+    def svg(self, title: str) -> str:
+        """The cells of all grids, or the texts of the first one."""
+        first = self.panels[0]
+        rows, columns = first.cells.shape
+        if first.texts:
+            size, body = 18, [*_texts(first.texts, self.block, 18)]
+        else:
+            gap = np.full((rows, max(1, columns // 6)), -1)
+            cells = np.hstack([part for panel in self.panels for part in (gap, panel.cells)][1:])
+            size = max(1, min(16, _ROOM // cells.shape[1], _TALLEST // rows))
+            # Only colours that occur: each takes characters.
+            used = np.unique(cells)
+            places = [np.searchsorted(used, line).tolist() for line in cells]
+            fills = [first.looks[k].fill or _PAPER if k >= 0 else _BETWEEN for k in used.tolist()]
+            body = [bitmap(places, fills, 10, _TOP, size)]
+        return _sheet(size * rows, title, self.note, body)
+
+    def in_terminal(self) -> RenderableType:
+        """Each grid as a text, two characters a cell."""
+        from rich.columns import Columns
+
+        return Columns([self._text(panel) for panel in self.panels], padding=(0, 4))
+
+    def _text(self, panel: Panel) -> Text:
+        from rich.text import Text
+
+        text = Text(no_wrap=True).append(f"{panel.caption}\n", "dim")
+        block = self.block
+        blocks = panel.cells.shape[1] // block if block else 0
+        between = "┼".join("─" * (2 * block + (0 < k < blocks - 1)) for k in range(blocks))
+        for row, line in enumerate(panel.cells.tolist()):
+            if block and row and row % block == 0:
+                text.append(f"{between}\n", "dim")
+            for column, number in enumerate(line):
+                if block and column and column % block == 0:
+                    text.append("│ ", "dim")
+                look = panel.looks[number]
+                shown = (panel.texts[row][column] or ".") if panel.texts else ""
+                text.append(shown + look.mark, look.style)
+            text.append("\n")
+        text.right_crop()
+        return text
+
+
+def _texts(texts: Sequence[Sequence[str]], block: int, size: int) -> Iterator[str]:
+    side = len(texts)
+    walls = "".join(f"M{k} 0v{side}M0 {k}h{side}" for k in range(0, side + 1, block or side))
+    yield f"<g transform='translate(10 {_TOP}) scale({size})'>"
+    yield f"<path d='M0 {side / 2:g}h{side}' stroke='{_PAPER}' stroke-width='{side}'/>"
+    yield f"<path d='{walls}' stroke='#222' stroke-width='.08'/>"
+    yield "<g transform='translate(.5 .75)' font-size='.75' text-anchor='middle' fill='#222'>"
+    for row, line in enumerate(texts):
+        if held := [str(column) for column, text in enumerate(line) if text]:
+            yield f"<text x='{' '.join(held)}' y='{row}'>{''.join(line)}</text>"
+    yield "</g></g>"
+
+
+def _sheet(tall: int, title: str, note: str, body: Sequence[str]) -> str:
+    heading = small_text(10, 20, title, " font-weight='700'")
+    below = small_text(10, 38, note, f" fill='{SOFT}'")
+    return small_card(_TOP + tall + 10, [heading, below, *body])
+
+
+_ARC_PALETTE: Final = (
     *("#111111", "#1e78d6", "#f04438", "#33b74a", "#f7d417"),
     *("#a6a6a6", "#e321b2", "#f88a2a", "#83d3f2", "#86172b"),
 )
 """Colours 0 to 9 of ARC."""
-BORDER: Final = "#d9cdb4"
-"""Of EOS tokens."""
 _DARK: Final = (0, 1, 2, 6, 9)
 """Colours of ARC on which a digit must be white."""
+_UNKNOWN: Final = Look("#ffffff", "? ", f"bold {WRONG}")
 _ARC_LOOKS: Final = (
     Look(),
-    Look(BORDER, "· ", "dim"),
+    Look("#d9cdb4", "· ", "dim"),
     *(
         Look(fill, f"{colour} ", f"{'white' if colour in _DARK else 'black'} on {fill}")
-        for colour, fill in enumerate(ARC_PALETTE)
+        for colour, fill in enumerate(_ARC_PALETTE)
     ),
-    Look("#ffffff", "? ", f"bold {WRONG}", more=f' stroke="{WRONG}" stroke-width="2"'),
+    _UNKNOWN,
 )
 """By token; the last one is of all other tokens."""
-WALLS, ROUTE, _FROM, _TO = "#4a4038", "#f2a65a", "#2e8b57", "#c0392b"
 _MAZE_LOOKS: Final = (
     Look(),
-    Look(WALLS, "██", "bright_black"),
-    Look(ROUTE, "o ", f"bold black on {ROUTE}"),
-    Look(_FROM, "S ", f"bold white on {_FROM}", letter="S"),
-    Look(_TO, "G ", f"bold white on {_TO}", letter="G"),
+    Look("#4a4038", "██", "bright_black"),
+    Look("#f2a65a", "o ", "bold black on #f2a65a"),
+    Look("#2e8b57", "S ", "bold white on #2e8b57"),
+    Look("#c0392b", "G ", "bold white on #c0392b"),
     Look(WRONG, "?!", f"bold {WRONG}"),
 )
-_LARGEST: Final = 110
-SUDOKU_SIDE: Final = 9
+_SUDOKU_SIDE: Final = 9
 _BLANK: Final = 1
-GIVEN, ADDED = "#1f2328", "#1668b8"
 _SUDOKU_LOOKS: Final = (
-    Look("#dccfae", " ", "bold", f'fill="{GIVEN}" font-weight="700"'),
-    Look("", " ", "bright_blue", f'fill="{ADDED}"'),
-    Look("#fbd9d7", "!", f"bold {WRONG}", f'fill="{WRONG}" font-weight="700"'),
+    Look(mark=" ", style="bold"),
+    Look(mark=" ", style="bright_blue"),
+    Look(mark="!", style=f"bold {WRONG}"),
 )
+"""Of givens, of digits that are filled in, and of what is against the rules."""
+_FILLS: Final = (
+    *("#f7dfa8", "#cfe6c9", "#cbdff5", "#f6d0c8"),
+    *("#e2d4f0", "#c8ebe6", "#e8e0d0", "#f5cfe3"),
+)
+"""Grounds of the tokens of grids, in turn; token 0 has none."""
 
 
-def arc(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
+def _arc(inputs: Grid, labels: Grid) -> Drawing:
     """The input and the output of an example of ARC, each with its EOS border.
 
-    inputs, labels: integer [900], tokens row by row: 0 PAD, 1 EOS, 2 to 11 the colours 0 to 9.
-
     Rows and columns around the grids that have only PAD in both are left out; the captions say
-    where a grid begins that is not at the first cell. Other tokens have a red border.
+    where a grid begins that is not at the first cell.
     """
-    grids = [tokens(row).reshape(ARC_SIDE, ARC_SIDE) for row in (inputs, labels)]
-    window = extent(grids)
-    rows, columns = grids[0][window].shape
+    grids = [row.reshape(ARC_SIDE, ARC_SIDE) for row in (inputs, labels)]
+    window = _extent(grids)
     sizes, panels = [], []
     for name, grid in zip(("input", "output"), grids, strict=True):
         has_colour = grid > EOS
-        held = extent([has_colour])
+        held = _extent([has_colour])
         high, wide = has_colour[held].shape
         row, column = held[0].start, held[1].start
         place = f" at ({row}, {column})" if row or column else ""
-        sizes.append(f"{high} × {wide}" if has_colour.any() else "without colours")
-        corner = row - window[0].start, column - window[1].start
-        lines = [Lines(high, wide, "#6d6d6d", *corner)] if has_colour.any() else []
-        shown = np.where((grid < PAD) | (grid >= FIRST_COLOUR + COLOURS), -1, grid)[window]
-        panels.append(
-            Panel(
-                f"{name} {sizes[-1]}{place}",
-                np.where(shown < 0, len(_ARC_LOOKS) - 1, shown),
-                _ARC_LOOKS,
-                lines,
-                ' stroke="#d8cfbd" stroke-width="1"',
-            )
-        )
-    size = max(5, min(20, 210 // max(rows, columns)))
-    return Drawing("ARC pair", " → ".join(sizes), panels, size, gap=26, arrow=True)
+        sizes.append(f"{high} × {wide}" if has_colour.any() else "no colours")
+        is_known = (grid >= PAD) & (grid < FIRST_COLOUR + COLOURS)
+        shown = np.where(is_known, grid, len(_ARC_LOOKS) - 1)[window]
+        panels.append(Panel(f"{name} {sizes[-1]}{place}", shown, _ARC_LOOKS))
+    return Drawing(" → ".join(sizes), panels)
 
 
-def extent(grids: Sequence[npt.NDArray[np.generic]]) -> tuple[slice, slice]:
+def _extent(grids: Sequence[npt.NDArray[np.generic]]) -> tuple[slice, slice]:
     """The rows and columns around all cells that are not 0, one cell at least."""
     used = np.any([grid != 0 for grid in grids], axis=0)
     rows, columns = np.nonzero(used.any(axis=1))[0], np.nonzero(used.any(axis=0))[0]
@@ -102,149 +229,84 @@ def extent(grids: Sequence[npt.NDArray[np.generic]]) -> tuple[slice, slice]:
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
-def maze(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
+def _maze(inputs: Grid, labels: Grid) -> Drawing:
     """A maze with the path of the label in it.
 
-    inputs, labels: integer [n * n], tokens row by row: 1 wall, 2 space, 3 start, 4 goal, 5 path.
-
     Cells in which the label contradicts the input are red: the label may only make path of space.
-    Raises ValueError where the number of tokens is no square.
     """
-    given, solved = square(tokens(inputs)), square(tokens(labels))
-    side = len(given)
-    size = max(3, min(24, 330 // side))
-    route = solved == PATH
-    classes = [given == WALL, route, given == START, given == GOAL, contradicted(given, solved)]
-    caption = f"{side} × {side}, path of {int(route.sum())}"
-    without_letters = " from green to red" if size * 0.9 < MIN_TEXT else ""
-    panel = Panel(
-        f"{caption} cells{without_letters}",
-        _last_of(classes),
-        _MAZE_LOOKS,
-        frame=f' stroke="{SOFT}" stroke-width="1"',
-        terminal_caption=f"{caption} cells",
-    )
-    return Drawing("Maze", caption, [panel], size)
-
-
-def _last_of(classes: Sequence[Mask]) -> Grid:
-    """The number of the last class that has a cell, from 1; 0 for cells of none."""
-    found = np.zeros(classes[0].shape, np.int64)
+    side = side_of(len(inputs)) or 0
+    given, solved = (row.reshape(side, side) for row in (inputs, labels))
+    is_known = (given >= WALL) & (given <= GOAL)
+    allowed = is_known & ((given == solved) | ((given == OPEN) & (solved == PATH)))
+    classes = [given == WALL, solved == PATH, given == START, given == GOAL, ~allowed]
+    cells = np.zeros(given.shape, np.int64)
     for number, mask in enumerate(classes, 1):
-        found[mask] = number
-    return found
+        cells[mask] = number
+    caption = f"{side} × {side}, path of {int((solved == PATH).sum())}"
+    return Drawing(caption, [Panel(f"{caption} cells", cells, _MAZE_LOOKS)])
 
 
-def square(row: Grid) -> Grid:
-    """Tokens as a square grid. Raises ValueError where their number is no square."""
-    side = side_of(len(row))
-    if side is None:
-        raise ValueError(f"{len(row)} tokens are no square")
-    return row.reshape(side, side)
+def _sudoku(inputs: Grid, labels: Grid) -> Drawing:
+    """The givens of a Sudoku, and its solution.
 
-
-def contradicted(given: Grid, solved: Grid) -> Mask:
-    """The cells, bool [n, n], in which a label differs otherwise than by path for space.
-
-    given, solved: tokens [n, n] of an input and its label. Unknown tokens are among them.
+    A cell of the solution is marked that its given contradicts, whose digit is twice in its row,
+    column or box, or that has no digit; tokens outside the vocabulary are `?`.
     """
-    unknown = (given < WALL) | (given > GOAL)
-    found: Mask = unknown | ((given != solved) & ~((given == OPEN) & (solved == PATH)))
-    return found
-
-
-def sudoku(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Drawing:
-    """The givens of a Sudoku, and its solution, where givens and filled digits differ.
-
-    inputs, labels: integer [81], tokens row by row: 1 blank, 2 to 10 the digits 1 to 9.
-
-    Givens are bold on a ground of their own. A cell of the solution is red that its given
-    contradicts, whose digit is twice in its row, column or box, or that has no digit; tokens
-    outside the vocabulary are `?`.
-    """
-    given, solution = (tokens(row).reshape(SUDOKU_SIDE, SUDOKU_SIDE) for row in (inputs, labels))
+    given, solution = (row.reshape(_SUDOKU_SIDE, _SUDOKU_SIDE) for row in (inputs, labels))
     is_given = given > _BLANK
-    is_digit = (solution > _BLANK) & (solution <= SUDOKU_SIDE + 1)
-    wrong = twice(solution) | (is_given & (given != solution)) | ~is_digit
+    is_digit = (solution > _BLANK) & (solution <= _SUDOKU_SIDE + 1)
+    wrong = _twice(solution) | (is_given & (given != solution)) | ~is_digit
     count = f"{int(is_given.sum())} givens"
-    filled_in = f"solution, {int((~is_given).sum())} digits filled in"
-    lines = [
-        Lines(SUDOKU_SIDE, SUDOKU_SIDE, "#b9ad9b"),
-        Lines(SUDOKU_SIDE, SUDOKU_SIDE, "#4a4038", step=3, width=1.6),
-    ]
     panels = [
         Panel(
             caption,
             np.where(red, 2, np.where(is_given, 0, 1)),
             _SUDOKU_LOOKS,
-            lines,
-            texts=[[digit(token) for token in line] for line in grid.tolist()],
-            terminal_caption=terminal_caption,
+            [[_digit(token) for token in line] for line in grid.tolist()],
         )
-        for caption, terminal_caption, grid, red in (
-            (count, count, given, twice(given)),
-            (filled_in, "solution, givens bold, ! against the rules", solution, wrong),
+        for caption, grid, red in (
+            (count, given, _twice(given)),
+            ("solution, givens bold, ! against the rules", solution, wrong),
         )
     ]
-    return Drawing("Sudoku", count, panels, 23, gap=24, block=3)
+    return Drawing(count, panels, block=3)
 
 
-def digit(token: int) -> str:
+def _digit(token: int) -> str:
     """A token as people read it: a digit, nothing for a blank or PAD, `?` for all others."""
     if token in (0, _BLANK):
         return ""
-    return str(token - 1) if _BLANK < token <= SUDOKU_SIDE + 1 else "?"
+    return str(token - 1) if _BLANK < token <= _SUDOKU_SIDE + 1 else "?"
 
 
-def twice(board: Grid) -> Mask:
-    """The cells whose digit is twice in their row, column or box, bool [9, 9].
-
-    board: tokens [9, 9]; blanks and PAD are never twice.
-    """
-    tokens_of = board.reshape(-1)
-    row, column = np.divmod(np.arange(len(tokens_of)), SUDOKU_SIDE)
+def _twice(board: Grid) -> Mask:
+    """The cells whose digit is twice in their row, column or box, bool [9, 9]."""
+    cells = board.reshape(-1)
+    row, column = np.divmod(np.arange(len(cells)), _SUDOKU_SIDE)
     box = row // 3 * 3 + column // 3
     peers = (row[:, None] == row) | (column[:, None] == column) | (box[:, None] == box)
-    same = (tokens_of[:, None] == tokens_of) & peers & ~np.eye(len(tokens_of), dtype=bool)
+    same = (cells[:, None] == cells) & peers & ~np.eye(len(cells), dtype=bool)
     found: Mask = same.any(axis=1).reshape(board.shape) & (board > _BLANK)
     return found
 
 
-_OF_CELLS: Final[dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Drawing]]] = {
-    "arc": arc,
-    "sudoku": sudoku,
-    "maze": maze,
-}
-
-
-def grid(inputs: npt.ArrayLike, labels: npt.ArrayLike, config: Mapping[str, Any]) -> Drawing:
+def _grid(inputs: Grid, labels: Grid, config: Mapping[str, Any]) -> Drawing:
     """The input and the output of an example of grids, a colour for each token.
 
-    inputs, labels: integer [height * width], tokens row by row. config: of the dataset.
-
-    Rows and columns below and to the right of both grids are left out. Tokens that are none of the
-    alphabet have a red border. Raises ValueError where the tokens are no rows of the config.
+    Rows and columns below and to the right of both grids are left out.
     """
     texts = Symbols.of(config["alphabet"], config["values"], config["pad"]).texts
-    grids = [tokens(row).reshape(_sides(config)) for row in (inputs, labels)]
+    grids = [row.reshape(_sides(config)) for row in (inputs, labels)]
     sizes = [tuple(extents(each[None])[0].tolist()) for each in grids]
     rows, columns = (max(1, *of) for of in zip(*sizes, strict=True))
     windows = [each[:rows, :columns] for each in grids]
     used = np.unique(windows).tolist()
     looks = [_look_of(token, texts) for token in used]
     panels = [
-        Panel(
-            f"{name} {high} × {wide}",
-            np.searchsorted(used, cells),
-            looks,
-            [Lines(high, wide, "#8a8378")],
-            ' stroke="#d8cfbd" stroke-width="1"',
-        )
+        Panel(f"{name} {high} × {wide}", np.searchsorted(used, cells), looks)
         for name, cells, (high, wide) in zip(("input", "output"), windows, sizes, strict=True)
     ]
-    size = max(5, min(20, 210 // max(rows, columns)))
-    note = " → ".join(f"{high} × {wide}" for high, wide in sizes)
-    return Drawing("Grids", note, panels, size, gap=26, arrow=True)
+    return Drawing(" → ".join(f"{high} × {wide}" for high, wide in sizes), panels)
 
 
 def _look_of(token: int, texts: Sequence[str]) -> Look:
@@ -252,8 +314,8 @@ def _look_of(token: int, texts: Sequence[str]) -> Look:
     if not token:
         return Look()
     if not 0 <= token < len(texts):
-        return Look("#ffffff", "? ", f"bold {WRONG}", more=f' stroke="{WRONG}" stroke-width="2"')
-    fill = FILLS[token % len(FILLS)]
+        return _UNKNOWN
+    fill = _FILLS[token % len(_FILLS)]
     return Look(fill, texts[token][-2:].ljust(2), f"black on {fill}")
 
 
@@ -261,30 +323,109 @@ def _sides(config: Mapping[str, Any]) -> tuple[int, int]:
     return int(config.get("height") or 0), int(config.get("width") or 0)
 
 
+_POSITIONS: Final = {NONE: "", ON_LEFT: " left", ON_RIGHT: " right", FIRST: " first"}
+_CHOSEN: Final = "#f2a65a"
+
+
+@dataclass(frozen=True)
+class Hand:
+    """The hand of a Domino scenario, and in a terminal the chain, too."""
+
+    scene: Scenario
+
+    @property
+    def move(self) -> str:
+        """The move of the label in words."""
+        tile, position = self.scene.move, self.scene.position
+        if tile is None:
+            return "no move"
+        return (
+            f"play {'-'.join(map(_pips, tile))}{_POSITIONS.get(position, f' position {position}')}"
+        )
+
+    def svg(self, title: str) -> str:
+        """The tiles of the hand, the one of the label in its colour."""
+        hand = self.scene.hand
+        corners = [(10 + place % 4 * 52, 2 + place // 4 * 32) for place in range(len(hand))]
+        outlines = [f"M{x} {y}h48v24h-48z" for x, y in corners]
+        chosen = outlines[hand.index(self.scene.move)] if self.scene.move in hand else ""
+        texts = "".join(
+            f"<text x='{x + 12} {x + 36}' y='{y + 17}'>{_pips(low)}{_pips(high)}</text>"
+            for (low, high), (x, y) in zip(hand, corners, strict=True)
+        )
+        body = [
+            f"<g transform='translate(0 {_TOP})'><path d='{''.join(outlines)}' fill='{_PAPER}'/>",
+            f"<path d='{chosen}' fill='{_CHOSEN}'/>",
+            f"<g font-size='14' fill='#222' text-anchor='middle'>{texts}</g></g>",
+        ]
+        ends = (
+            f"ends {' and '.join(map(_pips, self.scene.ends))}"
+            if self.scene.ends
+            else "empty table"
+        )
+        tall = 32 * max(1, -(-len(hand) // 4))
+        return _sheet(tall, title, f"{ends} · {self.move}", body)
+
+    def in_terminal(self) -> RenderableType:
+        """A line for the chain, turned so that equal halves meet, and one for each tile."""
+        from rich.text import Text
+
+        table, ends = self.scene.table, self.scene.ends
+        text = Text("table: " if table else "table: empty", no_wrap=True)
+        for tile, fits in _turned(table, ends[0] if ends else -1):
+            text.append(_tile(tile) + ("" if fits else "!"), "" if fits else f"bold {WRONG}")
+        text.append("\nhand: * can be played, >> the label\n", "dim")
+        for tile in self.scene.hand:
+            playable = not table or bool(set(tile) & set(ends or ()))
+            is_chosen = tile == self.scene.move
+            style = f"bold black on {_CHOSEN}" if is_chosen else "" if playable else "dim"
+            text.append((">>" if is_chosen else "  ") + ("* " if playable else "  "))
+            text.append(_tile(tile), style).append("\n")
+        return text.append(self.move, "bold")
+
+
+def _turned(table: Sequence[Tile], left: int) -> Iterator[tuple[Tile, bool]]:
+    """The tiles of a chain as they lie, each with whether it fits; one that does not is stored."""
+    end = left
+    for low, high in table:
+        fits = end in (low, high)
+        tile = (high, low) if fits and end != low else (low, high)
+        yield tile, fits
+        end = tile[1]
+
+
+def _tile(tile: Tile) -> str:
+    return f"[{_pips(tile[0])}|{_pips(tile[1])}]"
+
+
+def _pips(value: int) -> str:
+    return str(value) if 0 <= value < VALUES else "?"
+
+
 def drawing(
     kind: str,
     inputs: npt.ArrayLike,
     labels: npt.ArrayLike,
     config: Mapping[str, Any] = MappingProxyType({}),
-) -> Drawn:
-    """What is drawn of an example.
+) -> Drawn | None:
+    """What is drawn of an example; None for other kinds, and for rows of another length.
 
-    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len].
+    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
+        than those of the kind are marked.
     config: of the dataset, which says what the tokens of grids are; default: nothing.
-
-    Other kinds, and rows of another length than their kind has, are tables of tokens.
     """
-    count = len(tokens(inputs))
+    # int64, in which no arithmetic of pictures overflows.
+    given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))
+    count = len(given)
     side = side_of(count) or 0
-    fits = {
-        "arc": side == ARC_SIDE,
-        "sudoku": side == SUDOKU_SIDE,
-        "maze": 0 < side <= _LARGEST,
-        "domino": count == DOMINO_LENGTH,
-        "grid": max(_sides(config)) <= _LARGEST and count == prod(_sides(config)),
-    }
-    if not fits.get(kind):
-        return TokenTable(tokens(inputs), tokens(labels))
-    if kind == "grid":
-        return grid(inputs, labels, config)
-    return decoded(inputs, labels) if kind == "domino" else _OF_CELLS[kind](inputs, labels)
+    if kind == "arc" and side == ARC_SIDE:
+        return _arc(given, wanted)
+    if kind == "sudoku" and side == _SUDOKU_SIDE:
+        return _sudoku(given, wanted)
+    if kind == "maze" and 0 < side <= _LARGEST:
+        return _maze(given, wanted)
+    if kind == "domino" and count == DOMINO_LENGTH:
+        return Hand(scenario_of(given, wanted))
+    if kind == "grid" and max(_sides(config)) <= _LARGEST and 0 < count == prod(_sides(config)):
+        return _grid(given, wanted, config)
+    return None

@@ -1,9 +1,10 @@
-"""The tables of examples in puzzle datasets, for the sample browser."""
+"""The tables of examples in puzzle datasets, for the sample browser, and the lines on a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,12 +13,15 @@ import numpy as np
 from gristmill.browse.columns import Columns
 from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token, Type
-from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, array
-from gristmill.puzzles.read.example import example
+from gristmill.markdown import INLINE, image
+from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.puzzles.show.drawings import drawing
+from gristmill.puzzles.show.drawings import Drawn, drawing
+from gristmill.reading.facts import array_fact, counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from gristmill.browse.opening import Files
 
 _TYPES: Final[Mapping[str, Type]] = {
@@ -31,6 +35,9 @@ _TYPES: Final[Mapping[str, Type]] = {
     "labels": "list",
 }
 _STEP: Final = 1 << 16
+_LOOKED_AT: Final = 20
+"""Rows of which one is drawn on the page of an asset."""
+_LONG_TITLE: Final = "x" * 60
 
 
 def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
@@ -43,12 +50,33 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
         yield _table(data, files, split, set_name)
 
 
+def sample(folder: Path) -> int:
+    """The first row whose picture fits the page of the asset; 0 where none of the first ones does.
+
+    folder: of the dataset.
+    """
+    data = Dataset(folder)
+    for place in islice(data.sets(), 1):
+        arrays = data.arrays(*place)
+        for row in range(min(_LOOKED_AT, len(arrays.inputs))):
+            drawn = drawing(data.kind or "", arrays.inputs[row], arrays.labels[row], data.config)
+            if drawn is None or len(image(_LONG_TITLE, drawn.svg(_LONG_TITLE))) <= INLINE:
+                return row
+    return 0
+
+
 def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
+    def drawing_of(row: Record) -> Drawn | None:
+        return drawing(data.kind or "", row.values["inputs"], row.values["labels"], data.config)
+
     def pictures(row: Record) -> Sequence[Picture]:
-        found = example(data, split, set_name, row.number, data.arrays(split, set_name))
-        title = f"{split} {row.number:,} · {found.identifier}"
-        drawn = drawing(data.kind or "", found.inputs, found.labels, data.config)
-        return [Picture(title, drawn.large(title))]
+        title = f"{split} {row.number:,} · {row.values['identifier']}"
+        drawn = drawing_of(row)
+        return [] if drawn is None else [Picture(title, drawn.svg(title))]
+
+    def in_terminal(row: Record, _: Mapping[str, Any]) -> Sequence[RenderableType]:
+        drawn = drawing_of(row)
+        return [] if drawn is None else [drawn.in_terminal()]
 
     def tokens(row: Record) -> Sequence[Token]:
         return [
@@ -64,6 +92,9 @@ def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
         sample=lambda row: (str(row.number), {"split": split, "set": set_name}),
         pictures=pictures,
         tokens=tokens,
+        chosen={"split": split, "set": set_name},
+        ids=("identifier",),
+        drawn=in_terminal,
     )
 
 
@@ -108,3 +139,22 @@ def _examples(data: Dataset, files: Files, split: str, set_name: str) -> Columns
 
     path = data.folder / array(split, set_name, "inputs")
     return Columns(path, types, len(arrays.inputs), get, step=_STEP)
+
+
+def facts_of(_: str, folder: Path) -> Iterator[str]:
+    """Yield what is in a dataset of any kind, a line each: its sets, arrays, metadata and names.
+
+    Raises BadInput where a file cannot be read.
+    """
+    data = Dataset(folder)
+    for place in data.sets():
+        arrays = data.arrays(*place)
+        groups = counted(max(0, len(arrays.group_indices) - 1), "group")
+        puzzles = counted(len(arrays.puzzle_identifiers), "puzzle")
+        yield f"{'/'.join(place)}: {groups}, {puzzles}, {counted(len(arrays.inputs), 'example')}"
+        for field in FIELDS:
+            yield array_fact(array(*place, field), getattr(arrays, field))
+    for split in SPLITS:
+        described = vars(data.metadata(split)).items()
+        yield f"{metadata(split)}: {', '.join(f'{key} {value}' for key, value in described)}"
+    yield f"{IDENTIFIERS}: {counted(len(data.identifiers), 'name')}"

@@ -1,4 +1,4 @@
-"""The builder of the alignment of one split: its steps in characters and in tokens."""
+"""The builder of the alignment of a split. Source: `docs/formats/reasoning.md#alignment`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ class _Example:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task: rows of the alignment."""
+    """Write the part of a task: rows of the alignment.
+
+    Returns its summary: `rows`, `spans`, `verified`, `wrong`, `low_confidence`, `confidence` (a
+    sum), and the counters `rules`, `bins` and `labels`; with the part's hash.
+    """
     counts: dict[str, Any] = dict.fromkeys(
         ("rows", "spans", "verified", "wrong", "low_confidence", "confidence"), 0
     )

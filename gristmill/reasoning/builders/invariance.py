@@ -1,4 +1,4 @@
-"""How much of the tokens changes when raw records are perturbed, absorbed or not."""
+"""How perturbing raw records changes tokens. Source: `docs/formats/reasoning.md#reports`."""
 
 from __future__ import annotations
 

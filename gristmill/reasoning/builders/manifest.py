@@ -1,4 +1,4 @@
-"""`manifest.json` and `index.jsonl` over all splits, from their metas and index files."""
+"""`manifest.json` and `index.jsonl` of all splits. Source: `docs/formats/reasoning.md#manifest`."""
 
 from __future__ import annotations
 

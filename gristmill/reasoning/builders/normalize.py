@@ -1,4 +1,4 @@
-"""Raw files of one split to a normalised file, with the raw row of every record."""
+"""Raw files of a split to normalised ones. Source: `docs/formats/reasoning.md#normalised-files`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manifest.json` of the normalised files: what each corpus is, its terms, and its files."""
+"""The manifest of the normalised files. Source: `docs/formats/reasoning.md#raw-manifest`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Records that are set aside: the file that lists them, and when there are too many."""
+"""Records that are set aside: the file that lists them, and when there are too many.
+
+One that a stated rule of its corpus leaves out is listed, too, but is not damage.
+Source: `docs/formats/reasoning.md#refused-records`.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +62,7 @@ class Refused:
     most: how many damaged ones may be set aside; `table` of gristmill.toml says it.
     cures: what helps against a reason; an error names those of its records.
     left_out: number of records that a rule of the corpus leaves out, by reason.
+    listed: number of records in the file: of most rules the first 20.
 
     Use it as a context manager. Memory does not grow with the number of records.
     """

@@ -1,4 +1,8 @@
-"""The builder of the daily report: counts of every split, invariance, drift and the gate."""
+"""The builder of the daily report: counts of every split, invariance, drift and the gate.
+
+Counts are those of the records of the published splits; only the sample that is perturbed is
+read. Source: `docs/formats/reasoning.md#reports`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The token datasets in the daily report: counts of each, and of its splits."""
+"""The token datasets in the daily report: counts of each, and of its splits.
+
+Totals are those of the dataset's record. Splits have the counts of its manifest, of the alignments
+in it, and of the records of the normalised splits that it was built from.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of all ranks become the files of a split: shards, metas and the index."""
+"""Parts of all ranks become the shards of a split. Source: `docs/formats/reasoning.md#shards`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a worker does: the records of one rank in a group become tokens."""
+"""What a worker does: the records of one rank in a group become tokens.
+
+A group is a byte range of the normalised file. Source: `docs/formats/reasoning.md#shards`.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +250,11 @@ class _Made:
 
 
 class _Sample:
-    """Texts of a part that tiktoken encodes, too, where gigatoken encodes most."""
+    """Texts of a part that tiktoken encodes, too, where gigatoken encodes most.
+
+    The sample is the same for any number of workers. The first text of a part is compared for its
+    place alone, and is not counted.
+    """
 
     def __init__(self, task: Task) -> None:
         group = task.group

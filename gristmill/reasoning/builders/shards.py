@@ -1,4 +1,4 @@
-"""The builder of the token shards of one split, from its normalised file; its parts by rank."""
+"""The builder of the token shards of one split. Source: `docs/formats/reasoning.md#shards`."""
 
 from __future__ import annotations
 
@@ -145,10 +145,7 @@ class DatasetRanks:
         return [part_name(self._config, task, self._form) for task in self._tasks(rank)]
 
     def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
-        """Make the parts of a rank that the store does not have.
-
-        Raises as `shards.pack`.
-        """
+        """Make the parts of a rank that the store does not have."""
         config = self._config
         self._form.tokenizer.read()
         named = ((part_name(config, task, self._form), task) for task in self._tasks(rank))

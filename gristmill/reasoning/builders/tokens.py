@@ -1,4 +1,4 @@
-"""The builder of a dataset of any tokenizer: shards, metas, index of splits, and manifest."""
+"""The builder of a dataset of any tokenizer. Source: `docs/formats/reasoning.md#token-datasets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an alignment: the steps of one example, in characters and in tokens."""
+"""Rows of an alignment: the steps of one example. Source: `docs/formats/reasoning.md#alignment`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class AlignRow:
     text_offset_ranges: of each step its characters in the rendered text, half-open.
     token_offset_ranges: of each step its tokens in the example's own tokenisation, half-open.
     confidence: of the least certain step, from 0 to 1; 0 where there is none.
+    notes: `<rule>; <state of the audit>`.
     """
 
     example_id: str

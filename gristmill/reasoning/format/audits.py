@@ -1,4 +1,8 @@
-"""Audits: what people found when they looked at the steps of an example."""
+"""Audits: what people found when they looked at the steps of an example.
+
+A file is only appended to, and the last line of an example and text counts.
+Source: `docs/formats/reasoning.md#audits`.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One verdict.
-
-    example_id, text_sha256: of the example, and of its rendered text in UTF-8.
-    """
+    """One verdict. example_id, text_sha256: of the example, and of its rendered text in UTF-8."""
 
     example_id: str
     text_sha256: str
@@ -66,10 +67,7 @@ def read(path: Path) -> Iterator[Audit]:
 
 
 def latest(path: Path | None) -> dict[Key, str]:
-    """The verdict that counts, by example_id and text_sha256.
-
-    path: as for `read`; None or a file that is not there: no audits.
-    """
+    """The verdict that counts, by example_id and text_sha256."""
     if path is None or not os.path.lexists(path):
         return {}
     return {audit.key: audit.verdict for audit in read(path)}

@@ -1,4 +1,8 @@
-"""A shard of normalised conversations: its name, its columns, its bytes."""
+"""A shard of normalised conversations: its name, its columns, its bytes.
+
+The SYNTH family reads the first two columns as those of a Harmony shard.
+Source: `docs/formats/chat.md#conversations`.
+"""
 
 from __future__ import annotations
 

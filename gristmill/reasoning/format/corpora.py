@@ -1,4 +1,8 @@
-"""What a corpus is: names, splits, terms, forms of its rows; the seven that are built in."""
+"""What a corpus is: names, splits, terms, forms of its rows; the seven that are built in.
+
+A corpus is a file `corpus.toml`: those of the package are in `corpora/`; `raw/forms/corpus_file.py`
+checks that of a drop. Source: `docs/formats/reasoning.md#corpora`.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,8 @@ class Form:
     when: columns that a row of this form has, null or not; unless: columns that it does not have.
     values: where question, answer, cot and extras come from; an extra without a value is null.
     parse: `column`, `pattern` and `end` of a text that holds several extras.
+    group: `by` and `order` of a form whose rows are steps of a record.
+    python: name of a transform of the package that reads the row instead.
     """
 
     name: str

@@ -1,4 +1,9 @@
-"""`.pt` files of one int32 matrix `input_ids`, saved by any version of torch since 1.6."""
+"""`.pt` files of one int32 matrix `input_ids`, saved by any version of torch since 1.6.
+
+Nothing is unpickled. `pt_file.py` compares every byte of the form that Gristmill writes; here the
+zip may have other entries, padding and versions around the same pickle.
+Source: `docs/formats/reasoning.md#torch-files`.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +64,7 @@ class _Entry(NamedTuple):
 
 
 class _Zip:
-    """The entries of a zip, by their names."""
+    """The entries of a zip, by their names. Raises ValueError or struct.error for another file."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file

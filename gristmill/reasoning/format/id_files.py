@@ -1,4 +1,4 @@
-"""Files of shards that torch did not save: `.bin`, ids alone, and `.safetensors`."""
+"""Files of shards that torch did not save. Source: `docs/formats/reasoning.md#token-datasets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`index.jsonl`: where the tokens of each example are, and examples by the extras in it."""
+"""`index.jsonl`: where the tokens of examples are. Source: `docs/formats/reasoning.md#index`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of files and folders, and ids of examples."""
+"""Names of files and folders, and ids of examples. Source: `docs/formats/reasoning.md#layout`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Origins: of each record of a normalised file, the raw file and the row that it is from."""
+"""The raw file and row of each normalised record. Source: `docs/formats/reasoning.md#origins`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gristmill.untrusted.npy_header import npy_header, read_header
 
 
 class OriginsWriter:
-    """Writes the origins of a split, an .npy file."""
+    """Writes the origins of a split, an .npy file, whose header is written at the end."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb")
@@ -23,7 +23,7 @@ class OriginsWriter:
         self._records = 0
 
     def write(self, places: Sequence[int]) -> None:
-        """Append origins."""
+        """Append origins: number of the file from 0 and row from 1, in turn."""
         self._file.write(np.array(places, "<i8").tobytes())
         self._records += len(places) // 2
 

@@ -1,4 +1,7 @@
-"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`."""
+"""`.pt` files: the bytes of torch 2.13's `torch.save({"input_ids": <int32 tensor>}, path)`.
+
+Neither writing nor mapping needs torch. Source: `docs/formats/reasoning.md#torch-files`.
+"""
 
 from __future__ import annotations
 
@@ -139,8 +142,6 @@ def hashes(path: Path, at: Payload | None = None) -> tuple[str, str]:
     """Return the hex sha256 of the tensor's bytes, and of the file, both in one pass.
 
     path: a file of this form, or one with the tensor `at`; read 1 MiB at a time.
-
-    Raises as `payload`.
     """
     offset, (sequences, seq_len) = at or payload(path)
     tensor, whole = hashlib.sha256(), hashlib.sha256()

@@ -29,10 +29,7 @@ def record_path(lake: DataRoot, folder: str, partition: str) -> Path:
 
 
 def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
-    """Whether a partition is published in the folder that the partitions share.
-
-    Arguments as for `record_path`.
-    """
+    """Whether a partition is published in the folder that the partitions share."""
     return record_path(lake, folder, partition).exists()
 
 

@@ -1,4 +1,4 @@
-"""Records of a normalised file: their keys, the bytes of a line, and reading them."""
+"""Records of a normalised file. Source: `docs/formats/reasoning.md#normalised-files`."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ def _scalar(value: Scalar) -> bytes:
 
 
 def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
-    """The record of a line.
-
-    Raises BadInput for a line that is no JSON object.
-    """
+    """The record of a line. Raises BadInput for a line that is no JSON object."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -97,8 +94,6 @@ def parse(line: bytes, path: Path, row: int) -> dict[str, Any]:
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the records of a normalised file with their numbers, from 0; blank lines do not count.
-
-    path: the file.
 
     Raises BadInput for a line that is no JSON object, OSError where the file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Daily reports on disk: their form, and reading them."""
+"""The form of daily reports, and reading them. Source: `docs/formats/reasoning.md#reports`."""
 
 from __future__ import annotations
 
@@ -54,11 +54,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def path(folder: Path, date: str) -> Path:
-    """Path of a report.
-
-    folder: of the reports.
-    date: the day in UTC, as `2026-11-22`.
-    """
+    """Path of a report. date: the day in UTC, as `2026-11-22`."""
     return folder / f"{date}.json"
 
 
@@ -82,8 +78,6 @@ def all_splits(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def reference(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The numbers of each split that a report stands for as a baseline, as of `all_splits`.
-
-    report: the baseline.
 
     They are its own; but where it was measured against an earlier report of the same day, which
     it has replaced, they are still those of that one. Otherwise the next build would accept what
@@ -227,10 +221,7 @@ def _gate_problem(gate: Any) -> str | None:
 
 
 def asset_of(folder: Path) -> str | None:
-    """The asset whose laws and views a folder without a record takes, None where it has none.
-
-    folder: any path; it need not exist.
-    """
+    """The asset whose laws and views a folder without a record takes, None where it has none."""
     first = next(folder.glob("*/*/shard_*.meta.json"), None)
     if first is not None and b'"tokenizer":' in first.read_bytes():
         return "reasoning/tokens"

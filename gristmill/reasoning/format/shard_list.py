@@ -1,4 +1,4 @@
-"""The shards that a manifest lists, those of the seed's own tools included."""
+"""The shards of a manifest, the seed's included. Source: `docs/formats/reasoning.md#reader`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meta file of a shard, and the manifest that lists them."""
+"""The meta file of a shard, and the manifest. Source: `docs/formats/reasoning.md#manifest`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Meta:
     """One shard. The fields are the keys of the file, in its order.
 
     seq_len, num_sequences, token_count: shape of the tensor, and its number of tokens.
-    sha256: hex, of the tensor's bytes (int32 little endian, row by row).
+    shard_index: number in its name, `local * world_size + rank`.
+    sha256: hex, of the tensor's bytes (int32 little endian, row by row); file_sha256 of the file.
     source_files: `path` below the data root, and `sha256`, of the normalised file.
     text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of records, and padding.
     first_example, last_example: ids of the first and the last example with tokens in it.

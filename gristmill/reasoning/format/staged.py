@@ -1,4 +1,4 @@
-"""`staged.json` and its journal: what staging put on a local disk."""
+"""`staged.json` and its journal, on a local disk. Source: `docs/formats/reasoning.md#staging`."""
 
 from __future__ import annotations
 

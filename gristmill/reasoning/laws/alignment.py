@@ -1,13 +1,11 @@
-"""Laws of alignments: of their rows alone, and of rows with the index and the texts."""
+"""Laws of alignments, with and without inputs. Source: `docs/formats/reasoning.md#alignment`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.laws import Few
@@ -16,12 +14,8 @@ from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.alignment import Example, examples
-from gristmill.reasoning.render.projection import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
-from gristmill.vocabularies.pinned import GPT2
-from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned
 
-_BATCH_CHARACTERS: Final = 1 << 20
 _OF_ROWS: Final = "{more:,} more of {count:,} rows"
 _STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
 _NOTES: Final = frozenset(
@@ -55,40 +49,23 @@ def alignment_laws(
         yield from found.added()
 
 
-def projection_laws(
-    folder: Path, partition: str | None = None, inputs: Sequence[Path] = ()
+def index_laws(
+    folder: Path, normalized: Path, tokenized: Path, partition: str | None = None
 ) -> Iterator[Violation]:
-    """Yield what alignments break of their inputs.
+    """Yield what alignments break of the index of their shards and of the normalised records.
 
     The laws: `one row each` (rows, index and records are of the same examples in the same order,
-    and of the same texts), `index` (shard, sequence and number of tokens are those of the index),
-    `bounds` (ranges end within text and tokens), `projection` (the text ranges give the token
-    ranges). Of each law the first 20 offenders are given, and their number. Memory does not grow
-    with the rows.
+    and of the same texts), `index` (shard and sequence are those of the index), `bounds` (ranges
+    end within text and tokens). Of each law the first 20 offenders are given, and their number.
+    Memory does not grow with the rows.
     """
-    normalized, tokenized, vocabulary = _inputs(inputs)
-    tokenizer = of_pinned(GPT2, vocabulary)
-    yield from step_laws(folder, normalized, tokenized, tokenizer, partition)
-
-
-def step_laws(
-    folder: Path, normalized: Path, tokenized: Path, tokenizer: Tokenizer, partition: str | None
-) -> Iterator[Violation]:
-    """As `projection_laws`, of shards of any tokenizer with offsets."""
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
         found = Few(where, _OF_ROWS)
-        batch: list[Example] = []
-        characters = before = 0
         try:
-            for example in examples(normalized, tokenized, folder, corpus, split):
-                batch.append(example)
-                characters += len(example.rendered.text)
-                if characters >= _BATCH_CHARACTERS:
-                    _projections(batch, where, before, tokenizer, found)
-                    before += len(batch)
-                    batch, characters = [], 0
-            _projections(batch, where, before, tokenizer, found)
+            each = examples(normalized, tokenized, folder, corpus, split)
+            for number, example in enumerate(each, 1):
+                _of_index(example, f"{where}:{number}", found)
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.added()
@@ -98,19 +75,6 @@ def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
     for key in splits_in(folder, "{split}.align.jsonl") if partition is None else (partition,):
         corpus, split = corpus_and_split(key)
         yield corpus.name, split
-
-
-def _inputs(folders: Sequence[Path]) -> tuple[Path, Path, Path]:
-    """The folders of the normalised files and the token shards, and the vocabulary's file."""
-    ends = (names.NORMALIZED, names.TOKENIZED, "tokenizer")
-    found = [
-        next((each for each in folders if f"/{each.as_posix()}".endswith(f"/{end}")), None)
-        for end in ends
-    ]
-    normalized, tokenized, tokenizer = found
-    if normalized is None or tokenized is None or tokenizer is None:
-        raise ValueError(f"inputs: {', '.join(map(str, folders))} must end with {', '.join(ends)}")
-    return normalized, tokenized, tokenizer / GPT2.relative
 
 
 def _order(row: AlignRow, corpus: str, split: str, before: int, place: str, found: Few) -> int:
@@ -159,55 +123,18 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
 
 
-def _projections(
-    batch: list[Example], file: str, before: int, tokenizer: Tokenizer, found: Few
-) -> None:
-    """Check rows with their texts: lengths, and the tokens of each range."""
-    lines = [f"{file}:{number}" for number in range(before + 1, before + len(batch) + 1)]
-    texts = [example.rendered.text for example in batch]
-    ids = tokenizer.encode(texts).ids
-    counts = [each.nbytes // 4 for each in ids]
-    tokens = np.frombuffer(b"".join(ids), np.int32)
-    made = Projection(texts, tokens, counts, tokenizer.token_lengths)
-    usable = []
-    for place, (example, count) in enumerate(zip(batch, counts, strict=True)):
-        row = example.row
-        for key, value in (
-            ("sequence_index", row.sequence_index),
-            ("shard_path", row.shard_path),
-            ("num_tokens", count),
-        ):
-            if value != example.index[key]:
-                rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
-                found.add("index", lines[place], f"{row.example_id}: {rule}")
-        if problem := _outside(row, len(texts[place]), count):
-            found.add("bounds", lines[place], f"{row.example_id}: {problem}")
-        elif len(row.text_offset_ranges) == len(row.token_offset_ranges):
-            usable.append(place)
-    where = np.repeat(usable, [len(batch[place].row.text_offset_ranges) for place in usable])
-    pairs = [pair for place in usable for pair in batch[place].row.text_offset_ranges]
-    if not pairs:
-        return
-    spans = np.array(pairs, np.int64)
-    recorded = [pair for place in usable for pair in batch[place].row.token_offset_ranges]
-    expected = made.tokens(where.astype(np.int64), spans[:, 0], spans[:, 1])
-    wrong = (expected != np.array(recorded, np.int64)).any(axis=1)
-    for at in np.flatnonzero(wrong).tolist():
-        row = batch[int(where[at])].row
-        found.add(
-            "projection",
-            lines[int(where[at])],
-            f"{row.example_id}: characters {pairs[at]} are tokens {expected[at].tolist()}, "
-            f"not {recorded[at]}",
-        )
-
-
-def _outside(row: AlignRow, characters: int, tokens: int) -> str | None:
-    """Why ranges of a row cannot be projected, None if they can."""
+def _of_index(example: Example, place: str, found: Few) -> None:
+    """Check a row with its line in the index and its text."""
+    row = example.row
+    for key, value in (("sequence_index", row.sequence_index), ("shard_path", row.shard_path)):
+        if value != example.index[key]:
+            rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
+            found.add("index", place, f"{row.example_id}: {rule}")
     for ranges, end, what in (
-        (row.text_offset_ranges, characters, "characters"),
-        (row.token_offset_ranges, tokens, "tokens"),
+        (row.text_offset_ranges, len(example.rendered.text), "characters"),
+        (row.token_offset_ranges, example.index["num_tokens"], "tokens"),
     ):
         if bad := [pair for pair in ranges if not 0 <= pair[0] < pair[1] <= end]:
-            return f"ranges {bad} are not within {end} {what}"
-    return None
+            rule = f"ranges {bad} are not within {end} {what}"
+            found.add("bounds", place, f"{row.example_id}: {rule}")
+            return

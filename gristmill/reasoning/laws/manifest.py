@@ -1,4 +1,4 @@
-"""Laws of the manifest and the index over all splits: both are what the splits have."""
+"""Laws of the manifest and index of splits. Source: `docs/formats/reasoning.md#manifest-laws`."""
 
 from __future__ import annotations
 

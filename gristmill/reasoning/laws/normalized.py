@@ -1,4 +1,4 @@
-"""What must hold of normalised files, their origins and their refused records."""
+"""What must hold of normalised files. Source: `docs/formats/reasoning.md#normalised-files`."""
 
 from __future__ import annotations
 

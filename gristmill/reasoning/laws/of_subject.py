@@ -10,8 +10,6 @@ from gristmill.families import Subject
 from gristmill.reasoning.format.names import MANIFEST, split_index
 from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.reports import dates
-from gristmill.vocabularies.pinned import GPT2
-from gristmill.vocabularies.tokenizer_file import file_of_pinned
 
 
 def normalized(subject: Subject) -> Iterator[Violation]:
@@ -33,7 +31,7 @@ def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
     from gristmill.reasoning.laws.raw_manifest import raw_manifest_laws
 
-    return raw_manifest_laws(subject.folder, subject.partition)
+    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
 
 
 def shards(subject: Subject) -> Iterable[Violation]:
@@ -43,15 +41,6 @@ def shards(subject: Subject) -> Iterable[Violation]:
     if not subject.has_record:
         return _unrecorded_shards(subject)
     return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
-
-
-def texts(subject: Subject) -> Iterable[Violation]:
-    """Yields where token shards are not the texts of their records."""
-    from gristmill.reasoning.laws.shard_texts import text_laws
-
-    records, vocabularies = subject.inputs
-    tokenizer = file_of_pinned(GPT2, vocabularies / GPT2.relative)
-    return text_laws(subject.folder, subject.partition, records, tokenizer, sampled=subject.sampled)
 
 
 def tokens(subject: Subject) -> Iterator[Violation]:
@@ -69,36 +58,15 @@ def tokens(subject: Subject) -> Iterator[Violation]:
         yield Violation("manifest", MANIFEST, "does not list the meta files of the shards")
 
 
-def token_texts(subject: Subject) -> Iterator[Violation]:
-    """Yields where the dataset of a tokenizer is not the texts of its records."""
-    from gristmill.reasoning.laws.shard_texts import text_laws
-    from gristmill.reasoning.read.trace import name_in
-    from gristmill.vocabularies.tokenizer import open_tokenizer
-
-    tokenizer = open_tokenizer(subject.inputs[-1] / name_in(subject.folder))
-    for corpus, split in shard_splits(subject.folder):
-        yield from text_laws(
-            subject.folder,
-            f"{corpus}__{split}",
-            subject.inputs[0],
-            tokenizer,
-            sampled=subject.sampled,
-        )
-
-
 def token_steps(subject: Subject) -> Iterator[Violation]:
     """Yields what the alignments in the dataset of a tokenizer break, where it has some."""
-    from gristmill.reasoning.laws.alignment import alignment_laws, step_laws
-    from gristmill.reasoning.read.trace import name_in
-    from gristmill.vocabularies.tokenizer import open_tokenizer
+    from gristmill.reasoning.laws.alignment import alignment_laws, index_laws
 
     folder = subject.folder
     marks = json.loads(str(subject.config.get("steps") or "{}"))
     for key in splits_in(folder, "{split}.align.jsonl"):
-        labels = marks.get(key, {}).values()
-        yield from alignment_laws(folder, key, labels)
-        tokenizer = open_tokenizer(subject.inputs[-1] / name_in(folder))
-        yield from step_laws(folder, subject.inputs[0], folder, tokenizer, key)
+        yield from alignment_laws(folder, key, marks.get(key, {}).values())
+        yield from index_laws(folder, subject.inputs[0], folder, key)
 
 
 def manifest(subject: Subject) -> Iterable[Violation]:
@@ -118,11 +86,12 @@ def alignment(subject: Subject) -> Iterator[Violation]:
     yield from alignment_laws(subject.folder, subject.partition, labels)
 
 
-def projection(subject: Subject) -> Iterable[Violation]:
-    """Yields where the tokens of steps are not those of their characters."""
-    from gristmill.reasoning.laws.alignment import projection_laws
+def aligned_index(subject: Subject) -> Iterable[Violation]:
+    """Yields where an alignment is not one of its records and of the index of their shards."""
+    from gristmill.reasoning.laws.alignment import index_laws
 
-    return projection_laws(subject.folder, subject.partition, subject.inputs)
+    normalized, tokenized, *_ = subject.inputs
+    return index_laws(subject.folder, normalized, tokenized, subject.partition)
 
 
 def report(subject: Subject) -> Iterator[Violation]:

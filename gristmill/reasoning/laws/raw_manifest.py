@@ -1,4 +1,4 @@
-"""What must hold of the manifest of the normalised files."""
+"""Laws of the manifest of normalised files. Source: `docs/formats/reasoning.md#raw-manifest`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from gristmill.contract import Violation
-from gristmill.provenance import SHARED_RECORDS, read_record
+from gristmill.provenance import SHARED_RECORDS, Record, read_record
 from gristmill.reasoning.builders.raw_manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA
@@ -21,8 +21,13 @@ _FOLDER: Final = PurePosixPath(names.NORMALIZED).name
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
-    """Yield what a raw manifest breaks."""
+def raw_manifest_laws(
+    folder: Path, records: Mapping[str, str] | None = None
+) -> Iterator[Violation]:
+    """Yield what a raw manifest breaks.
+
+    records: digests of the records that it was written from, by partition; default: not known.
+    """
     path = folder / names.MANIFEST
     try:
         text = path.read_bytes().decode("utf-8")
@@ -36,15 +41,31 @@ def raw_manifest_laws(folder: Path, partition: str | None = None) -> Iterator[Vi
     if text != json.dumps(manifest, indent=2, ensure_ascii=False):
         yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
     for name, entry in manifest.items():
-        yield from _entry_violations(name, entry, name in CORPORA and not _has_own(folder, name))
+        own = _recorded(folder, name)
+        has_recipe = any(record.config.get("corpus") for record in own)
+        yield from _entry_violations(name, entry, name in CORPORA and not has_recipe)
+        for record in own:
+            # The record of a split that was built since is not what the manifest is made from.
+            if (records or {}).get(str(record.partition)) == record.digest:
+                yield from _as_recorded(entry, record)
 
 
-def _has_own(folder: Path, name: str) -> bool:
-    """Whether a split of a corpus was read by a file of its drop, as its records say."""
+def _recorded(folder: Path, name: str) -> list[Record]:
+    """The records of the splits of a corpus."""
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
-    records = map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))
-    return any(record.config.get("corpus") for record in records)
+    return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
+
+
+def _as_recorded(entry: Any, record: Record) -> Iterator[Violation]:
+    """Yield where the file of a split is another one than in the record of that split."""
+    split = str(record.partition).rpartition("__")[2]
+    files = entry.get("files") if isinstance(entry, dict) else None
+    file = files.get(split) if isinstance(files, dict) else None
+    named = tuple(file.get(key) for key in _FILE_KEYS) if isinstance(file, dict) else ()
+    counts = tuple(record.counts.get(key) for key in _FILE_KEYS[3:])
+    if named not in {(each.path, each.sha256, each.bytes, *counts) for each in record.outputs}:
+        yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
 
 
 def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:

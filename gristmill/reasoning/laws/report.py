@@ -1,4 +1,4 @@
-"""Laws of daily reports."""
+"""Laws of daily reports. Source: `docs/formats/reasoning.md#reports`."""
 
 from __future__ import annotations
 

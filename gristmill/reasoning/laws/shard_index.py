@@ -1,4 +1,4 @@
-"""Laws of the index of one split: its spans and the padding tile every shard exactly."""
+"""Laws of an index: its spans tile every shard. Source: `docs/formats/reasoning.md#shard-laws`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def index_laws(
 
 
 class _Lines(NamedTuple):
-    """Some lines. All arrays are int64."""
+    """Some lines, as int64: four values of each line, then of all spans in order.
+
+    line: the place of the line of each span.
+    """
 
     records: Ints
     rank: Ints
@@ -61,7 +64,11 @@ class _Lines(NamedTuple):
 
 
 class _Spans(NamedTuple):
-    """The spans of some lines, back to back."""
+    """The spans of some lines, back to back.
+
+    start, end: in tokens over all shards of their rank. column: of the first token in its sequence.
+    line: in the batch. shard: its number.
+    """
 
     start: Ints
     end: Ints

@@ -1,4 +1,4 @@
-"""Laws of the token shards of one split: metas and tensors, and that the index tiles them."""
+"""Laws of the token shards of one split. Source: `docs/formats/reasoning.md#shard-laws`."""
 
 from __future__ import annotations
 

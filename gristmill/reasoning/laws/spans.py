@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
-from itertools import zip_longest
-from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.laws import Few
-from gristmill.reasoning.builders.exports.controls import CALIBRATION, EVALUATION, control_texts
-from gristmill.reasoning.builders.exports.spans import rows
-from gristmill.reasoning.config import SpansConfig
+from gristmill.reasoning.builders.exports.controls import CALIBRATION, EVALUATION
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.render.annotations import KEYS, rows_of
-from gristmill.vocabularies.tokenizer import open_tokenizer
+from gristmill.reasoning.render.annotations import rows_of
 
 _WITHIN: Final = ("expression", "result", "inner_eq")
 _UNITS: Final = ("characters", "bytes", "tokens")
@@ -66,44 +58,3 @@ def _broken(row: dict[str, Any], before: tuple[str, int, str]) -> Iterator[tuple
     begin, end = row["tokens"]["result"]
     if row["result_token_count"] != end - begin:
         yield "ranges", f"result_token_count is {row['result_token_count']}, not {end - begin}"
-
-
-def made_again(subject: Subject) -> Iterator[Violation]:
-    """Yields where rows are not those of the records and the tokenizer, or controls of the rows."""
-    known = subject.config.keys() & {each.name for each in fields(SpansConfig)}
-    config = SpansConfig(**{name: subject.config[name] for name in known})
-    normalized, tokenizers = subject.inputs
-    partition = str(subject.partition)
-    where = names.spans(*partition.split("__"))
-    few = Few(where)
-    try:
-        tokenizer = open_tokenizer(Path(tokenizers) / config.tokenizer)
-        again = rows(Path(normalized), partition, config, tokenizer)
-        pairs = zip_longest(rows_of(subject.folder / where), again)
-        for number, (row, expected) in enumerate(pairs, 1):
-            if row is None or expected is None:
-                few.add("records", where, f"row {number} is missing or one too many")
-                break
-            made = orjson.loads(orjson.dumps(expected))
-            wrong = [key for key in KEYS if row[key] != made[key]]
-            if wrong:
-                rule = f"{wrong[0]} is {row[wrong[0]]}, and {made[wrong[0]]} by the record"
-                few.add("records", f"{where}:{number}", rule)
-        if config.control_traces:
-            _compare_controls(subject.folder, partition, config, few)
-    except (GristmillError, OSError) as error:
-        few.add("records", where, str(error))
-    yield from few.added()
-
-
-def _compare_controls(folder: Path, partition: str, config: SpansConfig, few: Few) -> None:
-    corpus, split = partition.split("__")
-    where = names.controls(corpus, split)
-    texts = control_texts(folder / names.spans(corpus, split), split, config)
-    with (folder / where).open("rb") as file:
-        for number, text in enumerate(texts):
-            if file.read(len(text)) != text:
-                few.add("controls", f"{where}:{number + 1}", "is not made of the rows of spans")
-                return
-        if file.read(1):
-            few.add("controls", where, "has more than the controls of the rows of spans")

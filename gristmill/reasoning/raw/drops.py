@@ -1,4 +1,4 @@
-"""Drops of the reasoning family: which files hold records, and which split each belongs to."""
+"""Which files of a drop hold records of which split. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,6 @@ def corpus_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> Corpus:
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of each file of a drop.
 
-    drop: a folder with the name of a corpus.
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput for a drop that is refused: the folder has no corpus's name or no data file, a
@@ -374,16 +373,3 @@ def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     drop: a folder with the name of a corpus. Errors as `corpus_of` and `account`.
     """
     return list(splits(drop, corpus_of(drop, links), links))
-
-
-def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Why nothing can be built from a drop, None where something can: for callers of the library.
-
-    drop: a folder with the name of a corpus.
-    links: as for `account`.
-    """
-    try:
-        account(drop, links)
-    except BadInput as error:
-        return str(error)
-    return None

@@ -1,4 +1,4 @@
-"""Any JSON value to a text: lists, objects and numbers, line endings and byte order marks."""
+"""Any JSON value to a text. Source: `docs/formats/reasoning.md#flattening`."""
 
 from __future__ import annotations
 
@@ -56,10 +56,7 @@ class Unfit(Exception):
 
 
 def canonical(text: str) -> str:
-    """A text with LF for CRLF and CR, and without byte order marks at its beginning.
-
-    text: any.
-    """
+    """A text with LF for CRLF and CR, and without byte order marks at its beginning."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.lstrip(_MARK) if text.startswith(_MARK) else text

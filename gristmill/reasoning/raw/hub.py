@@ -1,4 +1,4 @@
-"""Where raw files of each corpus can be fetched from, and fetching them into a drop."""
+"""Fetching the raw files of a corpus. Source: `docs/formats/reasoning.md#pinned-downloads`."""
 
 from __future__ import annotations
 
@@ -215,10 +215,6 @@ def _rank(name: str) -> tuple[bool, int]:
 
 def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
     """Download the files of a place into a drop; files with the right contents are kept.
-
-    drop: the folder of the corpus in the inbox.
-    place: what was reached.
-    progress: gets the stage "fetch", in bytes.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`, and where the drop holds other data files:
     their records would be counted twice.

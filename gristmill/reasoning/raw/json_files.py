@@ -1,4 +1,4 @@
-"""What a JSON file is by its beginning: lines, one array or object of rows, or what has no rows."""
+"""What a JSON file is, by its beginning. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def _is_of_rows(value: object) -> bool:
 
 
 def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool, Iterator[bytes]]:
-    """Whether a text is an object of numbers whose first values are broken; the text again."""
+    """Whether a text is an object of numbers whose first values are broken; the text again.
+
+    One line of JSON lines may have numbers as columns, too, but it holds no objects below them.
+    """
     seen: list[bytes] = []
     is_numbered = False
     try:
@@ -111,7 +114,10 @@ def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool
 
 
 def _without_splits(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[bytes]:
-    """The text again. Raises BadInput if each of its first members is a split with its rows."""
+    """The text again. Raises BadInput if each of its first members is a split with its rows.
+
+    A row may have a column with the name of a split, too, but it has others beside it.
+    """
     seen: list[bytes] = []
     found: list[str] = []
     try:

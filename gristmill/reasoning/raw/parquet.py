@@ -1,4 +1,4 @@
-"""The rows of Parquet files, read in a child process as JSON."""
+"""Rows of Parquet, read in a child process as JSON. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def rows(
     """Yield the rows of a Parquet file, numbered from 1.
 
     path: the file, in its drop.
-    links: what happens if it is a link; default: it is refused.
     columns: that are read; default None: all. The others are null in every row.
 
     Raises BadInput if it is no regular file, is damaged, or breaks a limit.

@@ -1,4 +1,4 @@
-"""The recipe of a token dataset: `drops/reasoning/recipes/<dataset>.toml`."""
+"""The recipe of a token dataset. Source: `docs/formats/reasoning.md#token-datasets`."""
 
 from __future__ import annotations
 
@@ -43,12 +43,7 @@ _RECIPE: Final = Table(TOKENS, TokensConfig, not_set=_NOT_SET)
 
 
 def read_recipe(path: Path, links: LinkRule = REFUSE_LINKS) -> Settings:
-    """The checked values of a recipe.
-
-    links: what happens if it is a link; default: it is refused.
-
-    Raises BadInput, naming file, key and rule.
-    """
+    """The checked values of a recipe. Raises BadInput, naming file, key and rule."""
     if reason := keys.refusal(path.stem):
         raise BadInput(path, reason)
     try:

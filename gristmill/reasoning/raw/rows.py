@@ -1,4 +1,4 @@
-"""The rows of a data file, whatever its format: each an object, or why it is refused."""
+"""Rows of a data file of any format, or refusals. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
 
 
 def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:
-    """The bytes of a byte order mark at the beginning of a text, and the text without it."""
+    """The bytes of a byte order mark at the beginning of a text, and the text without it.
+
+    Its first part has 64 bytes. Raises BadInput for UTF-16, and for what was packed twice.
+    """
     parts = iter(texts)
     head = b""
     for part in parts:
@@ -282,7 +285,6 @@ def unpacked(
 ) -> Iterator[Iterator[bytes]]:
     """Open a data file that is no Parquet; gives its text in parts, 1 MiB at most for most formats.
 
-    links: what happens if it is a link; default: it is refused.
     limits: `bytes`, `text_bytes`, `ratio` and `any_ratio_bytes` count.
 
     Raises BadInput for what is no regular file, is damaged, or breaks a limit; GristmillError

@@ -1,4 +1,4 @@
-"""The rows of CSV and TSV files."""
+"""The rows of CSV and TSV files. Source: `docs/formats/reasoning.md#drops`."""
 
 from __future__ import annotations
 

@@ -44,9 +44,6 @@ def examples(
 ) -> Iterator[Example]:
     """Yield the rows of the alignment of a split, with their texts.
 
-    normalized, tokenized, alignment: folders of the three artifacts.
-    corpus, split: the split.
-
     Memory does not grow with the files. Raises BadInput where a file is not there, or where the
     three do not have the same examples and texts in the same order.
     """
@@ -83,9 +80,6 @@ def place_of(example_id: str) -> tuple[str, str, int]:
 
 def example(normalized: Path, tokenized: Path, alignment: Path, example_id: str) -> Example:
     """One row of an alignment, with its text.
-
-    normalized, tokenized, alignment: folders of the three artifacts.
-    example_id: as `gsm8k_test_000012`.
 
     Raises GristmillError for an unknown id, BadInput where a file is not there, has no such
     example, or is of another text.
@@ -169,8 +163,6 @@ def draw(
     tokenized: Path, alignment: Path, audited: Path, corpus: str, week: str, count: int
 ) -> list[Drawn]:
     """Draw the sample of a corpus for one week, over all splits that are aligned.
-
-    tokenized, alignment: folders of the token shards and of the alignments.
 
     Examples with less confidence come first; among equals, the hash of week and id decides.
     Those without steps, and those that have an audit of the same text, are left out. Memory does

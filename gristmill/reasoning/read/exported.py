@@ -1,4 +1,7 @@
-"""Records, token shards and alignments as other programs read them, one table a corpus."""
+"""Records, token shards and alignments as other programs read them, one table a corpus.
+
+Documents of tokens come from the shards alone: those of a rank are one stream, padded at its end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an example to its text, its normalised record, and the row of the raw file."""
+"""From an example to the row of the raw file. Source: `docs/formats/reasoning.md#trace`."""
 
 from __future__ import annotations
 

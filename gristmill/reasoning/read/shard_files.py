@@ -1,4 +1,8 @@
-"""Files of shards in one generation: two of them mapped, the others ready to be."""
+"""Files of shards in one generation: two of them mapped, the others ready to be.
+
+An artifact may have more files than a process may hold open: those are compared when the dataset
+is opened, and opened again when they are read. Source: `docs/formats/reasoning.md#reader`.
+"""
 
 from __future__ import annotations
 

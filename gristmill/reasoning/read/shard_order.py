@@ -1,4 +1,4 @@
-"""Which sequences a rank reads in an epoch, in which order; and the state of a reader."""
+"""The order of sequences; a reader's state. Source: `docs/formats/reasoning.md#reader-state`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.loading import bijection
-from gristmill.reading.stream import refuse_other_stream, stream_of
 
 Uneven = Literal["each", "pad", "stop"]
 UNEVEN: Final[tuple[Uneven, ...]] = get_args(Uneven)
 
 VERSION: Final = 2
-"""Of the states that new readers write."""
-FORMER: Final = 1
-"""Of the states whose runs go on in the order that NumPy drew."""
+"""Of the states that readers write and take."""
 
 Rest = Mapping[int, int]
 """What is left of an epoch: shard -> the first sequence that nobody has read."""
@@ -51,9 +48,9 @@ class Order:
         begins its own once more until it has as many as the longest rank, "stop" ends all ranks
         where the shortest ends.
     seed: of the shuffle of shards and of sequences in a shard; None for the manifest's order.
+    rotate: by how many shards the start moves in each epoch.
+    rests: what is left of epochs that were resumed at another world size.
     identity: text that names the shards, so that others have another order of the same seed.
-    version: of the state that goes on. 2: the loader's order 1, with windows of one shard. 1: as
-        NumPy's generators draw it, which another NumPy may do otherwise.
     """
 
     sizes: npt.NDArray[np.int64]
@@ -63,7 +60,6 @@ class Order:
     rotate: int = 0
     rests: Mapping[int, Rest] = field(default_factory=dict)
     identity: str = ""
-    version: int = VERSION
 
     def pieces(self, rank: int, epoch: int) -> list[Piece]:
         """What a rank reads in an epoch, in order.
@@ -95,7 +91,8 @@ class Order:
 
     def shards(self, rank: int, epoch: int) -> list[int]:
         """The shards that a rank owns, in the order of an epoch."""
-        shards = self._shuffled(epoch) if self.seed is not None else range(len(self.sizes))
+        count = len(self.sizes)
+        shards = range(count) if self.seed is None else self._loaders.shards(epoch).tolist()
         own = [shard for shard in shards if shard % self.world_size == rank]
         first = self.rotate * epoch % len(own) if own else 0
         return own[first:] + own[:first]
@@ -105,31 +102,15 @@ class Order:
         if self.seed is None:
             return None
         size = int(self.sizes[shard])
-        if self.version == FORMER:
-            drawn: npt.NDArray[np.int64] = _generator(self.seed, epoch, shard + 1).permutation(size)
-            return drawn
         shards = self._loaders.shards(epoch)
         before = self.sizes[shards[: np.flatnonzero(shards == shard)[0]]].sum()
         places = epoch * self._loaders.length + before + np.arange(size)
         numbers: npt.NDArray[np.int64] = self._loaders.numbers(places) - self._loaders.cuts[shard]
         return numbers
 
-    def generator(self) -> Any:
-        """A new generator of the kind and seed of the shuffles; None where NumPy draws none."""
-        if self.seed is None or self.version != FORMER:
-            return None
-        return _generator(self.seed, 0, 0)
-
-    def _shuffled(self, epoch: int) -> list[int]:
-        assert self.seed is not None
-        if self.version == FORMER:
-            drawn: list[int] = _generator(self.seed, epoch, 0).permutation(len(self.sizes)).tolist()
-            return drawn
-        return list(map(int, self._loaders.shards(epoch)))
-
     @cached_property
     def _loaders(self) -> bijection.Order:
-        """The loader's order of all shards."""
+        """The loader's order 1 of all shards, with windows of one shard."""
         cuts = np.append(0, np.cumsum(self.sizes))
         return bijection.Order(cuts, self.seed, self.identity, window=1)
 
@@ -213,16 +194,12 @@ def _length(pieces: Sequence[Piece]) -> int:
     return sum(piece.stop - piece.start for piece in pieces)
 
 
-def _generator(*numbers: int) -> Any:
-    return np.random.Generator(np.random.PCG64(numbers))
-
-
 _SAME: Final = ("manifest_sha256", "select", "seed", "rotate", "uneven")
 _NUMBERS: Final = ("epoch", "shard_position", "sequence_in_shard", "rank", "world_size")
 
 
 class Position(NamedTuple):
-    """Where one rank is."""
+    """Where one rank is: the epoch, from 0, and how many of its sequences were read."""
 
     epoch: int = 0
     read: int = 0
@@ -239,9 +216,8 @@ def state_of(
     place = walk.place(position.read)
     last = walk.last_shard(position.read)
     rests = {e: rest for e, rest in order.rests.items() if e >= position.epoch}
-    generator = order.generator()
     return {
-        "version": order.version,
+        "version": VERSION,
         "epoch": position.epoch,
         **place._asdict(),
         "rank": rank,
@@ -253,7 +229,6 @@ def state_of(
         "last_shard": None if last is None else paths[last],
         "finished": sorted({p.shard for p in walk.pieces[: place.shard_position]}),
         "rests": {str(e): sorted(map(list, rest.items())) for e, rest in sorted(rests.items())},
-        **({} if generator is None else stream_of(generator)),
     }
 
 
@@ -265,21 +240,15 @@ def resumed(
     states: of all ranks; where the number of ranks is the same, that of this rank is enough.
 
     At another number of ranks the sequences that no rank has read, of each epoch, go to the ranks
-    that own their shards now, and every rank begins with the earliest of these epochs. A state of
-    version 1 goes on in its own order, in the epochs to come, too.
+    that own their shards now, and every rank begins with the earliest of these epochs.
 
-    Raises GristmillError for a state of other shards, of another order or another random stream,
-    one that is damaged, and where the states of some ranks are missing.
+    Raises GristmillError for a state of other shards, of another order or another version, one
+    that is damaged, and where the states of some ranks are missing.
     """
     expected = {**identity, "seed": order.seed, "rotate": order.rotate, "uneven": order.uneven}
     found = {}
     for state in states:
         _check(state, expected)
-        if state["version"] != states[0]["version"]:
-            raise GristmillError("the states are of two versions: give those of one checkpoint")
-        order = replace(order, version=state["version"])
-        if (generator := order.generator()) is not None:
-            refuse_other_stream(state, generator)
         found[state["rank"]] = state
     if not found:
         raise GristmillError("there is no state to continue from: give one of each rank")
@@ -323,9 +292,13 @@ def _dealt(
 
 def _check(state: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse what is not a state of this reading."""
-    if not isinstance(state, Mapping) or state.get("version") not in (FORMER, VERSION):
+    if not isinstance(state, Mapping) or state.get("version") not in (1, VERSION):
+        raise GristmillError(f"not a state of version {VERSION} of a ShardReader: {state!r:.100}")
+    if state["version"] == 1:
         raise GristmillError(
-            f"is no state of version {FORMER} or {VERSION} of a ShardReader: {state!r:.100}"
+            "the state has version 1, whose order this version of Gristmill does not read: restart"
+            " from the step of the checkpoint with a new reader, or use the version of Gristmill"
+            " that wrote the state"
         )
     for name in _NUMBERS:
         if type(state.get(name)) is not int or state[name] < 0:

@@ -1,4 +1,4 @@
-"""The training reader: token shards of one rank, in batches, by arrays."""
+"""Token shards of one rank, in batches, by arrays. Source: `docs/formats/reasoning.md#reader`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples and the steps of one shard as arrays, and what probes sum by them."""
+"""Examples and steps of one shard as arrays. Source: `docs/formats/reasoning.md#reader`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class Ranges(NamedTuple):
     """Tokens of a shard that have a value, in ascending order.
 
     row, start, stop: int64 [N], sequence and columns, half-open.
-    value: int64 [N].
     """
 
     row: npt.NDArray[np.int64]
@@ -42,7 +41,8 @@ class Ranges(NamedTuple):
 class ShardRows:
     """What the tokens of one shard belong to.
 
-    examples: value is the row of the example in the index of its split, from 0.
+    examples: value is the row of the example in the index of its split, from 0. steps: value is
+        the number of the step in its example, from 1.
     """
 
     examples: Ranges
@@ -84,10 +84,7 @@ class Lines:
 
 
 class SplitRows:
-    """Index and alignment of one split.
-
-    align_file: its alignment; None to do without steps.
-    """
+    """Index and alignment of one split. align_file: its alignment; None to do without steps."""
 
     def __init__(
         self, index_file: HeldFile, align_file: HeldFile | None, least_confidence: float = 0.0

@@ -1,4 +1,8 @@
-"""Staging: shards of a node's ranks on a local disk, verified; and removing them again."""
+"""Staging: shards of a node's ranks on a local disk, verified; and removing them again.
+
+A copy is hashed while it is written, and gets its name when it is right.
+Source: `docs/formats/reasoning.md#staging`.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ class Copy:
 def copy_all(
     copies: Sequence[Copy], target: Path, known: Mapping[str, Entry], progress: Progress
 ) -> dict[str, Entry]:
-    """Copy files that are not there yet, in their order."""
+    """Copy files that are not there yet, in their order. Returns `known` with the new entries."""
     journal = Journal(target)
     journal.mend()
     entries = dict(known) | journal.read()[1]

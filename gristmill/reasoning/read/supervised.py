@@ -71,10 +71,7 @@ Wanted = Sequence[tuple[int, slice | npt.NDArray[np.int64]]]
 
 @dataclass(frozen=True)
 class Supervision:
-    """What is read beside the tokens.
-
-    steps: the folder of the alignments; None for no steps.
-    """
+    """What is read beside the tokens. steps: the folder of the alignments; None for no steps."""
 
     steps: Path | None
     least_confidence: float

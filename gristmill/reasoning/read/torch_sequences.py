@@ -1,4 +1,7 @@
-"""The sequences of a ShardReader as an IterableDataset of torch."""
+"""The sequences of a ShardReader as an IterableDataset of torch.
+
+Importing this module loads torch, so only `ShardReader.as_torch` imports it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a token of a sequence, or an example's id, to the example and its line in the index."""
+"""From a token or an id to the line of the index. Source: `docs/formats/reasoning.md#trace`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Annotations of arithmetic, `<<48/2=24>>`, in a question and its answer, and the rows of spans."""
+"""Annotations of arithmetic, `<<48/2=24>>`, in a question and its answer, and the rows of spans.
+
+Only a plain number is a result: `.5`, `6,000`, `1/3` and `$6` are none. Of several `=` the last one
+counts. Source: `docs/formats/reasoning.md#spans`.
+"""
 
 from __future__ import annotations
 

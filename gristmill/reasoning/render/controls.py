@@ -1,4 +1,4 @@
-"""Control pairs of RL-Decoder: a trace's steps in its words, right and wrong in eleven ways."""
+"""Steps in RL-Decoder's words, right and wrong. Source: `docs/formats/reasoning.md#controls`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,12 @@ _STYLES: Final[dict[str, tuple[_Style, ...]]] = {
 
 
 class _Variant(NamedTuple):
-    """What a variant changes."""
+    """What a variant changes.
+
+    result, left: sizes by which the result and the left operand of one operation are off; 1 stands
+    for a small size. always: it is named as what fails also where nothing could be changed.
+    family, subtype: the failure of the paper.
+    """
 
     result: tuple[float, ...] = ()
     left: bool = False

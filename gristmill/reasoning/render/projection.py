@@ -1,4 +1,9 @@
-"""Characters of rendered texts to tokens, byte by byte, and back."""
+"""Characters of rendered texts to tokens, byte by byte, and back.
+
+A token has a number of bytes; what it decodes to alone need not be a character. So characters
+become bytes, and a token belongs to a range if they share a byte.
+Source: `docs/formats/reasoning.md#alignment`.
+"""
 
 from __future__ import annotations
 

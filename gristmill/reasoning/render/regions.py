@@ -1,4 +1,8 @@
-"""Regions of a text that may be steps: numbered markers, lines, paragraphs, sentences."""
+"""Regions of a text that may be steps: numbered markers, lines, paragraphs, sentences.
+
+A range is half-open, in characters; white space at its ends is left out, and ranges of white space
+alone are. Source: `docs/formats/reasoning.md#step-rules`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reasoning steps of a rendered text: where they are, their names, how sure that is."""
+"""The steps of a rendered text. Source: `docs/formats/reasoning.md#step-rules`."""
 
 from __future__ import annotations
 

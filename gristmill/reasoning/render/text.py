@@ -1,4 +1,4 @@
-"""A normalised record to the text that is tokenised, where its blocks are, and cleaning hooks."""
+"""A record to the text that is tokenised. Source: `docs/formats/reasoning.md#rendered-text`."""
 
 from __future__ import annotations
 

@@ -84,8 +84,5 @@ _COLUMNS = {
 
 
 def columns(asset: str) -> Sequence[Column]:
-    """Returns the columns of an asset's artifacts; none where it has no tables.
-
-    asset: its key, as `reasoning/alignment`.
-    """
+    """Returns the columns of an asset's artifacts; none where it has no tables."""
     return _COLUMNS.get(asset, ())

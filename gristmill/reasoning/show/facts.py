@@ -13,9 +13,6 @@ from gristmill.reasoning.format.published import EXPORTS, SHARDS, TOKENS, shard_
 def facts(asset: str, folder: Path) -> Iterator[str]:
     """Yield the files of each split with their lines, or its shards with shape and ids.
 
-    asset: key of an asset of this family, as `reasoning/gpt2_shards`.
-    folder: of it.
-
     Raises BadInput where a file cannot be read.
     """
     for corpus, split in shard_splits(folder) if asset in (SHARDS, TOKENS) else ():

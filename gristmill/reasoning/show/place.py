@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from gristmill.contract import BadInput, Trace
+from gristmill.contract import Trace
 from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import is_key
@@ -64,10 +62,7 @@ def chosen(request: Request, published: Collection[str]) -> Place:
 
 
 def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
-    """Corpus and split by the options of a command; the first published ones without them.
-
-    Arguments and errors as for `chosen`.
-    """
+    """Corpus and split by the options of a command; the first published ones without them."""
     corpus, split = request.options.get("corpus"), request.options.get("split")
     for key in published:
         name, other = key.rsplit("__", 1)
@@ -75,27 +70,6 @@ def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
             return name, other
     wanted = " ".join(word for word in (corpus, split) if word)
     raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
-
-
-def read_record(folder: Path, place: Place) -> dict[str, Any]:
-    """A record of a normalised file.
-
-    folder: of the normalised files.
-    place: the example.
-
-    Raises BadInput where the file or the record is not there.
-    """
-    path = folder / names.normalized(place.corpus, place.split)
-    try:
-        with path.open("rb") as lines:
-            filled = (line for line in lines if line.strip())
-            line = next(islice(filled, place.record, None), None)
-    except FileNotFoundError as error:
-        raise BadInput(path, "is not there: build reasoning/normalized") from error
-    if line is None:
-        raise BadInput(path, f"has no record {place.record}")
-    record: dict[str, Any] = json.loads(line)
-    return record
 
 
 def normalized_beside(folder: Path) -> Path:

@@ -13,10 +13,10 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import GristmillError
 from gristmill.reasoning.format import align, conversations, id_files, names
-from gristmill.reasoning.format.published import EXPORTS, TOKENS, splits_in
-from gristmill.reasoning.show import spans
-from gristmill.reasoning.show.place import normalized_beside, parsed, read_record
-from gristmill.reasoning.show.terminal import data_root
+from gristmill.reasoning.format.published import ALIGNMENT, EXPORTS, NORMALIZED, TOKENS, splits_in
+from gristmill.reasoning.render.text import text_of
+from gristmill.reasoning.show import steps
+from gristmill.reasoning.show.place import normalized_beside, parsed
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -37,53 +37,41 @@ _SEARCHABLE: Final = (
 
 
 def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
-    """Returns a table for each split; none for manifests and reports, which are JSON files.
-
-    asset: its key. folder: its path. files: what the records say of them.
-    """
+    """Returns a table for each split; none for manifests and reports, which are JSON files."""
     if asset == "chat/conversations":
-        return [_conversations(files, path.name) for path in conversations.shards(folder)]
+        return [_parquet(files, path.name) for path in conversations.shards(folder)]
     if asset == EXPORTS:
-        return [_texts(files, path.name) for path in sorted(folder.glob("nanochat/*.parquet"))]
-    found = []
-    for partition in splits_in(folder, _FILES[asset]) if asset in _FILES else ():
-        corpus, split = partition.rsplit("__", 1)
-        found.append(_table(asset, folder, files, corpus, split))
-    return found
+        texts = sorted(folder.glob("nanochat/*.parquet"))
+        return [_parquet(files, f"nanochat/{path.name}") for path in texts]
+    found = splits_in(folder, _FILES[asset]) if asset in _FILES else ()
+    return [_table(asset, folder, files, *key.rsplit("__", 1)) for key in found]
 
 
-def _conversations(files: Files, name: str) -> Stored:
+def _parquet(files: Files, path: str) -> Stored:
+    shard = {"shard": Path(path).stem.removeprefix("shard_")}
     return Stored(
-        name.removeprefix("shard_").removesuffix(".parquet"),
-        lambda: of_parquet(files.checked(name)),
-        _SEARCHABLE,
-        sample=lambda row: (str(row.number), {}),
-    )
-
-
-def _texts(files: Files, name: str) -> Stored:
-    path = f"nanochat/{name}"
-    return Stored(
-        path,
+        path if "/" in path else shard["shard"],
         lambda: of_parquet(files.checked(path)),
         _SEARCHABLE,
-        sample=lambda row: (str(row.number), {"shard": name[6:-8]}),
+        sample=lambda row: (str(row.number), shard if "/" in path else {}),
+        chosen=shard,
+        ids=() if "/" in path else ("synth_id",),
     )
 
 
 def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> Stored:
     name = f"{corpus}/{_FILES[asset].format(split=split)}"
-    form = Form(json_row)
-    shown: dict[str, Any] = {}
-    if asset == "reasoning/alignment":
-        shown = {"pictures": _steps(folder), "tokens": _pieces(folder)}
+    form, shown = Form(json_row), dict[str, Any]()
+    if asset == ALIGNMENT:
+        shown = {"pictures": _drawn(folder), "tokens": _pieces(folder)}
     if _FILES[asset].endswith(names.INDEX) and (decode := _decoder(folder)) is not None:
         held = _Tokens(folder, decode)
         form, shown = Form(json_row, more={"text": held.text}), {"tokens": held.shown}
+    chosen = {"corpus": corpus, "split": split}
 
     def sample(row: Record) -> tuple[str, Mapping[str, Any]]:
         by_id = str(row.values.get("example_id", ""))
-        return (by_id or str(row.number)), {"corpus": corpus, "split": split}
+        return (by_id or str(row.number)), chosen
 
     return Stored(
         f"{corpus}__{split}",
@@ -92,6 +80,8 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         slow=[*form.more],
         partition="" if asset == TOKENS else f"{corpus}__{split}",
         sample=sample,
+        chosen=chosen,
+        ids=() if asset == NORMALIZED else ("example_id",),
         **shown,
     )
 
@@ -143,20 +133,22 @@ def _visible(octets: bytes) -> str:
         return f"‹{octets.hex()}›"
 
 
-def _example(folder: Path, row: Record) -> tuple[align.AlignRow, Mapping[str, Any]] | None:
-    """A row of an alignment with its normalised record, None where this is not there."""
+def _example(folder: Path, row: Record) -> tuple[align.AlignRow, str] | None:
+    """A row of an alignment with its text, None where its normalised record is not there."""
+    from gristmill.reasoning.read.origins import record_at
+
     place = parsed(str(row.values["example_id"]))
     normalized = normalized_beside(folder)
     if place is None or not (normalized / names.normalized(place.corpus, place.split)).is_file():
         return None
     found = align.AlignRow(**{key: row.values[key] for key in align.KEYS})
-    return found, read_record(normalized, place)
+    return found, text_of(record_at(normalized, place.partition, place.record)[0])
 
 
-def _steps(folder: Path) -> Callable[[Record], Sequence[Picture]]:
+def _drawn(folder: Path) -> Callable[[Record], Sequence[Picture]]:
     def pictures(row: Record) -> Sequence[Picture]:
         example = _example(folder, row)
-        return [Picture("steps", spans.svg(*example))] if example is not None else ()
+        return [steps.picture(*example)] if example is not None else ()
 
     return pictures
 
@@ -164,11 +156,12 @@ def _steps(folder: Path) -> Callable[[Record], Sequence[Picture]]:
 def _pieces(folder: Path) -> Callable[[Record], Sequence[Token]]:
     def tokens(row: Record) -> Sequence[Token]:
         example = _example(folder, row)
-        lines = spans.fragments(*example, None) if example is not None else []
-        return [
-            Token(each.text + "\n" * (at == len(line) - 1), span=each.label or "")
-            for line in lines
-            for at, each in enumerate(line or [spans.Fragment("", None)])
-        ]
+        return [*steps.pieces(*example)] if example is not None else ()
 
     return tokens
+
+
+def data_root(path: Path) -> Path:
+    """The data root above an artifact: the nearest folder with a vocabulary, else its parent."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])

@@ -1,11 +1,13 @@
-"""The builder of one Harmony shard from raw files: its parts become its Parquet file."""
+"""The builder of one Harmony shard from raw files: its parts become its Parquet file.
+
+Source: `docs/formats/synth.md#harmony-part-files`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,86 +16,53 @@ from gristmill.hashing import HashedFile
 from gristmill.inbox.division import contiguous_run
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
-from gristmill.run.workers import threaded_map
 from gristmill.synth.builders import harmony_part
 from gristmill.synth.builders.harmony_shard import shard_name
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format.parquet_footer import RowGroupsWriter
 from gristmill.synth.format.row_digest import RowsDigest
 from gristmill.synth.raw import files as raw
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_GROUP_BYTES: Final = 128 << 20
 
 
 class Joiner:
-    """Appends parts to a Harmony shard, whose file begins with the first row group."""
+    """Writes parts to a Harmony shard, whose file begins with the first row group."""
 
     def __init__(self, path: Path, config: HarmonyConfig) -> None:
-        self.read = 0
+        self.read = self.rows = self.groups = 0
         self._path, self._config = path, config
         self._file: HashedFile | None = None
-        self._groups = RowGroupsWriter(self)
+        self._writer: pq.ParquetWriter | None = None
         self._digest = RowsDigest()
-        self._has_digested = False
         self._waiting: list[pa.RecordBatch] = []
 
-    @property
-    def rows(self) -> int:
-        """Number of Harmony rows so far."""
-        return self._groups.rows + self.under_way
-
-    @property
-    def groups(self) -> int:
-        """Number of row groups so far."""
-        return self._groups.groups
-
-    @property
-    def under_way(self) -> int:
-        """Number of rows in the row group that is not full."""
-        return sum(map(len, self._waiting))
-
-    def make(self, task: harmony_part.Task, path: Path) -> dict[str, Any]:
-        """Make a part in this process, which is added next: its rows are not decoded for it.
-
-        As `harmony_part.make_part`.
-        """
-        summary = harmony_part.make_part(task, path, self._digest.update)
-        self._has_digested = True
-        return summary
-
     def add(self, part: Path, summary: Mapping[str, Any], raw_file: Path) -> None:
-        """Append one part.
-
-        Raises BadInput if the rows of a row group take too many bytes, and for a raw file that
-        had other rows when they were counted.
-        """
+        """Append one part. Raises BadInput if the rows of a row group take too many bytes."""
         import pyarrow as pa
 
-        if summary["before"] != self.under_way:
-            rule = "this file, or one before it, was changed while it was read: start again"
-            raise BadInput(raw_file, rule)
-        self.read += summary["read"]
-        with pa.memory_map(str(part)) as file:
-            groups, head, tail = map(file.read_buffer, summary["sizes"])
-            self._check(summary["head"], raw_file)
-            self._waiting += _rows(head)
-            if self.under_way == self._config.rows_per_group:
-                self._flush()
-            if groups.size:
-                self._groups.add(memoryview(groups))
-            self._waiting += _rows(tail)
-            if not self._has_digested:
-                for batch in chain(_rows(head), _decoded(groups), _rows(tail)):
-                    self._digest.update(batch)
-        self._has_digested = False
+        size = self._config.rows_per_group
+        with pa.memory_map(str(part)) as file, pa.ipc.open_stream(file) as batches:
+            for batch, read in zip(batches, summary["read"], strict=True):
+                self._digest.update(batch)
+                self._waiting.append(batch)
+                rows = sum(map(len, self._waiting))
+                if sum(each.nbytes for each in self._waiting) > _GROUP_BYTES:
+                    raise _too_large(raw_file, read, rows, size)
+                while rows >= size:
+                    self._write_group(size)
+                    rows -= size
+        self.read += max(summary["read"], default=0)
 
     def finish(self) -> FileNote | None:
         """Complete the file; return its note, or None if there are no rows and no file."""
-        if self.under_way:
-            self._flush()
-        self._groups.finish()
+        if any(map(len, self._waiting)):
+            self._write_group(self._config.rows_per_group)
+        self.close()
         if self._file is None:
             return None
         return FileNote(
@@ -103,58 +72,38 @@ class Joiner:
             bytes=self._file.bytes,
         )
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Append bytes to the file: `RowGroupsWriter` calls this."""
-        if self._file is None:
-            self._file = HashedFile(self._path)
-        return self._file.write(data)
-
     def close(self) -> None:
         """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
         if self._file is not None:
             self._file.close()
 
-    def _check(self, batches: list[list[int]], raw_file: Path) -> None:
-        """Compare the rows that wait with the limit after each batch that gives some of them."""
-        rows, size = self.under_way, sum(batch.nbytes for batch in self._waiting)
-        for row, more, added in batches:
-            rows, size = rows + more, size + added
-            if harmony_part.is_too_large(size):
-                raise harmony_part.too_large(raw_file, row, rows, self._config.rows_per_group)
-
-    def _flush(self) -> None:
-        """Append the rows that wait as a row group."""
+    def _write_group(self, size: int) -> None:
+        """Append the first rows that wait as a row group."""
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
-        table = pa.Table.from_batches(self._waiting).combine_chunks()
-        self._waiting = []
-        sink = pa.BufferOutputStream()
-        with harmony_part.group_writer(sink, table.schema) as writer:
-            writer.write_table(table, row_group_size=len(table))
-        self._groups.add(memoryview(sink.getvalue()))
-
-
-def _rows(stream: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(stream) as reader:
-        yield from reader
+        table = pa.Table.from_batches(self._waiting)
+        self._waiting = table.slice(size).to_batches()
+        group = table.slice(0, size).combine_chunks()
+        if self._writer is None:
+            self._file = HashedFile(self._path)
+            self._writer = pq.ParquetWriter(self._file, group.schema, compression="zstd")
+        self._writer.write_table(group, row_group_size=size)
+        self.rows += len(group)
+        self.groups += 1
 
 
-def _decoded(groups: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part's row groups."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not groups.size:
-        return
-    with closing(pq.ParquetFile(pa.BufferReader(groups))) as file:
-        for group in range(file.num_row_groups):
-            yield from file.read_row_group(group, use_threads=False).to_batches()
-
-
-_CONVERTED_AS_COUNTED: Final = 6
-"""Workers that convert about as many rows as one thread counts."""
+def _too_large(path: Path, row: int, rows: int, group_rows: int) -> BadInput:
+    """Return the error for a row group that takes too many bytes."""
+    rule = f"{rows:,} Harmony rows up to this raw row take more than"
+    return BadInput(
+        path,
+        f"{rule} {_GROUP_BYTES:,} bytes, and a row group of {group_rows:,} rows must not: lower "
+        "rows_per_group in gristmill.toml, or correct the rows",
+        row,
+    )
 
 
 @dataclass(frozen=True)
@@ -205,13 +154,15 @@ def to_harmony(
     out.mkdir(parents=True)
     name = shard_name(f"{shard_index:02d}")
     tasks, rows = _tasks(run, config, links)
+    named = ((f"file_{index:06d}", task) for index, task in enumerate(tasks))
+    finished = run_parts(harmony_part.make_part, named, parts, config.workers, scratch=out)
     with closing(Joiner(out / name, config)) as joiner:
-        made = _made(tasks, joiner, parts, out)
-        with progress.stage("convert", unit="rows", total=rows) as stage, closing(made):
-            for task, path, summary in made:
+        with progress.stage("convert", unit="rows", total=rows) as stage, closing(finished):
+            for task, (_, path, summary) in zip(tasks, finished, strict=True):
                 _check_kept(task, summary)
+                before = joiner.read
                 joiner.add(path, summary, task.path)
-                stage.advance(summary["read"])
+                stage.advance(joiner.read - before)
         note = joiner.finish()
     files: dict[str, FileNote] = {} if note is None else {name: note}
     skipped = joiner.read - joiner.rows
@@ -220,9 +171,9 @@ def to_harmony(
 
 def _check_kept(task: harmony_part.Task, summary: Mapping[str, Any]) -> None:
     """Raise BadInput for a raw file with rows of which none is kept, though all were read."""
-    if task.rows is None and summary["read"] and not summary["kept"]:
+    if task.rows is None and any(summary["read"]) and not summary["kept"]:
         texts = f"{', '.join(raw.TEXTS[:-1])} and {raw.TEXTS[-1]}"
-        rule = f"none of its {summary['read']:,} rows has a {texts}"
+        rule = f"none of its {max(summary['read']):,} rows has a {texts}"
         raise BadInput(task.path, f"{rule}: take it out of the drop, or bring one that has them")
 
 
@@ -230,88 +181,16 @@ def _tasks(
     run: Sequence[Path], config: HarmonyConfig, links: LinkRule
 ) -> tuple[list[harmony_part.Task], int]:
     """Return a task for each raw file up to the cap, and how many raw rows they read."""
-    sizes, expected = [], []
+    sizes = []
     for path in run:
         with harmony_part.opened(path, config, links) as file:
             sizes.append(file.rows)
-            expected.append(file.filled_at_most(raw.TEXTS) if config.workers > 1 else None)
     tasks: list[harmony_part.Task] = []
     left = config.max_rows
-    for path, rows, kept in zip(run, sizes, expected, strict=True):
-        last = config.max_rows >= 0 and left <= rows and rows > 0
-        if last:
-            tasks.append(harmony_part.Task(path, left, 0, config, links))
+    for path, rows in zip(run, sizes, strict=True):
+        if config.max_rows >= 0 and left <= rows and rows > 0:
+            tasks.append(harmony_part.Task(path, left, config, links))
             return tasks, config.max_rows
-        tasks.append(harmony_part.Task(path, None, 0, config, links, kept))
+        tasks.append(harmony_part.Task(path, None, config, links))
         left -= rows
     return tasks, sum(sizes)
-
-
-def _made(
-    tasks: Sequence[harmony_part.Task], joiner: Joiner, parts: PartStore | None, out: Path
-) -> Generator[tuple[harmony_part.Task, Path, dict[str, Any]]]:
-    """Yield each task with the file of its part and the part's summary, which are added next."""
-    workers = tasks[0].config.workers
-    make = joiner.make if workers <= 1 else harmony_part.make_part
-    done = 0
-    while done < len(tasks):
-        uncounted: list[harmony_part.NotCounted] = []
-        named = _named(tasks, done, joiner, parts, out, uncounted)
-        finished = run_parts(make, named, parts, workers, scratch=out)
-        with closing(named), closing(finished):
-            for task, (_, path, summary) in zip(tasks[done:], finished, strict=False):
-                yield task, path, summary
-                done += 1
-                if task.expected not in (None, summary["kept"]):
-                    # The parts after it begin at wrong rows, and so may those of other files.
-                    tasks = [replace(each, expected=None) for each in tasks]
-                    break
-            if uncounted:
-                raise GristmillError(f"{uncounted[0]}: build again") from uncounted[0]
-
-
-def _named(
-    tasks: Sequence[harmony_part.Task],
-    done: int,
-    joiner: Joiner,
-    parts: PartStore | None,
-    out: Path,
-    uncounted: list[harmony_part.NotCounted],
-) -> Generator[tuple[str, harmony_part.Task]]:
-    """Yield the tasks with the rows that the row group under way has, and the parts' names."""
-    size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers
-    if workers <= 1:
-        # Each part is added before the next task is asked for.
-        for index, task in enumerate(tasks[done:], done):
-            yield _part(index, replace(task, before=joiner.under_way))
-        return
-    before = joiner.under_way
-    counting = (
-        (f"count_{index:06d}", task)
-        for index, task in enumerate(tasks[:-1])
-        if index >= done and task.expected is None
-    )
-    # A thread waits for the child process that reads, so it needs no process of its own.
-    threads = 1 + workers // _CONVERTED_AS_COUNTED
-    counted = run_parts(
-        harmony_part.count, counting, parts, threads, scratch=out, engine=threaded_map
-    )
-    with closing(counted):
-        for index, task in enumerate(tasks[done:], done):
-            yield _part(index, replace(task, before=before))
-            if index + 1 == len(tasks):
-                return
-            kept = task.expected
-            if kept is None:
-                try:
-                    _, _, summary = next(counted)
-                except harmony_part.NotCounted as error:
-                    uncounted.append(error)
-                    return  # making the part says why, unless the counting alone failed
-                kept = summary["kept"]
-            before = (before + kept) % size
-
-
-def _part(index: int, task: harmony_part.Task) -> tuple[str, harmony_part.Task]:
-    """Return a task with the name of its part, whose bytes depend on the rows before it, too."""
-    return f"file_{index:06d}_{task.before}", task

@@ -1,4 +1,7 @@
-"""Rows of a raw file become Harmony rows: messages and metadata as JSON."""
+"""Rows of a raw file become Harmony rows: messages and metadata as JSON.
+
+Source: `docs/formats/synth.md#messages`.
+"""
 
 from __future__ import annotations
 

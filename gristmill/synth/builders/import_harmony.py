@@ -1,4 +1,8 @@
-"""Import of a finished conversion: is a Harmony folder usable, and the copy of its files."""
+"""Import of a finished conversion: is a Harmony folder usable, and the copy of its files.
+
+The manifest is copied byte for byte, since a Megatron dataset's manifest has its sha256.
+Source: `docs/formats/synth.md#import`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The parts of a shard become its files: Megatron datasets, trace, quarantine."""
+"""The parts of a shard become its files: Megatron datasets, trace, quarantine.
+
+Source: `docs/formats/synth.md#dataset-files`.
+"""
 
 from __future__ import annotations
 

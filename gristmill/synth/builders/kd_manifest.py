@@ -1,4 +1,7 @@
-"""`manifest.json` of a Megatron dataset, from the records of its shards."""
+"""`manifest.json` of a Megatron dataset, from the records of its shards.
+
+Source: `docs/formats/synth.md#kd-manifest`.
+"""
 
 from __future__ import annotations
 

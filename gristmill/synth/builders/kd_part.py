@@ -25,7 +25,6 @@ from gristmill.synth.builders.harmony_shard import (
 )
 from gristmill.synth.builders.kd_part_file import SPLITS
 from gristmill.synth.format import quarantine, trace
-from gristmill.synth.format.batch_bytes import rows_within
 from gristmill.synth.format.quarantine import BadRow
 from gristmill.synth.render import documents, harmony, strict, templates
 from gristmill.synth.render.documents import Conversation, Documents
@@ -66,7 +65,11 @@ class Task:
 
 
 def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task."""
+    """Write the part of a task.
+
+    Returns the counts of its documents, tokens and texts, languages and exercises by name, and the
+    first bad rows in short form.
+    """
     return written(Part(task), path)
 
 
@@ -156,7 +159,7 @@ class Part:
             # the cap included, has at most twice the tokens of the cap.
             made = self.summary["tokens"]
             most = made + 2 * (task.tokens - made)
-            rows = min(rows, rows_within(batch.column("messages_json"), most))
+            rows = min(rows, _rows_within(batch.column("messages_json"), most))
         return max(1, rows)
 
     def _full(self) -> bool:
@@ -254,6 +257,16 @@ class Part:
         first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
         self.summary["bad_rows"] += len(refused)
         return quarantine.packed(refused)
+
+
+def _rows_within(texts: pa.Array, most: int) -> int:
+    """Return how many of the first texts have at most `most` bytes together; a null has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    octets = pc.fill_null(pc.binary_length(texts.cast(pa.large_binary())), 0)
+    ends = np.cumsum(octets.to_numpy(zero_copy_only=False))
+    return int(np.searchsorted(ends, most, side="right"))
 
 
 def _up_to_cap(rows: Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:

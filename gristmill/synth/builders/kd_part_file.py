@@ -1,4 +1,7 @@
-"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it."""
+"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it.
+
+Source: `docs/formats/synth.md#part-files`.
+"""
 
 from __future__ import annotations
 

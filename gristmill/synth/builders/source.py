@@ -1,4 +1,8 @@
-"""Which drop the Harmony dataset is built from: raw files, or a finished conversion."""
+"""Which drop the Harmony dataset is built from: raw files, or a finished conversion.
+
+The sample drop is used only if there is no other complete drop.
+Source: `docs/formats/synth.md#complete-drop`.
+"""
 
 from __future__ import annotations
 

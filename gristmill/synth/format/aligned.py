@@ -1,4 +1,7 @@
-"""Alignment checks: do the three datasets of a shard belong together, and which data are they?"""
+"""Alignment checks: do the three datasets of a shard belong together, and which data are they?
+
+Source: `docs/formats/synth.md#alignment-check`.
+"""
 
 from __future__ import annotations
 

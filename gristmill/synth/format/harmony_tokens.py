@@ -1,4 +1,7 @@
-"""The control tokens of Harmony, and the numbers that all SYNTH artifacts share."""
+"""The control tokens of Harmony, and the numbers that all SYNTH artifacts share.
+
+Source: `docs/formats/synth.md#control-tokens`.
+"""
 
 from __future__ import annotations
 

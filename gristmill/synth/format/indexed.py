@@ -1,4 +1,7 @@
-"""Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory."""
+"""Megatron's IndexedDataset files: writes them in one pass and reads them in constant memory.
+
+Source: `docs/formats/synth.md#idx-file`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Columns of strings become one column of JSON, without a Python object for each string."""
+"""Columns of strings become one column of JSON, without a Python object for each string.
+
+The bytes are those of `json.dumps`. numba compiles the loops, and is imported with this module.
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -89,7 +92,10 @@ def _space(size: int) -> npt.NDArray[np.uint8]:
 
 
 def _octets(buffers: Sequence[pa.Buffer | None]) -> tuple[npt.NDArray[np.uint8], list[int]]:
-    """Return the bytes of all buffers in one array, and where each buffer begins in it."""
+    """Return the bytes of all buffers in one array, and where each buffer begins in it.
+
+    The compiled code reads beyond the end of a text, so there are bytes behind the last buffer.
+    """
     there = [buffer for buffer in buffers if buffer is not None]
     whole = there[0].parent if there else None
     if whole is not None and all(

@@ -1,4 +1,8 @@
-"""The files of one dataset, as Megatron's IndexedDataset asks for index and values."""
+"""The files of one dataset, as Megatron's IndexedDataset asks for index and values.
+
+It imports neither torch nor Megatron.
+Source: `docs/formats/synth.md#bin-file`.
+"""
 
 from __future__ import annotations
 

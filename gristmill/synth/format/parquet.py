@@ -45,7 +45,7 @@ def batches(
     row_groups: Sequence[int] | None = None,
     first_row: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an open file in order; string views become strings.
+    """Yield the rows of an open file in order, as `with_strings` gives them.
 
     path: the file, for error messages.
     parquet: the open file.
@@ -70,7 +70,7 @@ def batches(
             use_threads=False,
         ):
             rows += len(batch)
-            yield _without_views(batch)
+            yield with_strings(batch)
     except (pa.ArrowException, OSError, RuntimeError) as error:
         rule = f"is damaged in this row or one after it ({error}): {cure(error)}"
         raise BadInput(path, rule, first_row + rows + 1) from error
@@ -79,17 +79,19 @@ def batches(
         raise BadInput(path, rule)
 
 
-def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with string views as strings: few of Arrow's functions accept views."""
+def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose dictionaries of strings, string views and JSON are strings."""
     import pyarrow as pa
 
-    if not any(pa.types.is_string_view(kind) for kind in batch.schema.types):
-        return batch
-    columns = [
-        column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+    def as_strings(column: Any) -> Any:
+        if is_json(column.type):
+            column = column.storage
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            column = column.dictionary_decode()
+        # Few of Arrow's functions accept views.
+        return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+    return pa.RecordBatch.from_arrays(list(map(as_strings, batch.columns)), batch.schema.names)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -159,16 +161,3 @@ def null_count(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
     if said is None or not said.has_null_count:
         return None
     return int(said.null_count)
-
-
-def rows_without_text(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
-    """Return the rows of a row group without a text in a column, if no text is empty.
-
-    None where the footer does not say it, or says that the least text is empty: so may be others.
-    """
-    rows = parquet.metadata.row_group(group).num_rows
-    nulls = null_count(parquet, group, leaf)
-    if nulls is None or not 0 <= nulls < rows:
-        return nulls if nulls == rows else None
-    said = statistics(parquet, group, leaf)
-    return None if said is None or (said.has_min_max and not said.min_raw) else nulls

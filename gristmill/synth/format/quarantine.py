@@ -1,4 +1,7 @@
-"""Rows that cannot be rendered: the file that lists them, and the error that names them."""
+"""Rows that cannot be rendered: the file that lists them, and the error that names them.
+
+Source: `docs/formats/synth.md#quarantine`.
+"""
 
 from __future__ import annotations
 

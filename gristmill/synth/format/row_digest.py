@@ -1,4 +1,7 @@
-"""The row digest: a sha256 over the rows of a table, independent of how Parquet stores them."""
+"""The row digest: a sha256 over the rows of a table, independent of how Parquet stores them.
+
+Source: `docs/formats/synth.md#row-digest`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class RowsDigest:
 
 
 def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
-    """The bytes that both digests of a column take: sizes of its values, and values."""
+    """The bytes that both digests of a column take: sizes of its values, and values.
+
+    The size of a null is -1. Integers have one size: the row numbers of nulls stand instead.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,7 @@
-"""The trace file of a shard: its path, its columns, its writer."""
+"""The trace file of a shard: its path, its columns, its writer.
+
+Source: `docs/formats/synth.md#trace`.
+"""
 
 from __future__ import annotations
 

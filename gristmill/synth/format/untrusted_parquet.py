@@ -1,4 +1,7 @@
-"""Reads Parquet files from other writers, in a child process; errors name the file and the row."""
+"""Reads Parquet files from other writers, in a child process; errors name the file and the row.
+
+Source: `docs/formats/synth.md#parquet-limits`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gristmill.contract import BadInput, os_reason
-from gristmill.synth.format import parquet_child
-from gristmill.untrusted import child
-from gristmill.untrusted.files import LinkRule, opened
-from gristmill.untrusted.parquet import check_once
+from gristmill.synth.format.parquet import null_count, with_strings
+from gristmill.untrusted import child, files
+from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.parquet import Reading, arrow_errors, check_once, opened, unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +24,8 @@ RAW_ROW_BYTES: Final = 4 << 20
 """Bytes of the columns that are read of one raw row, at most."""
 HARMONY_ROW_BYTES: Final = 32 << 20
 """Bytes of one Harmony row, at most. JSON escapes make of one byte up to six."""
+_BATCH_BYTES: Final = 16 << 20
+"""Bytes of a batch, unless it is one row."""
 _COPIED: Final = 1 << 20
 _SECONDS: Final = 120
 _BYTES_PER_SECOND: Final = 1 << 20
@@ -34,6 +39,7 @@ class UntrustedParquet:
     nulls: names of columns whose nulls `self.nulls` gives, default none.
     links: what happens if the file is a link, for a file of a drop; None (default) for a
         file that a person or our own code named: a link is followed.
+    groups: the rows of each row group.
     nulls: by column, the nulls in each row group as the footer says, None where it does not.
 
     Raises BadInput if the file is not a regular file, is not readable Parquet, breaks a
@@ -49,22 +55,16 @@ class UntrustedParquet:
     ) -> None:
         self._path = path
         try:
-            self._file = opened(path, links)
+            self._file = files.opened(path, links)
         except OSError as error:
             rule = f"is not a readable Parquet file ({os_reason(error)})"
             raise BadInput(path, rule) from error
+        self.schema: pa.Schema
+        self.groups: list[int]
+        self.nulls: dict[str, list[int | None]]
         try:
-            described: parquet_child.Described = child.run(
-                parquet_child.describe,
-                path,
-                list(nulls),
-                file=path,
-                descriptors=[self._file.fileno()],
-            )
-            self.schema, self.groups, self.nulls = (
-                described.schema,
-                described.groups,
-                described.nulls,
+            self.schema, self.groups, self.nulls = child.run(
+                _describe, path, list(nulls), file=path, descriptors=[self._file.fileno()]
             )
             check_once(self.names, once, path)
         except BaseException:
@@ -104,15 +104,13 @@ class UntrustedParquet:
         expected = sum(self.groups[group] for group in groups)
         first_row = sum(self.groups[: min(groups, default=0)])
         names = None if columns is None else list(columns)
-        wanted = parquet_child.Wanted(size, names, groups, first_row, row_bytes)
+        wanted = {"batch_size": size, "columns": names, "row_groups": groups}
         rows = 0
         batches = child.stream(
-            parquet_child.read,
-            self._path,
-            wanted,
+            *(_read, self._path, wanted, first_row, row_bytes),
             file=self._path,
             descriptors=[self._file.fileno()],
-            seconds=self._seconds(),
+            seconds=_SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND,
         )
         for octets in batches:
             with pa.ipc.open_stream(pa.py_buffer(octets)) as reader:
@@ -122,44 +120,6 @@ class UntrustedParquet:
         if rows != expected:
             rule = f"holds {rows:,} rows, but its footer says {expected:,}: get it again"
             raise BadInput(self._path, rule)
-
-    def filled(self, size: int, columns: Sequence[str], rows: int | None = None) -> int:
-        """Return how many rows have a text in each of some columns that is neither null nor empty.
-
-        rows: how many rows are looked at; None (default) for all.
-
-        Raises BadInput if the file is damaged, or takes too much memory or time.
-        """
-        groups = list(range(len(self.groups)))
-        wanted = parquet_child.Wanted(size, list(columns), groups, 0, HARMONY_ROW_BYTES)
-        count: int = child.run(
-            parquet_child.filled,
-            self._path,
-            wanted,
-            rows,
-            file=self._path,
-            descriptors=[self._file.fileno()],
-            seconds=self._seconds(),
-        )
-        return count
-
-    def filled_at_most(self, columns: Sequence[str]) -> int | None:
-        """Return what `filled` counts if no text is empty, by the footer; None if it says nothing.
-
-        The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
-        """
-        count: int | None = child.run(
-            parquet_child.filled_at_most,
-            self._path,
-            list(columns),
-            file=self._path,
-            descriptors=[self._file.fileno()],
-        )
-        return count
-
-    def _seconds(self) -> float:
-        """Return the time in which all rows must be read."""
-        return _SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND
 
     def copy(self, path: Path) -> None:
         """Write the same bytes to another file."""
@@ -176,3 +136,57 @@ class UntrustedParquet:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _describe(
+    descriptor: int, path: Path, nulls: Sequence[str]
+) -> tuple[pa.Schema, list[int], dict[str, list[int | None]]]:
+    """Return schema, groups and nulls of a file, in the child."""
+    parquet = opened(descriptor, path)
+    try:
+        schema, count = parquet.schema, parquet.num_row_groups
+        groups = [parquet.metadata.row_group(group).num_rows for group in range(count)]
+        # Statistics are kept for leaves, and a struct has several: names are not enough.
+        leaves = {schema.column(leaf).path: leaf for leaf in range(len(schema.names))}
+        counts = {
+            name: [null_count(parquet, group, leaves[name]) for group in range(count)]
+            for name in nulls
+            if name in leaves
+        }
+        return parquet.schema_arrow.remove_metadata(), groups, counts
+    except arrow_errors() as error:
+        raise unreadable(path, error) from error
+
+
+def _read(
+    descriptor: int, path: Path, wanted: dict[str, Any], first_row: int, row_bytes: int
+) -> Iterator[memoryview]:
+    """Yield batches of rows in the child, each as an Arrow IPC stream of its own."""
+    parquet = opened(descriptor, path)
+    with Reading(descriptor, path, first_row) as reading:
+        for batch in parquet.iter_batches(**wanted, use_threads=False):
+            for part in _divided(with_strings(batch), min(row_bytes, _BATCH_BYTES)):
+                if part.nbytes > row_bytes:
+                    rule = f"takes {part.nbytes:,} bytes: a row may take {row_bytes:,}"
+                    raise BadInput(path, rule, reading.row + 1)
+                reading.takes(part.nbytes)
+                yield _as_stream(part)
+                reading.row += len(part)
+
+
+def _divided(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in parts of so many bytes at most, or of one row."""
+    if len(batch) <= 1 or batch.nbytes <= most:
+        yield batch
+        return
+    yield from _divided(batch.slice(0, len(batch) // 2), most)
+    yield from _divided(batch.slice(len(batch) // 2), most)
+
+
+def _as_stream(batch: pa.RecordBatch) -> memoryview:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue())

@@ -1,9 +1,11 @@
-"""Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows."""
+"""Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows.
+
+Source: `docs/formats/synth.md#trace-laws`.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,14 +37,13 @@ class HashBounds:
         self.highest_valid = -1
         self.lowest_train = 1 << 64
 
-    def add(self, split: str, synth_ids: Iterable[str]) -> list[int]:
-        """Take the ids of some conversations into the bounds; returns their hashes."""
+    def add(self, split: str, synth_ids: Iterable[str]) -> None:
+        """Take the ids of some conversations into the bounds."""
         values = list(map(division.value, synth_ids))
         if split == "valid":
             self.highest_valid = max(self.highest_valid, max(values, default=-1))
         else:
             self.lowest_train = min(self.lowest_train, min(values, default=1 << 64))
-        return values
 
     def divide(self) -> bool:
         """Return whether some threshold divides valid from train."""
@@ -53,16 +54,8 @@ class HashBounds:
         return self.highest_valid < division.threshold(valid_fraction) <= self.lowest_train
 
 
-MOST: Final = 1 << 17
-"""Hashes in a sample, at most."""
-
-_LOW_BITS: Final = 32
-_LOW: Final = (1 << _LOW_BITS) - 1
-
-
 _BATCH_ROWS: Final = 1024
 _COLUMNS: Final = ("split", "document", "synth_id", "offsets")
-_STANDARD_DEVIATIONS: Final = 6.0
 
 
 def law(subject: Subject) -> Iterator[Violation]:
@@ -192,9 +185,9 @@ def check(
     if not (root / where).exists():
         yield Violation("trace", where, "there is no trace file")
         return
-    counts, bounds, sample = dict.fromkeys(tokens, 0), HashBounds(), HashSample()
+    counts, bounds = dict.fromkeys(tokens, 0), HashBounds()
     try:
-        found = _rows(root / where, where, tokens, counts, bounds, sample, form.is_harmony)
+        found = _rows(root / where, where, tokens, counts, bounds, form.is_harmony)
         broken = next(found, None)
     except (BadInput, UnicodeDecodeError) as error:
         broken = Violation("trace", where, str(error))
@@ -210,10 +203,8 @@ def check(
     if not bounds.divide():
         rule = "no value of the synth_id hash divides train from valid"
         yield Violation("disjoint splits", where, rule)
-    if valid_fraction is not None:
-        if not bounds.divide_at(valid_fraction):
-            yield Violation("split rule", where, f"is not the split at {valid_fraction}")
-        yield from _fraction(where, sample.counts(), valid_fraction)
+    if valid_fraction is not None and not bounds.divide_at(valid_fraction):
+        yield Violation("split rule", where, f"is not the split at {valid_fraction}")
 
 
 def _rows(
@@ -222,7 +213,6 @@ def _rows(
     tokens: Mapping[str, Values | None],
     counts: dict[str, int],
     bounds: HashBounds,
-    sample: HashSample,
     is_harmony: bool,
 ) -> Iterator[Violation]:
     """Yield what is wrong with single rows; count the documents of each split, and their ids."""
@@ -241,7 +231,7 @@ def _rows(
                     yield Violation("trace", f"{where}: {split}", wrong)
                     return
                 counts[split] += len(rows)
-                sample.add(split, bounds.add(split, rows.column("synth_id").to_pylist()))
+                bounds.add(split, rows.column("synth_id").to_pylist())
 
 
 def _documents(
@@ -274,40 +264,3 @@ def _documents(
     if not np.array_equal(absolute[is_end], edges[1:] - 1 - begin):
         return f"documents {first} to {last - 1} do not end where their EOD is"
     return None
-
-
-def _fraction(where: str, counts: Mapping[str, int], valid_fraction: float) -> Iterator[Violation]:
-    total = sum(counts.values())
-    expected = valid_fraction * total
-    slack = 1 + _STANDARD_DEVIATIONS * math.sqrt(expected * (1 - valid_fraction))
-    if abs(counts["valid"] - expected) > slack:
-        rule = f"{counts['valid']} of {total} synth_ids are valid, {expected:.1f} expected"
-        yield Violation("split share", where, rule)
-
-
-class HashSample:
-    """Different hashes of each split, chosen by their low bits.
-
-    most: number of hashes, at most; default MOST.
-
-    The high bits decide the split, so the choice favours none. All hashes are in the sample until
-    it is full: the memory for this law does not grow with the number of conversations.
-    """
-
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._below = 1 << _LOW_BITS
-        self._hashes: dict[str, set[int]] = {"train": set(), "valid": set()}
-
-    def add(self, split: str, hashes: Iterable[int]) -> None:
-        """Take the hashes of some conversations; those that are there count once."""
-        below = self._below
-        self._hashes[split].update(value for value in hashes if value & _LOW < below)
-        while self._below > 1 and sum(map(len, self._hashes.values())) > self._most:
-            self._below >>= 1
-            for name, kept in self._hashes.items():
-                self._hashes[name] = {value for value in kept if value & _LOW < self._below}
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of hashes of each split."""
-        return {name: len(kept) for name, kept in self._hashes.items()}

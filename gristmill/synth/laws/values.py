@@ -1,4 +1,7 @@
-"""Laws of the values of a shard: vocabulary, order of control tokens, mask and span."""
+"""Laws of the values of a shard: vocabulary, order of control tokens, mask and span.
+
+Source: `docs/formats/synth.md#value-laws`.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +160,10 @@ def _broken(
     form: Form,
     tables: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return for each law the places where it is broken, in whole documents."""
+    """Return for each law the places where it is broken, in whole documents.
+
+    ids, mask, span: of all tokens [T]. ends: places of the last tokens of the documents [D].
+    """
     outside = np.flatnonzero((ids < 0) | (ids >= form.ids))
     broken = {
         "tokens in the vocabulary": outside,

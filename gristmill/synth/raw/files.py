@@ -1,4 +1,7 @@
-"""Raw SYNTH files: their columns, and the files of a complete drop."""
+"""Raw SYNTH files: their columns, and the files of a complete drop.
+
+Source: `docs/formats/synth.md#raw-files`.
+"""
 
 from __future__ import annotations
 

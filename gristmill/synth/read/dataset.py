@@ -1,4 +1,8 @@
-"""The training reader: Megatron's GPTDataset with an aligned loss mask and span codes."""
+"""The training reader: Megatron's GPTDataset with an aligned loss mask and span codes.
+
+It imports torch and Megatron-Core, so only training jobs and tests import it.
+Source: `docs/formats/synth.md#training-reader`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows of token ids, labels and spans: columns, files, and how documents become rows."""
+"""Rows of token ids, labels and spans: columns, files, and how documents become rows.
+
+Source: `docs/formats/synth.md#distill-datasets`.
+"""
 
 from __future__ import annotations
 

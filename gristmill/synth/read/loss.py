@@ -1,4 +1,7 @@
-"""The span-normalised loss: reasoning and final answer each have a weight of their own."""
+"""The span-normalised loss: reasoning and final answer each have a weight of their own.
+
+Source: `docs/formats/synth.md#span-normalised-loss`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The training step of Megatron-Core on SYNTH's datasets, its batch, and a blend of shards."""
+"""The training step of Megatron-Core on SYNTH's datasets, its batch, and a blend of shards.
+
+It imports torch and Megatron-Core, but not Megatron-LM (`megatron.training`).
+Source: `docs/formats/synth.md#step`.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +75,9 @@ def get_batch(
     labels: whether it computes losses, default True. A stage that does neither reads nothing.
     cp_group: context parallel ranks, default this process alone. Each has the same samples
         and keeps two of 2*cp slices of the sequence, as in Megatron.
+
+    Raises, on every rank of `tp_group`: StopIteration at the end of the iterator; RuntimeError for
+    samples without `span_id`; ValueError if S cannot be divided by 2*cp.
     """
     if not (inputs or labels):
         return Batch()
@@ -124,7 +131,11 @@ def _broadcast(
     group: distributed.ProcessGroup | None,
     device: torch.device,
 ) -> dict[str, torch.Tensor]:
-    """The same as `_read` on every rank of a group, whose first rank reads."""
+    """The same as `_read` on every rank of a group, whose first rank reads.
+
+    Sizes come first, or why there is no batch: a rank that waits for a batch which never comes
+    would wait until the time of the group is over.
+    """
     batch: dict[str, torch.Tensor] = {}
     error: BaseException | None = None
     header = [_READ, 0, 0, 0]

@@ -1,4 +1,7 @@
-"""Assembles conversations into the arrays of one split: tokens, spans of labels, lengths."""
+"""Assembles conversations into the arrays of one split: tokens, spans of labels, lengths.
+
+Source: `docs/formats/synth.md#label-alignment`.
+"""
 
 from __future__ import annotations
 

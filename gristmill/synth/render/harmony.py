@@ -1,4 +1,8 @@
-"""The complete renderer: openai-harmony renders one conversation at a time."""
+"""The complete renderer: openai-harmony renders one conversation at a time.
+
+It takes the conversations that `templates.py` does not take, and raises every error.
+Source: `docs/formats/synth.md#rendering`.
+"""
 
 from __future__ import annotations
 

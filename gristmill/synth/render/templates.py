@@ -1,4 +1,9 @@
-"""The fast renderer: conversations of texts are rendered by templates around their bodies."""
+"""The fast renderer: conversations of texts are rendered by templates around their bodies.
+
+It takes a conversation only if no rule can refuse it and each message is a header, one text and a
+terminator. The others go to `harmony.py`, with which the tests compare this module.
+Source: `docs/formats/synth.md#templates`.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +213,10 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | 
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Whether openai-harmony panicked, as it does on a run of a million equal characters."""
+    """Whether openai-harmony panicked, as it does on a run of a million equal characters.
+
+    The class of the error cannot be imported, and it is not an Exception.
+    """
     return type(error).__name__ == "PanicException"
 
 

@@ -16,10 +16,10 @@ from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token
 from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.builders.harmony_shard import shard_name, shards
-from gristmill.synth.format import harmony_tokens, trace
+from gristmill.synth.format import trace
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.read import distill
-from gristmill.synth.show import preview, terminal, tokens
+from gristmill.synth.show import tokens
 
 if TYPE_CHECKING:
     from gristmill.browse.opening import Files
@@ -52,10 +52,24 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
             yield _distilled(folder, files, split)
 
 
+def _drawn(
+    title: Callable[[Record], str], messages: Callable[[Record], list[tokens.Message]]
+) -> dict[str, Any]:
+    """How a row is drawn, and its tokens."""
+
+    def pictures(row: Record) -> list[Picture]:
+        return [tokens.picture(title(row), messages(row))]
+
+    def shown(row: Record) -> list[Token]:
+        return [token for message in messages(row) for token in message.tokens]
+
+    return {"pictures": pictures, "tokens": shown}
+
+
 def _harmony(folder: Path, files: Files, number: str) -> Stored:
-    def lines(row: Record) -> tuple[str, list[tokens.Line]]:
-        shard, vocabulary = folder / shard_name(number), terminal.vocabulary_of(folder)
-        return terminal.row_lines(shard, row.number, row.values, vocabulary)
+    def messages(row: Record) -> list[tokens.Message]:
+        vocabulary = tokens.vocabulary_of(folder)
+        return tokens.harmony_row(folder / shard_name(number), row.number, row.values, vocabulary)
 
     return Stored(
         number,
@@ -63,15 +77,15 @@ def _harmony(folder: Path, files: Files, number: str) -> Stored:
         _SEARCHABLE,
         partition=number,
         sample=lambda row: (str(row.number), {"shard": number}),
-        pictures=lambda row: [Picture("tokens", preview.svg([_short(*lines(row))]))],
-        tokens=lambda row: _shown(lines(row)[1]),
+        chosen={"shard": number},
+        ids=("synth_id",),
+        **_drawn(lambda row: f"{number} row {row.number} · {row.values['synth_id']}", messages),
     )
 
 
 def _documents(folder: Path, files: Files, number: str, split: str, partition: str) -> Stored:
-    def lines(row: Record, whole: bool) -> tuple[str, list[tokens.Line]]:
-        vocabulary = terminal.vocabulary_of(folder)
-        return tokens.conversation(folder, number, split, row.number, vocabulary, whole)
+    def messages(row: Record) -> list[tokens.Message]:
+        return tokens.document(folder, number, split, row.number, tokens.vocabulary_of(folder))
 
     return Stored(
         f"{split}/{number}",
@@ -80,15 +94,15 @@ def _documents(folder: Path, files: Files, number: str, split: str, partition: s
         slow=("text",),
         partition=partition,
         sample=lambda row: (str(row.number), {"shard": number, "split": split}),
-        pictures=lambda row: [Picture("tokens", preview.svg([lines(row, False)]))],
-        tokens=lambda row: _shown(lines(row, True)[1]),
+        chosen={"shard": number, "split": split},
+        ids=("synth_id",) if (folder / trace.path(number)).is_file() else (),
+        **_drawn(lambda row: f"{split} document {row.number}", messages),
     )
 
 
 def _distilled(folder: Path, files: Files, split: str) -> Stored:
-    def lines(row: Record) -> tuple[str, list[tokens.Line]]:
-        vocabulary = terminal.vocabulary_of(folder)
-        return tokens.distilled(folder, split, row.number, vocabulary)
+    def messages(row: Record) -> list[tokens.Message]:
+        return tokens.distilled(folder, split, row.number, tokens.vocabulary_of(folder))
 
     def opened() -> Columns:
         name = distill.SPLITS[split]
@@ -108,26 +122,10 @@ def _distilled(folder: Path, files: Files, split: str) -> Stored:
         opened,
         ("id", "source"),
         sample=lambda row: (str(row.number), {"split": split}),
-        pictures=lambda row: [Picture("tokens", preview.svg([_short(*lines(row))]))],
-        tokens=lambda row: _shown(lines(row)[1]),
+        chosen={"split": split},
+        ids=("id",),
+        **_drawn(lambda row: f"{split} row {row.number}", messages),
     )
-
-
-def _short(title: str, lines: list[tokens.Line]) -> tuple[str, list[tokens.Line]]:
-    return title, [tokens.shortened_line(line) for line in lines]
-
-
-def _shown(lines: Sequence[tokens.Line]) -> list[Token]:
-    """The tokens of a document; the last one of each message ends its line."""
-    return [
-        Token(
-            each.marked + "\n" * (at == len(line.tokens) - 1),
-            counts=not each.masked,
-            span="" if each.span is None else harmony_tokens.SPANS[each.span],
-        )
-        for line in lines
-        for at, each in enumerate(line.tokens)
-    ]
 
 
 class _Documents:
@@ -200,7 +198,7 @@ class _Documents:
 def _decoder(folder: Path) -> Callable[[], tokens.Words] | None:
     """Gives the words when it is needed; None where its vocabulary is not to be had."""
     try:
-        path = terminal.vocabulary_of(folder)
+        path = tokens.vocabulary_of(folder)
     except GristmillError:
         return None
     return lambda: tokens.words_of(path)

@@ -1,27 +1,38 @@
-"""A document as shown tokens: their texts, their spans, and which of them the loss leaves out."""
+"""A document as tokens to read: their texts and spans, which the loss leaves out, a picture."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from gristmill import markdown
+from gristmill.browse.table import Picture, Token
 from gristmill.contract import BadInput
-from gristmill.printable import printable
+from gristmill.provenance import RECORD, read_record
+from gristmill.svg import small_card, small_text
 from gristmill.synth.format import aligned, harmony_tokens, indexed
 from gristmill.synth.read import distill
 from gristmill.synth.read.trace import trace
+from gristmill.synth.render import documents, strict
+from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.vocabularies import encode
-from gristmill.vocabularies.pinned import GPT2
+from gristmill.vocabularies.engine import TIKTOKEN
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2, O200K
 from gristmill.vocabularies.tokenizer import open_tokenizer
 from gristmill.vocabularies.tokenizer_file import FACTS
 
-_HEAD, _TAIL = 30, 6
-_PROMPT_HEAD, _PROMPT_TAIL = 12, 4
+_MOST: Final = 9
+"""Messages of a picture."""
+_FILLS: Final = ("#e3e7ea", "#ffd766", "#a9dfb0")
+"""Of the spans: prompt, reasoning, final."""
 _SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -58,63 +69,63 @@ def _harmony_name(token: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class ShownToken:
-    """One token on a coloured ground, tokens that share a character, or a note in their place.
+class Message:
+    """One message: the role or the channel, and its tokens as a person reads them.
 
-    span: code of its span as a label; None for a note.
-    control: whether it is a control token; default False.
-    count: number of tokens, default 1. Several together have the bytes of whole characters, and
-        none of them has.
+    Tokens that share a character are one, in brackets, with their number as a subscript.
     """
-
-    text: str
-    span: int | None
-    masked: bool
-    control: bool = False
-    count: int = 1
-
-    @property
-    def marked(self) -> str:
-        """The text; that of several tokens in brackets, with their number as a subscript."""
-        if self.count == 1:
-            return self.text
-        return f"‹{self.text}›{str(self.count).translate(_SUBSCRIPTS)}"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One message."""
 
     label: str
-    tokens: list[ShownToken]
+    tokens: list[Token]
 
 
-def conversation(
-    root: Path, number: str, split: str, document: int, vocabulary: Path, whole: bool = False
-) -> tuple[str, list[Line]]:
-    """Return the title of a document, and its messages.
+def vocabulary_of(path: Path) -> Path:
+    """The vocabulary of an artifact, in the data root above it. Raises what `find` raises."""
+    above = path.absolute().parents
+    root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
+    record = path / RECORD
+    own = read_record(record).tokenizer if record.is_file() else None
+    if own is not None and own.name != O200K.name:
+        return root / own.path
+    return find(O200K, root)
 
-    whole: whether to keep long bodies whole; default False, which shortens them.
 
-    A shown token has the span and mask of its token as a label. The datasets hold
-    them one place earlier; the first token of a document is not a label.
+def harmony_row(
+    shard: Path, row: int, values: Mapping[str, Any], vocabulary: Path
+) -> list[Message]:
+    """Return the messages of a row of a Harmony shard as they are rendered.
+
+    row: from 0. values: its columns, by name. Raises BadInput if it cannot be rendered.
+    """
+    try:
+        rendered = Renderer(vocabulary).read(values["messages_json"])
+        strict.parse(values["messages_json"])
+        made = documents.assemble([rendered], vocabulary, TIKTOKEN)
+    except (BadRow, ValueError, RecursionError) as error:
+        raise BadInput(shard, f"synth_id {values['synth_id']!r}: {error}", row + 1) from error
+    bounds = list(pairwise([0, *np.cumsum(made.runs).tolist()]))
+    span = made.span.tolist()
+    mask = [int(value != 0) for value in span]
+    return messages(made.tokens.tolist(), mask, span, bounds, vocabulary)
+
+
+def document(root: Path, number: str, split: str, place: int, vocabulary: Path) -> list[Message]:
+    """Return the messages of one document of a dataset.
+
+    A token has the span and mask of its token as a label. The datasets hold them one place
+    earlier; the first token of a document is not a label.
     Raises BadInput if there is no such document, or if it is damaged.
     """
-    origin = trace(root, number, split, document)
+    origin = trace(root, number, split, place)
     prefix = root / split / f"shard_{number}_tokens"
     size = words_of(vocabulary).size
-    tokens, mask, span = _values(prefix, document, origin.offsets[-1] + 1, size)
+    tokens, mask, span = _values(prefix, place, origin.offsets[-1] + 1, size)
     bounds = [*origin.message_bounds(), (len(tokens) - 1, len(tokens))]
-    about = " · ".join(x for x in (origin.language, origin.exercise) if x)
-    title = (
-        f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "
-        f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
-    )
-    return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
+    return messages(tokens, mask, span, bounds, vocabulary)
 
 
-def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> tuple[str, list[Line]]:
-    """Return the title of a row of a dataset of labels and spans, and its messages.
+def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> list[Message]:
+    """Return the messages of a row of a dataset of labels and spans.
 
     number: of the row, from 0. Raises BadInput if there is no such row, or if it is damaged.
     """
@@ -129,15 +140,18 @@ def distilled(folder: Path, split: str, number: int, vocabulary: Path) -> tuple[
     span = [code for code, count in enumerate(counts) for _ in range(count)]
     prompt = [at for at in range(1, stops[0] - 2) if tokens[at] == harmony_tokens.START]
     bounds = pairwise([0, *prompt, *(stop for stop in stops if stop), len(tokens)])
-    title = f"{distill.SPLITS[split]} row {number} · {row['id']} · {len(tokens):,} tokens"
     # As labels, which are one place before their tokens.
     mask, span = [*mask[1:], 0], [*span[1:], 0]
     shown = [(begin, end) for begin, end in bounds if begin < end]
-    return printable(title), lines(tokens, mask, span, shown, vocabulary, True)
+    return messages(tokens, mask, span, shown, vocabulary)
 
 
 def _values(prefix: Path, document: int, length: int, size: int) -> list[list[int]]:
-    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value."""
+    """Return tokens, mask and span of one document. Raises BadInput for a wrong place or value.
+
+    No other entry of the three indexes is read: a shard of the full run has millions. The trace
+    and the other indexes must agree on the place.
+    """
     found: list[list[int]] = []
     place: list[int] | None = None
     limits = {"tokens": size, "lossmask": 2, "span": len(harmony_tokens.SPANS)}
@@ -154,40 +168,56 @@ def _values(prefix: Path, document: int, length: int, size: int) -> list[list[in
     return found
 
 
-def lines(
+def messages(
     tokens: Sequence[int],
     mask: Sequence[int],
     span: Sequence[int],
     bounds: Sequence[tuple[int, int]],
     vocabulary: Path,
-    whole: bool,
-) -> list[Line]:
-    """Return the messages of one document, a line each.
+) -> list[Message]:
+    """Return the messages of one document; the last token of each ends its line.
 
     tokens: ids [T].
     mask, span: of the labels [T], as the datasets hold them.
     bounds: begin and end of each message in `tokens`.
-    vocabulary: the vocabulary file.
-    whole: whether to keep long bodies whole.
     """
     mask, span = [0, *mask[:-1]], [0, *span[:-1]]
     encoding = words_of(vocabulary)
     kinds = list(zip(mask, span, strict=True))
-    messages = []
+    found = []
     for begin, end in bounds:
         shown = [
-            ShownToken(
-                written(tokens[first:stop], encoding),
-                span[first],
-                not mask[first],
-                encoding.name_of(tokens[first]) is not None,
-                stop - first,
+            Token(
+                _marked(tokens[first:stop], encoding) + "\n" * (stop == end),
+                counts=bool(mask[first]),
+                span=harmony_tokens.SPANS[span[first]],
             )
             for first, stop in _groups(tokens, kinds, (begin, end), encoding)
         ]
-        label = _label(tokens[begin:end], span[begin], encoding)
-        messages.append(Line(label, shown if whole else _shortened(shown, span[begin])))
-    return messages
+        found.append(Message(_label(tokens[begin:end], span[begin], encoding), shown))
+    return found
+
+
+def picture(title: str, shown: Sequence[Message]) -> Picture:
+    """The messages of a document in the colours of their spans, as many as Dagster shows inline."""
+    head = small_text(10, 20, title, " font-weight='700'")
+    for count in range(min(_MOST, len(shown)), -1, -1):
+        lines = [
+            small_text(10, 39 + 17 * at, f"{message.label}: {text}", f" fill='{fill}'")
+            for at, message in enumerate(shown[:count])
+            for text, fill in [_body(message)]
+        ]
+        drawing = small_card(31 + 17 * count, [head, *lines])
+        if len(markdown.image("tokens", drawing)) <= markdown.INLINE:
+            break
+    return Picture("tokens", drawing)
+
+
+def _body(message: Message) -> tuple[str, str]:
+    """The text of a message without its header, and the colour of its span."""
+    text = "".join(token.text for token in message.tokens)
+    *_, body = text.strip().split("<|message|>")
+    return body, _FILLS[harmony_tokens.SPANS.index(message.tokens[0].span)]
 
 
 def _groups(
@@ -221,6 +251,12 @@ def _character_end(tokens: Sequence[int], encoding: Words) -> int:
     return 1
 
 
+def _marked(tokens: Sequence[int], encoding: Words) -> str:
+    """The text of tokens; that of several in brackets, with their number as a subscript."""
+    text, count = written(tokens, encoding), len(tokens)
+    return text if count == 1 else f"‹{text}›{str(count).translate(_SUBSCRIPTS)}"
+
+
 def written(tokens: Sequence[int], encoding: Words) -> str:
     """Return the text of tokens on one line.
 
@@ -251,17 +287,3 @@ def _label(tokens: Sequence[int], span: int, words: Words) -> str:
         place = list(tokens).index(harmony_tokens.CHANNEL)
         return channels.get(tokens[place + 1], "assistant")
     return roles.get(tokens[1], "message")
-
-
-def shortened_line(line: Line) -> Line:
-    """Return a message with the head and tail of a long body."""
-    return Line(line.label, _shortened(line.tokens, line.tokens[0].span or 0))
-
-
-def _shortened(tokens: list[ShownToken], span: int) -> list[ShownToken]:
-    """Return the head and tail of a long message, with a note between them."""
-    head, tail = (_HEAD, _TAIL) if span else (_PROMPT_HEAD, _PROMPT_TAIL)
-    if len(tokens) <= head + tail + 1:
-        return tokens
-    hidden = sum(token.count for token in tokens[head:-tail])
-    return [*tokens[:head], ShownToken(f"… {hidden:,} more …", None, False), *tokens[-tail:]]

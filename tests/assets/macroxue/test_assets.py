@@ -17,7 +17,6 @@ from gristmill import provenance
 from gristmill.inbox import READY, REFUSED, WAITS
 from gristmill.keys import BadKey
 from gristmill.macroxue.builders import pack as pack_module
-from gristmill.macroxue.format.rows import to_packed
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from tests.assets.helpers import built, failure, sha256
@@ -105,21 +104,6 @@ def test_the_real_drops_give_the_golden_files_in_the_packed_layout(build, lake):
         path = packs / {"d6": "d6_v1", "both_sharded": "both"}[folder] / file
         assert sha256(path) == expected["sha256"], name
     assert provenance.verify(packs) == []
-
-
-@pytest.mark.slow
-@pytest.mark.real
-@needs_real
-def test_the_aligned_layout_equals_the_packed_one_field_by_field(build, lake):
-    shutil.copytree(REAL / "d7_v1", lake.inbox("macroxue") / "d7_v1")
-    assert build(pack, "d7_v1").success
-    steps = lake.root / "macroxue/packs/d7_v1/steps.npy"
-    aligned = np.load(steps)
-    assert aligned.dtype.itemsize == 48
-    assert build(pack, "d7_v1", layout="packed46").success
-    packed = np.load(steps)
-    assert packed.dtype.itemsize == 46
-    assert to_packed(aligned).tobytes() == packed.tobytes()
 
 
 @pytest.mark.real

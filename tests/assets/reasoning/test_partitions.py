@@ -15,6 +15,7 @@ from assets.versions import latest
 from commands.arrivals import register
 from gristmill import provenance
 from gristmill.browse.opening import open_table, tables_of
+from gristmill.browse.shown import show
 from gristmill.contract import BadInput
 from gristmill.families import Request
 from gristmill.reasoning.builds import today
@@ -23,7 +24,6 @@ from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.raw import drops
 from gristmill.reasoning.show.place import traced_token
-from gristmill.reasoning.show.terminal import show_record
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import not_built
@@ -190,8 +190,9 @@ def test_the_event_says_which_file_was_read_and_that_terms_are_unknown(
 
 
 def test_examples_of_an_own_corpus_are_shown_and_traced_to_the_row(built_root: Path) -> None:
-    (shown,) = show_record(Request(built_root / names.NORMALIZED, "my_math_heldout_000003", {}))
-    assert "What is 3 and 3?" in shown.plain
+    options = {"corpus": "my_math", "split": "heldout"}
+    shown = show(Request(built_root / names.NORMALIZED, "3", options))
+    assert any("What is 3 and 3?" in str(each) for each in shown)
     traces = traced_token(Request(built_root / names.TOKENIZED, "my_math_heldout_000003", {}))
     last = list(traces)[-1].facts()
     assert last["raw_row"] == 4 and str(last["raw_file"]).endswith("my_math/test_gen-00000.jsonl")
@@ -222,11 +223,11 @@ def test_a_recipe_that_changes_builds_again_and_another_drop_does_not(
     folder = own(lake)
     register(instance, lake, INBOX)
     build = builder(lake, instance)
-    assert metadata(build(normalized, KEY))["rows"] == 5
+    assert metadata(build(normalized, KEY))["records"] == 5
     books(lake)
     assert metadata(build(normalized, KEY))["status"] == "unchanged"
     (folder / "corpus.toml").write_text(OWN.replace('["en"]', '["fr"]'))
-    assert metadata(build(normalized, KEY))["rows"] == 1
+    assert metadata(build(normalized, KEY))["records"] == 1
 
 
 def test_the_splits_of_an_own_corpus_are_partitions_beside_those_of_the_seven(

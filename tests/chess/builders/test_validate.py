@@ -16,14 +16,9 @@ from tests.chess.builders.chain import chain, digests, rows
 
 
 @pytest.mark.slow
-def test_bytes_do_not_depend_on_workers(month: Path, tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_workers_parts_or_ranges(month: Path, tmp_path: Path) -> None:
     one = chain([month], tmp_path / "one", 1, parts=False)
     assert chain([month], tmp_path / "kept", 2, parts=True) == one
-
-
-@pytest.mark.slow
-def test_bytes_do_not_depend_on_parts_or_ranges(month: Path, tmp_path: Path) -> None:
-    one = chain([month], tmp_path / "one", 1, parts=False)
     assert chain([month], tmp_path / "two", 2, parts=False) == one
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from gristmill.chess.format.sidecar import GAME
-from gristmill.chess.laws import files
+from gristmill.chess.laws.files import Law
 from gristmill.chess.laws.game_dataset import dataset_laws
-from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.chess.laws.validate import validated_laws
 from gristmill.families import Subject, check
 from tests.chess.laws.damage import flip
@@ -50,47 +49,21 @@ def test_no_damage_to_a_file_makes_a_law_raise(copy: Path, data: bytes | None) -
     }
 
 
-def test_a_sample_of_a_good_artifact_breaks_no_law(
-    built: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("folder", "laws", "name", "ply", "by"),
+    [("valid", validated_laws, "games", 40, 1), ("game", dataset_laws, "test", 9, 3)],
+)
+def test_a_folder_without_a_record_is_replayed(
+    copy: Path, folder: str, laws: Law, name: str, ply: int, by: int
 ) -> None:
-    monkeypatch.setattr(files, "_REPLAYED", 4)
-    assert list(validated_laws(Subject(built / "valid", sampled=True))) == []
-    assert list(dataset_laws(Subject(built / "game", sampled=True))) == []
-    assert list(cache_laws(Subject(built / "game" / "runtime_splice_cache", sampled=True))) == []
-
-
-def test_the_same_games_are_replayed_each_time(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_REPLAYED", 4)
-    codes = copy / "valid" / "sidecar" / "games.phases.bin"
-    sampled = []
-    for at in range(0, codes.stat().st_size, 997):
-        flip(codes, at, 2)
-        assert "phases_rederived" in {v.law for v in validated_laws(Subject(copy / "valid"))}
-        first, second = (
-            list(validated_laws(Subject(copy / "valid", sampled=True))) for _ in range(2)
-        )
-        assert first == second
-        sampled.append("phases_rederived" in {violation.law for violation in first})
-        flip(codes, at, 2)
-    assert not all(sampled), "all games were replayed"
-
-
-def test_a_sample_finds_phases_that_are_all_wrong(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_REPLAYED", 4)
-    codes = copy / "valid" / "sidecar" / "games.phases.bin"
-    codes.write_bytes(bytes(code ^ 2 for code in codes.read_bytes()))
-    laws = {violation.law for violation in validated_laws(Subject(copy / "valid", sampled=True))}
-    assert "phases_rederived" in laws
-
-
-def test_a_wrong_phase_is_named_by_its_ply(copy: Path) -> None:
-    flip(copy / "valid" / "sidecar" / "games.phases.bin", 40, 2)
-    [violation] = [
-        v for v in validated_laws(Subject(copy / "valid")) if v.law == "phases_rederived"
-    ]
-    assert violation.where == "valid_games.jsonl: ply 40 of the rows from byte 0 on"
+    assert list(laws(Subject(copy / folder, has_record=False))) == []
+    flip(copy / folder / "sidecar" / f"{name}.phases.bin", ply, by)
+    # A record has the hashes, and `gristmill verify --rebuild` makes the phases again.
+    assert list(laws(Subject(copy / folder))) == []
+    [violation] = laws(Subject(copy / folder, has_record=False))
+    file = "valid_games.jsonl" if name == "games" else f"{name}.jsonl"
+    assert violation.law == "phases_rederived"
+    assert violation.where == f"{file}: ply {ply} of the rows from byte 0 on"
     assert violation.found == "1 codes differ from the replay"
 
 

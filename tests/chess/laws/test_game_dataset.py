@@ -47,7 +47,6 @@ def copy_game_to_val(path: Path) -> None:
             lambda p: edit(p / "val.jsonl", b'"moves": ["', b'"moves": ["a2a3", "'),
         ),
         ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
-        ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
         ("moves_packed", lambda p: flip(p / "sidecar" / "val.moves.u16.bin", 41)),
         *(
             ("moves_packed", lambda p, at=at: flip(p / "sidecar" / "val.spans.bin", at))

@@ -92,3 +92,25 @@ def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
 def test_a_damaged_report_is_noted(tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_text(text)
     assert list(validated_notes(tmp_path))
+
+
+@pytest.mark.parametrize("games", [10_000, 9_999])
+def test_a_month_far_from_the_month_before_is_noted(tmp_path: Path, games: int) -> None:
+    month, before = tmp_path / "elite_2024-01", tmp_path / "elite_2023-12"
+    for folder, won, lost in ((month, 60, 40), (before, 54, 46)):
+        folder.mkdir()
+        profile = {
+            "games": games,
+            "winners": {"W": won, "B": lost},
+            "phases": {"opening": 50 + won - 56, "endgame": 50},
+            "reasons": {"too_short": games // 4} if won == 60 else {},
+            "openings": {"A00": [7, 0, 0, 0, ""], f"B{won}": [3, 0, 0, 0, ""]},
+        }
+        (folder / "profile.json").write_text(json.dumps(profile))
+        (folder / "summary.json").write_text('{"equal_games": null}')
+    found = [(each.law, each.found) for each in validated_notes(month)]
+    rule = "6 % of the results, 20 % of the verdicts, 30 % of the openings would have to be others"
+    assert found == [("drift", f"{rule} to be as those of 2023-12")] * (games == 10_000)
+    assert list(validated_notes(before)) == []
+    month.rename(tmp_path / "collection")
+    assert list(validated_notes(tmp_path / "collection")) == []

@@ -57,12 +57,6 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
         ("invalid_paths_json", lambda p: (p / "val" / "paths.json").write_text("[")),
         ("paths_json_empty_or_invalid", lambda p: (p / "val" / "paths.json").write_text("[]")),
         ("paths_of_split", lambda p: (p / "val" / "paths.json").write_text('["/x/train.jsonl"]')),
-        ("offsets_start_lines", lambda p: add(p, "offsets.u64.bin", 3, 1, "<u8")),
-        ("splice_indices_in_games", lambda p: add(p, "splice_indices.u32.bin", 50, 9999, "<u4")),
-        ("phases_rederived", lambda p: add(p, "sample_phase_ids.u8.bin", 2, 1, "|u1")),
-        ("path_ids", lambda p: add(p, "path_ids.u32.bin", 1, 1, "<u4")),
-        ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 4)),
-        ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 7, 128)),
         ("games_of_samples", lambda p: cut(p / "val" / "sample_games.u32.bin")),
         ("games_of_samples", lambda p: grow(p / "val" / "sample_games.u32.bin")),
         ("games_of_samples", lambda p: (p / "val" / "sample_games.u32.bin").unlink()),
@@ -76,7 +70,6 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
             "samples_counted",
             lambda p: manifest(p, lambda m: m["splits"]["val"].update(sample_rows_total=7)),
         ),
-        ("vocabulary_of_train", lambda p: edit(p / "vocab_rows_meta.json", b'"e2e4"', b'"e2e5"')),
     ],
 )
 def test_damage_to_a_cache_breaks_its_law(
@@ -87,24 +80,41 @@ def test_damage_to_a_cache_breaks_its_law(
     assert law in {violation.law for violation in cache_laws(Subject(path))}
 
 
-@pytest.mark.parametrize("name", ["offsets.u64.bin", "splice_indices.u32.bin"])
-def test_every_element_of_a_cache_is_compared_where_few_games_are_replayed(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize("has_sidecar", [True, False])
+@pytest.mark.parametrize(
+    ("law", "damage"),
+    [
+        ("offsets_start_lines", lambda p: add(p, "offsets.u64.bin", 3, 1, "<u8")),
+        ("splice_indices_in_games", lambda p: add(p, "splice_indices.u32.bin", 50, 9999, "<u4")),
+        ("phases_rederived", lambda p: add(p, "sample_phase_ids.u8.bin", 2, 1, "|u1")),
+        ("path_ids", lambda p: add(p, "path_ids.u32.bin", 1, 1, "<u4")),
+        ("games_of_samples", lambda p: flip(p / "val" / "sample_games.u32.bin", 7, 128)),
+        ("games_of_samples", lambda p: grow(p / "val" / "sample_games.u32.bin")),
+        ("vocabulary_of_train", lambda p: edit(p / "vocab_rows_meta.json", b'"e2e4"', b'"e2e5"')),
+    ],
+)
+def test_every_element_of_a_cache_without_a_record_is_compared_with_the_rows(
+    copy: Path, law: str, damage: Callable[[Path], object], has_sidecar: bool
 ) -> None:
-    monkeypatch.setattr("gristmill.chess.laws.files._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
-    add(path, name, 40, 1, LAYOUT[name])
-    assert [v.where for v in cache_laws(Subject(path, sampled=True))] == [f"val/{name}"]
+    if not has_sidecar:
+        shutil.rmtree(copy / "game" / "sidecar")
+    assert list(cache_laws(Subject(path, has_record=False))) == []
+    damage(path)
+    found = {violation.law for violation in cache_laws(Subject(path, has_record=False))}
+    # Only a sidecar has the numbers of the games.
+    assert found == ({law} if has_sidecar or law != "games_of_samples" else set())
 
 
-def test_a_cache_built_from_a_sidecar_with_wrong_phases_breaks_a_law(copy: Path) -> None:
+def test_a_cache_from_a_sidecar_with_wrong_phases_breaks_a_law_without_a_record(copy: Path) -> None:
     for split in ("train", "val", "test"):
         codes = copy / "game" / "sidecar" / f"{split}.phases.bin"
         codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
     cache = copy / "game" / "runtime_splice_cache"
     shutil.rmtree(cache)
     build_splice_cache(copy / "game", cache)
-    assert {v.law for v in cache_laws(Subject(cache, sampled=True))} == {"phases_rederived"}
+    assert list(cache_laws(Subject(cache))) == []
+    assert {v.law for v in cache_laws(Subject(cache, has_record=False))} == {"phases_rederived"}
 
 
 def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
@@ -139,7 +149,7 @@ def test_samples_after_the_last_row_break_a_law(copy: Path) -> None:
         manifest(path, lambda m, n=name, r=recorded: m["splits"]["val"]["files"][n].update(r))
     samples = len(array) + 1
     manifest(path, lambda m: m["splits"]["val"].update(sample_rows_total=samples))
-    assert {(v.law, v.found) for v in cache_laws(Subject(path))} == {
+    assert {(v.law, v.found) for v in cache_laws(Subject(path, has_record=False))} == {
         (law, "has samples of no row")
         for law in (
             "path_ids",

@@ -21,7 +21,6 @@ from tests.chess.laws.damage import edit, edit_json, flip, grow
             "winner_of_result",
             lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"'),
         ),
-        ("phases_rederived", lambda p: flip(p / "sidecar" / "games.phases.bin", 40, 2)),
         ("moves_packed", lambda p: flip(p / "sidecar" / "games.moves.u16.bin", 40)),
         ("moves_packed", lambda p: grow(p / "sidecar" / "games.moves.u16.bin")),
         ("rows_as_sidecar", lambda p: flip(p / "sidecar" / "games.games.bin", 32)),

@@ -118,6 +118,8 @@ REFUSED = [
     ("a.zip", zipped(("a.pgn", b"\n \n" * 50_000)), "no tag and no move is in it"),
     ("a.zip", zipped(("a.pgn", b"")), "holds an empty PGN"),
     ("a.pgn.zst", zstandard.ZstdCompressor().compress(b"\r\n\t"), "no tag and no move is in it"),
+    ("a.pgn.zst", zstandard.ZstdCompressor().compress(b""), "holds an empty PGN"),
+    ("a.zip", zipped(("a.pgn", b"<html>no</html>")), "does not hold PGN"),
     (
         "a.zip",
         zipped(("x/elite_2024-02.pgn", GAME)),
@@ -126,7 +128,11 @@ REFUSED = [
 ]
 
 
-MISSING = [b"", HTML, zipped(("a.pgn", GAME))[:-9], zipped(("a.pgn", b""))]
+MISSING = [
+    *(b"", HTML, zipped(("a.pgn", GAME))[:-9], zipped(("a.pgn", b""))),
+    zstandard.ZstdCompressor().compress(b""),
+    zipped(("a.pgn", b"<html>no</html>")),
+]
 
 
 @pytest.mark.parametrize(("name", "data", "rule"), REFUSED)

@@ -1,5 +1,6 @@
 """Tracing a row to its PGN: the first and the last row, and rows that do not exist."""
 
+import json
 from pathlib import Path
 
 import chess
@@ -7,7 +8,7 @@ import pytest
 
 from gristmill.chess import trace
 from gristmill.chess.format.sidecar import Sidecar
-from gristmill.chess.read.trace import find
+from gristmill.chess.read.trace import find, traces
 from gristmill.contract import BadInput
 
 
@@ -50,3 +51,17 @@ def test_a_row_leads_back_to_its_bytes(valid: Path, dataset: Path, month: Path) 
         trace(dataset, 0, "dev")
     with pytest.raises(BadInput, match="sidecar"):
         trace(valid.parent, 0)
+
+
+def test_a_game_is_traced_by_number_and_by_id(dataset: Path, valid: Path) -> None:
+    def row(path: Path) -> object:
+        return json.loads(path.read_text().splitlines()[2])
+
+    [found] = traces(dataset, "2", "val")
+    assert found.row == row(dataset / "val.jsonl")
+    game_id = found.row["game_id"]
+    assert game_id in [trace.row["game_id"] for trace in traces(dataset, game_id, None)]
+    assert traces(dataset, "2", None)[0].row == row(dataset / "train.jsonl")
+    assert traces(valid, "2", None)[0].row == row(valid / "valid_games.jsonl")
+    with pytest.raises(BadInput, match="there is no game"):
+        traces(dataset, game_id, "test")

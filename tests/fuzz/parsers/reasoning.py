@@ -111,6 +111,7 @@ def drop_names(data: bytes) -> None:
     """The names of files in a drop, one a line; the first line is the corpus."""
     from gristmill.reasoning.format.corpora import CORPORA
     from gristmill.reasoning.raw import drops
+    from tests.refusal import refusal
 
     first, *lines = data.split(b"\n")[:20]
     corpus = first.decode("utf-8", "replace").replace("/", "").replace("\0", "")[:40].strip(".")
@@ -122,7 +123,7 @@ def drop_names(data: bytes) -> None:
             if name not in (b"", b".", b".."):
                 with open(bytes(place) + b"/" + name, "wb"):  # noqa: PTH123 - need not be UTF-8
                     pass
-        refused = drops.refusal(place)
+        refused = refusal(drops.account, place)
         found = drops.splits(place, CORPORA.get(corpus, CORPORA["wiqa"]))
         assert refused is not None or found
         paths = [path for paths in found.values() for path in paths]

@@ -44,14 +44,14 @@ def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
     from gristmill.synth.builders.harmony_rows import RawRows
-    from gristmill.synth.format import parquet_child
+    from gristmill.synth.format.untrusted_parquet import _describe, _read
     from gristmill.synth.raw.files import TEXTS, check_columns
 
     with path.open("rb") as opened:
-        described = parquet_child.describe(opened.fileno(), path, ["synth_id"])
-        names, groups = described.schema.names, list(range(len(described.groups)))
-        wanted = parquet_child.Wanted(100, None, groups, 0, 1 << 20)
-        for stream in parquet_child.read(opened.fileno(), path, wanted):
+        schema, groups, _ = _describe(opened.fileno(), path, ["synth_id"])
+        names = schema.names
+        wanted = {"batch_size": 100, "columns": None, "row_groups": list(range(len(groups)))}
+        for stream in _read(opened.fileno(), path, wanted, 0, 1 << 20):
             rows = RawRows(path, 0, pa.ipc.open_stream(stream).read_next_batch())
             for name in set(names):
                 if names.count(name) == 1:
@@ -195,8 +195,7 @@ PARSERS = (
         "synth_parquet",
         parquet_file,
         (
-            f"{_FORMAT}.parquet_child",
-            f"{_FORMAT}.batch_bytes",
+            f"{_FORMAT}.untrusted_parquet",
             "gristmill.synth.raw.files",
             "gristmill.untrusted.parquet",
         ),
@@ -215,7 +214,7 @@ PARSERS = (
     Parser(
         "synth_harmony_shard",
         harmony_shard,
-        (f"{_BUILD}.import_harmony", f"{_BUILD}.harmony_shard", f"{_FORMAT}.untrusted_parquet"),
+        (f"{_BUILD}.import_harmony", f"{_BUILD}.harmony_shard"),
         inputs=TEN_THOUSAND,
         words=_PARQUET,
         most_bytes=16_384,

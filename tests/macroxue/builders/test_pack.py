@@ -386,22 +386,6 @@ def test_running_index_defaults_and_row_bytes(tmp_path: Path) -> None:
     assert rows["board_eval"][3] == -10092544
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"layout": "aligned"},
-        {"shard_rows": -1},
-        {"on_error": "ignore"},
-        {"quarantine_share": 1.5},
-        {"enum_form": "dict"},
-        {"workers": -1},
-    ],
-)
-def test_config_is_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        PackConfig(**wrong)
-
-
 def test_import_stays_cheap() -> None:
     code = (
         "import sys, gristmill.macroxue as m;"

@@ -66,7 +66,7 @@ def test_every_bit_is_what_the_rule_gives(
     assert summary.rows == len(steps)
     assert (summary.scores_matched, summary.scores_differ) == (6, 0)
     assert summary.reward_sum == sum(one.score for one in GAMES)
-    assert list(value_laws(tmp_path / "v", pack, 0)) == []
+    assert list(value_laws(tmp_path / "v", pack)) == []
 
 
 def test_files_follow_the_steps(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]
         assert (true.rows_above_65536, true.rows_unknown) == (above, 0)
         assert reference.reward_sum - true.reward_sum == invented
         assert reference.scores_differ == (2 if invented else 0)
-        assert list(value_laws(tmp_path / f"{name}t", real_packs[name], 0)) == []
+        assert list(value_laws(tmp_path / f"{name}t", real_packs[name])) == []
         if not invented:
             same = [all_values(tmp_path / f"{name}{form}").tobytes() for form in "tr"]
             assert same[0] == same[1]

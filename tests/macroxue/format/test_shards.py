@@ -78,14 +78,14 @@ def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
         (good[:-1], "cut short"),
         (good + b"x", "cut short"),
         (b"not npy", "no npy header"),
-        (rows.VALUE_FORMAT.header(1) + bytes(24), "none of the known row layouts"),
+        (rows.VALUE_FORMAT.header(1) + bytes(24), "not one of the known row layouts"),
         (good.replace(b"(2,)", b"(__import__('os'),)"), "no npy header"),
     ]:
         path.write_bytes(bad)
         with pytest.raises(BadInput, match=rule):
             shards.open_steps(path)
     np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(BadInput, match="none of the known row layouts"):
+    with pytest.raises(BadInput, match="not one of the known row layouts"):
         shards.open_steps(path)
     path.write_bytes(good)
     assert len(shards.open_steps(path)) == 2

@@ -10,6 +10,7 @@ import pytest
 from gristmill.macroxue.builders.values import value_sidecar
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
+from gristmill.macroxue.laws import values as laws
 from gristmill.macroxue.laws.values import value_laws
 from tests.macroxue.games import play, step_rows, write_pack
 
@@ -36,17 +37,15 @@ def test_laws_find_every_wrong_column(tmp_path: Path, column: str, law: str) -> 
     assert rows[120]["run_id"] == 1
     rows[column][120] += 1
     path.write_bytes(octets)
-    (violation,) = value_laws(tmp_path / "v", pack)
+    (violation,) = value_laws(tmp_path / "v", pack, recomputed=True)
     assert violation.law == law
     assert "run" in violation.where
     assert "(row 120)" in violation.where
+    assert len(list(value_laws(tmp_path / "v", pack))) == (law != "values_recomputed")
     rows[column][120] -= 1
     rows["reward"][120] = np.nan
     path.write_bytes(octets)
-    assert [v.law for v in value_laws(tmp_path / "v", pack)] == [
-        "values_finite",
-        "values_recomputed",
-    ]
+    assert [v.law for v in value_laws(tmp_path / "v", pack)] == ["values_finite"]
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -69,7 +68,9 @@ def test_laws_of_files(tmp_path: Path) -> None:
     assert [v.law for v in value_laws(tmp_path / "v", pack)] == ["files_open"]
 
 
-def test_the_first_and_the_last_run_are_always_recomputed(tmp_path: Path) -> None:
+def test_the_first_and_the_last_run_are_always_recomputed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pack = write_pack(tmp_path / "p", GAMES)
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     path = tmp_path / "v" / "values.npy"
@@ -79,8 +80,9 @@ def test_the_first_and_the_last_run_are_always_recomputed(tmp_path: Path) -> Non
         octets = bytearray(whole)
         np.frombuffer(octets, VALUE_ROW_DTYPE, offset=256)["reward"][row] += 1
         path.write_bytes(octets)
-        for sample_runs in (2, 64, 0):
-            (violation,) = value_laws(tmp_path / "v", pack, sample_runs)
+        for runs in (2, 64):
+            monkeypatch.setattr(laws, "SAMPLE_RUNS", runs)
+            (violation,) = value_laws(tmp_path / "v", pack, recomputed=True)
             assert violation.law == "values_recomputed"
             assert f"(row {row})" in violation.where
 
@@ -97,6 +99,5 @@ def test_a_pack_with_a_move_above_3_is_a_violation(tmp_path: Path) -> None:
     steps = step_rows(GAMES)
     steps["move_dir"][5] = 4
     changed = write_pack(tmp_path / "q", GAMES, steps=steps)
-    assert [(v.law, v.where) for v in value_laws(tmp_path / "v", changed)] == [
-        ("values_recomputed", "run 0")
-    ]
+    (violation,) = value_laws(tmp_path / "v", changed, recomputed=True)
+    assert (violation.law, violation.where) == ("values_recomputed", "run 0")

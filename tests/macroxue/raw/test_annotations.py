@@ -74,7 +74,7 @@ def _cut(drop: Path) -> None:
         (_cut, "copy it again"),
         (lambda drop: (drop / "annotations-value-000002.npy").unlink(), "not as many rows as"),
         (lambda drop: (drop / MANIFEST).unlink(), "is missing"),
-        (_manifest("[]"), "is no object"),
+        (_manifest("[]"), "is not an object"),
         (_manifest("{"), MANIFEST),
         (lambda drop: (drop / "metadata.db").unlink(), "metadata.db"),
         (lambda drop: _changed(drop, lambda rows: rows["run_id"].put(1, 3)), "sort them by run"),

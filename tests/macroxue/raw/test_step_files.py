@@ -140,7 +140,7 @@ def test_steps_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> 
     [
         ([("a", "<u4")], "has no column run_id, but a: say which is the run_id in"),
         ([("run_id", "<u4")], "has no column board or exps, but run_id: say which is the board"),
-        ([("run_id", "O"), ("board", "<u8")], "is none of the known row layouts"),
+        ([("run_id", "O"), ("board", "<u8")], "is not one of the known row layouts"),
         ("<u4", "has no column run_id, but no names: say which is"),
     ],
 )

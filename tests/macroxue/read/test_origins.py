@@ -7,13 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput, GristmillError, Trace
+from gristmill.families import Request
 from gristmill.macroxue.builders.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.read.lookup import Pack, PackedStep
-from gristmill.macroxue.read.origins import run_origins, step_line, value_origins
+from gristmill.macroxue.read.dataset import StepDataset
+from gristmill.macroxue.read.origins import of_value, run_origins, step_line
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.trace_inputs import NotTraced
 from gristmill.publish.build import Build
@@ -35,32 +37,39 @@ def _line(root: Path, steps: list[Trace]) -> dict[str, Any]:
     return found
 
 
-def _is_line_of(step: PackedStep, line: dict[str, Any]) -> None:
-    assert (line["step_index"], line["move"]) == (step.step_index, MOVES[step.move])
-    assert tuple(line["board"]) == tuple(step.ranks)
-    assert line.get("valuation_type", step.valuation) == step.valuation
+def _is_line_of(pack: StepDataset, row: int, line: dict[str, Any]) -> None:
+    (step,) = pack.rows(np.array([row]))
+    run = int(step["run_id"])
+    ranks = pack.run_ranks(run).ranks[row - pack.run_bounds(run)[0]]
+    assert (line["step_index"], line["move"]) == (step["step_index"], MOVES[step["move_dir"]])
+    assert line["board"] == ranks.tolist()
+    assert pack.names is not None
+    name = pack.names[step["valuation_type"]]
+    assert line.get("valuation_type", name) == name
+
+
+def _values(data: Path, row: int) -> list[Trace]:
+    return list(of_value(Request(data / "macroxue/values/sample_d6", str(row))))
 
 
 @pytest.mark.parametrize("folder", ["packs/sample_d6", "packs/sample_d7", "pools/samples"])
 def test_a_step_of_a_run_is_the_line_that_its_trace_names(
     sample_root: SampleRoot, folder: str
 ) -> None:
-    pack = Pack(sample_root.data / "macroxue" / folder)
-    for run in (pack.runs[0], pack.runs[-1]):
-        for row in (0, 7, run.steps - 1):
-            step = pack.step(pack.first_row(run.id) + row)
-            steps = list(run_origins(pack.path, run.id, step.step_index))
-            _is_line_of(step, _line(sample_root.data, steps))
+    pack = StepDataset(sample_root.data / "macroxue" / folder)
+    for run in (pack.run_table[0], pack.run_table[-1]):
+        for step in (0, 7, run.steps - 1):
+            steps = list(run_origins(pack.pack, run.id, step))
+            _is_line_of(pack, pack.row_of(run.id, step), _line(sample_root.data, steps))
 
 
 @pytest.mark.parametrize("row", [0, 508, 509, 1234, -1])
 def test_a_row_of_a_value_sidecar_is_the_line_that_its_trace_names(
     sample_root: SampleRoot, row: int
 ) -> None:
-    pack = Pack(sample_root.data / "macroxue/packs/sample_d6")
-    row %= sum(run.steps for run in pack.runs)
-    steps = list(value_origins(sample_root.data / "macroxue/values/sample_d6", row))
-    _is_line_of(pack.step(row), _line(sample_root.data, steps))
+    pack = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
+    row %= len(pack)
+    _is_line_of(pack, row, _line(sample_root.data, _values(sample_root.data, row)))
 
 
 @pytest.mark.skipif(not (REAL_DATA / "macroxue").is_dir(), reason="no real data")
@@ -83,19 +92,16 @@ def test_a_step_of_a_real_run_is_the_line_that_its_trace_names(tmp_path: Path, n
             make=lambda attempt: pack(drop, attempt.out, config),
         )
     )
-    packed = Pack(tmp_path / "macroxue/packs" / name)
-    for run in packed.runs:
-        for row in (0, run.steps // 2, run.steps - 1):
-            step = packed.step(packed.first_row(run.id) + row)
-            steps = list(run_origins(packed.path, run.id, step.step_index))
-            line = _line(tmp_path, steps)
-            assert (line["step_index"], line["move"]) == (step.step_index, MOVES[step.move])
-            assert line["board"] == list(step.ranks)
+    packed = StepDataset(tmp_path / "macroxue/packs" / name)
+    for run in packed.run_table:
+        for step in (0, run.steps // 2, run.steps - 1):
+            steps = list(run_origins(packed.pack, run.id, step))
+            _is_line_of(packed, packed.row_of(run.id, step), _line(tmp_path, steps))
 
 
 def test_a_row_that_does_not_exist_is_refused(sample_root: SampleRoot) -> None:
     with pytest.raises(GristmillError):
-        list(value_origins(sample_root.data / "macroxue/values/sample_d6", 10**7))
+        _values(sample_root.data, 10**7)
     with pytest.raises(GristmillError, match="has no step 9999999"):
         list(run_origins(sample_root.data / "macroxue/packs/sample_d6", 0, 9_999_999))
 
@@ -109,7 +115,7 @@ def test_values_of_a_pack_that_was_built_again_are_not_traced(
     version = json.loads(text)["data_version"]
     record.write_text(text.replace(version, "0" * 64))
     with pytest.raises(NotTraced, match="was built again after macroxue/values sample_d6 was made"):
-        list(value_origins(data / "macroxue/values/sample_d6", 3))
+        _values(data, 3)
 
 
 def test_steps_are_not_looked_for_in_other_bytes(sample_root: SampleRoot, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merge, pack, value_sidecar
-from gristmill.macroxue.read.trace import MemberRun, trace
+from gristmill.macroxue.read.trace import trace
 from tests.macroxue.games import play, write_pack
 from tests.macroxue.lines import step, write_run
 
@@ -30,15 +30,13 @@ def packs(tmp_path: Path) -> Path:
 
 def test_a_run_of_a_pack_leads_to_its_two_files(packs: Path) -> None:
     origin = trace(packs / "a", 1)
-    assert (origin.run_id, origin.rows, origin.first_row, origin.drop) == (1, 3, 2, "a")
-    assert (origin.meta, origin.steps) == ("x/g1.meta.json.gz", "x/g1.jsonl.gz")
-    for name, size, digest in (
-        (origin.meta, origin.meta_bytes, origin.meta_sha256),
-        (origin.steps, origin.steps_bytes, origin.steps_sha256),
-    ):
-        octets = (packs / "drops" / "a" / str(name)).read_bytes()
-        assert (size, digest) == (len(octets), hashlib.sha256(octets).hexdigest())
-    assert origin.members == ()
+    assert [origin[key] for key in ("run_id", "rows", "first_row", "drop")] == [1, 3, 2, "a"]
+    assert (origin["meta"], origin["steps"]) == ("x/g1.meta.json.gz", "x/g1.jsonl.gz")
+    for name in ("meta", "steps"):
+        octets = (packs / "drops" / "a" / origin[name]).read_bytes()
+        assert origin[f"{name}_bytes"] == len(octets)
+        assert origin[f"{name}_sha256"] == hashlib.sha256(octets).hexdigest()
+    assert origin["from"] is None
     lines = (packs / "a" / "trace.jsonl").read_text().splitlines()
     assert origin.facts() == json.loads(lines[1])
 
@@ -56,8 +54,8 @@ def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs: Path) -> Non
     merge([packs / "a", packs / "b"], packs / "inner", MergeConfig())
     merge([packs / "b", packs / "inner"], packs / "outer", MergeConfig())
     origin = trace(packs / "outer", 3)
-    assert origin.members == (MemberRun("inner", 2), MemberRun("b", 0))
-    assert (origin.drop, origin.meta, origin.first_row) == ("b", "g0.meta.json", 6)
+    assert origin["from"] == [{"pack": "inner", "run_id": 2}, {"pack": "b", "run_id": 0}]
+    assert (origin["drop"], origin["meta"], origin["first_row"]) == ("b", "g0.meta.json", 6)
     lines = (packs / "outer" / "trace.jsonl").read_text().splitlines()
     assert origin.facts() == json.loads(lines[3])
 
@@ -66,8 +64,8 @@ def test_a_member_without_trace_gives_only_its_own_run(packs: Path) -> None:
     write_pack(packs / "c", [play(1, 5)])
     merge([packs / "a", packs / "c"], packs / "pool", MergeConfig())
     origin = trace(packs / "pool", 2)
-    assert (origin.drop, origin.meta, origin.steps_bytes) == (None, None, None)
-    assert (origin.rows, origin.first_row, origin.members) == (5, 5, (MemberRun("c", 0),))
+    assert origin["drop"] is None
+    assert (origin["rows"], origin["first_row"]) == (5, 5)
     assert list(origin.facts()) == ["run_id", "rows", "first_row", "from"]
 
 
@@ -114,6 +112,7 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
         ({"steps": ...}, "`steps` is not a text"),
         ({"meta_bytes": "9"}, "`meta_bytes` is not a count"),
         ({"steps_sha256": None}, "`steps_sha256` is not a text"),
+        ({"raw_run": "7"}, "`raw_run` is not a run id"),
         ({"from": 7}, "`from` is not a list"),
         ({"from": [{"pack": "a"}]}, "`from` is not a list"),
         ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is not a list"),
@@ -127,7 +126,7 @@ def test_a_bad_line_is_named_by_file_and_number(
     with pytest.raises(BadInput, match=rule) as caught:
         trace(packs / "a", 1)
     assert (caught.value.file, caught.value.row) == (str(packs / "a" / "trace.jsonl"), 2)
-    assert trace(packs / "a", 0).run_id == 0
+    assert trace(packs / "a", 0)["run_id"] == 0
 
 
 def test_a_line_without_origin_is_refused(packs: Path) -> None:
@@ -140,6 +139,6 @@ def test_a_line_without_origin_is_refused(packs: Path) -> None:
 def test_lines_behind_the_run_are_not_read(packs: Path) -> None:
     path = packs / "a" / "trace.jsonl"
     path.write_text(path.read_text() + "{\n")
-    assert trace(packs / "a", 1).run_id == 1
+    assert trace(packs / "a", 1)["run_id"] == 1
     with pytest.raises(BadInput, match=r"trace\.jsonl:3: not JSON"):
         trace(packs / "a", 2)

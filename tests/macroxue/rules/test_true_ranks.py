@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,18 +141,3 @@ def test_scores_from_packed_boards_equal_the_formula() -> None:
     boards = np.random.default_rng(3).integers(0, 16, (5000, 16))
     scores = packed_scores(pack_boards(boards)[0], line_table())
     assert (scores == board_scores(boards)).all()
-
-
-@pytest.mark.real
-def test_real_rank_17_games_earn_their_score(real_packs: dict[str, Path]) -> None:
-    from gristmill.macroxue.read.step_stream import StepStream
-
-    stream = StepStream(real_packs["d7_v1"])
-    batch = stream.batch(0, stream.rows)
-    known = true_ranks(batch.rows, batch.run_starts())
-    _, reward, changed = moves.move(known.ranks, np.ascontiguousarray(batch.rows["move_dir"]))
-    assert changed.all()
-    totals = np.add.reduceat(reward, batch.run_starts())
-    assert totals.tolist() == [run.max_score for run in stream.runs]
-    assert (known.masked, known.solved, known.unknown_rows) == (642, 5, 0)
-    assert known.ranks.max() == 17

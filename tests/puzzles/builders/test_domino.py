@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.hashing import sha256_file
 from gristmill.puzzles.builders.domino import DominoSummary, build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_augment import augmented, canonical
@@ -19,11 +17,7 @@ from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.domino import domino_laws
 from gristmill.run.parts import PartStore
-
-
-def hashes(folder: Path) -> Mapping[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
+from tests.puzzles.builders.test_arc import digests
 
 
 def build(out: Path, **fields: object) -> DominoSummary:
@@ -148,11 +142,11 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
     )
     assert drawn == expected[:40]
     assert summary.groups["train"] == 40
-    whole = hashes(_built(tmp_path / "whole"))
+    whole = digests(_built(tmp_path / "whole"))
     del whole["trace/sources.json"]  # it names the size
     total = len(set(forms("train", 300)))
     for size in (total, total + 1, 40_000):  # no smaller than the total: all, in their order
-        found = hashes(_built(tmp_path / f"all{size}", subsample_size=size))
+        found = digests(_built(tmp_path / f"all{size}", subsample_size=size))
         assert {name: found[name] for name in whole} == whole
     less = build(tmp_path / "less", subsample_size=total - 1)
     assert less.groups["train"] == total - 1
@@ -161,24 +155,14 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
 def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = hashes(_built(tmp_path / "whole", num_aug=2))
+    expected = digests(_built(tmp_path / "whole", num_aug=2))
     monkeypatch.setattr("gristmill.puzzles.builders.domino._TASK_BYTES", 20_000)
     monkeypatch.setattr("gristmill.puzzles.builders.domino._GAMES_AT_ONCE", 77)
     (tmp_path / "parts").mkdir()
     for name in ("stored", "again"):
         config = DominoConfig(num_games=300, num_aug=2)
         build_domino(tmp_path / name, config, parts=PartStore(tmp_path / "parts"))
-        assert hashes(tmp_path / name) == expected
-
-
-@pytest.mark.slow
-def test_bytes_are_equal_at_any_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gristmill.puzzles.builders.domino._TASK_BYTES", 20_000)
-    expected = hashes(_built(tmp_path / "one", workers=1, num_aug=2))
-    for workers in (0, 2, 3):
-        assert hashes(_built(tmp_path / f"w{workers}", workers=workers, num_aug=2)) == expected
+        assert digests(tmp_path / name) == expected
 
 
 def _built(out: Path, **fields: object) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
@@ -23,6 +22,7 @@ from gristmill.puzzles.read.trace import trace as read_trace
 from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
+from tests.puzzles.builders.test_arc import digests
 from tests.puzzles.plain_mazes import maze, symmetries
 from tests.puzzles.real_mazes import BUILT, write_csv, write_drop
 
@@ -68,23 +68,18 @@ def tokens(*texts: str) -> list[list[int]]:
     return [["?# SGo".index(character) for character in text] for text in texts]
 
 
-def hashes(folder: Path) -> Mapping[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
-
-
 def test_the_real_dataset_is_reproduced_but_for_the_key_of_trm(tmp_path: Path) -> None:
     source = write_drop(tmp_path / "drop")
     summary = build(source, tmp_path / "out", dtype="uint8")
     assert (summary.duplicates_removed, summary.leaks_dropped) == (0, 0)
     assert summary.examples == {"train": 1000, "test": 1000}
-    original = hashes(BUILT)
+    original = digests(BUILT)
     assert len(original) == 14
     for split in ("train", "test"):
         path = tmp_path / "out" / split / "dataset.json"
         assert path.read_text().endswith(', "total_puzzles": 1000}')
         path.write_text(path.read_text().replace(', "total_puzzles": 1000', ""))
-    ours = hashes(tmp_path / "out")
+    ours = digests(tmp_path / "out")
     assert {name: ours.get(name) for name in original if name != "LICENSE"} == {
         name: digest for name, digest in original.items() if name != "LICENSE"
     }
@@ -201,7 +196,7 @@ def test_several_folders_are_read_in_the_order_of_their_names(tmp_path: Path) ->
     origins = np.load(tmp_path / "out/trace/test/all.npy").tolist()
     assert origins == [[2, 2, 0], [3, 2, 0], [3, 3, 0]]
     build_maze([one, two], tmp_path / "again", MazeConfig())
-    assert hashes(tmp_path / "again") == hashes(tmp_path / "out")
+    assert digests(tmp_path / "again") == digests(tmp_path / "out")
 
 
 def test_folders_of_one_name_have_longer_labels(tmp_path: Path) -> None:
@@ -320,26 +315,14 @@ def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = drop(tmp_path / "drop", mazes(9, 1), mazes(5, 2))
-    expected = hashes(_built(source, tmp_path / "whole", aug=True))
+    expected = digests(_built(source, tmp_path / "whole", aug=True))
     monkeypatch.setattr("gristmill.puzzles.builders.maze._TASK_BYTES", 1400)
     (tmp_path / "parts").mkdir()
     for name in ("stored", "again"):
         store = PartStore(tmp_path / "parts")
         build_maze(source, tmp_path / name, MazeConfig(aug=True), parts=store)
-        assert hashes(tmp_path / name) == expected
+        assert digests(tmp_path / name) == expected
     assert {path.suffix for path in (tmp_path / "parts").iterdir()} == {".part", ".json"}
-
-
-@pytest.mark.slow
-def test_bytes_are_equal_at_any_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = drop(tmp_path / "drop", mazes(9, 1), mazes(5, 2))
-    monkeypatch.setattr("gristmill.puzzles.builders.maze._TASK_BYTES", 1400)
-    expected = hashes(_built(source, tmp_path / "one", aug=True))
-    for workers in (0, 2, 3):
-        out = _built(source, tmp_path / f"w{workers}", aug=True, workers=workers)
-        assert hashes(out) == expected
 
 
 def _built(source: Path, out: Path, **fields: object) -> Path:

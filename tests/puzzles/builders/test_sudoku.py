@@ -16,13 +16,14 @@ from gristmill.puzzles.builders import sudoku as building
 from gristmill.puzzles.builders.sudoku import SudokuSummary, build_sudoku
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.source_key import source_key
-from gristmill.puzzles.domains.sudoku.board import board_of, text_of
+from gristmill.puzzles.domains.sudoku.board import text_of
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
 from gristmill.run.parts import PartStore
 from tests.paths import REAL_DATA
 from tests.puzzles import sudoku
+from tests.puzzles.sudoku import applied, board_of
 
 PAIRS = sudoku.pairs(0, 16)
 TRAIN, TEST = PAIRS[:12], PAIRS[12:]
@@ -36,7 +37,7 @@ def _drop(folder: Path, train: Any = TRAIN, test: Any = TEST) -> Path:
 def _build(folder: Path | list[Path], out: Path, **config: Any) -> SudokuSummary:
     summary = build_sudoku(folder, out, SudokuConfig(**config))
     assert [*contract_laws(out), *sudoku_laws(out)] == []
-    assert not [*out.parent.glob(".boards-*")]
+    assert not [*out.parent.glob(".scratch-*")]
     return summary
 
 
@@ -158,7 +159,7 @@ def test_repeated_questions_are_left_out_and_counted(tmp_path: Path) -> None:
 
 def _twin(pair: tuple[str, str], number: int = 1) -> tuple[str, str]:
     symmetry = augmentation(99, pair[0], number)
-    question, answer = (text_of(symmetry.apply(board_of(board))) for board in pair)
+    question, answer = (text_of(applied(symmetry, board_of(board))) for board in pair)
     return question, answer
 
 

@@ -64,7 +64,7 @@ def test_an_id_is_made_and_parsed() -> None:
     ],
 )
 def test_another_text_is_no_id(text: Any) -> None:
-    with pytest.raises(GristmillError, match="no id"):
+    with pytest.raises(GristmillError, match="not an id"):
         parse_id(text)
 
 
@@ -79,7 +79,7 @@ def test_the_bounds_of_an_id_are_ids() -> None:
 @pytest.mark.parametrize("base", ["", "a_b", "<a", "a_t1_0123456789", "x" * 101, "a\n"])
 def test_an_id_that_could_not_be_parsed_is_not_made(base: str) -> None:
     assert not is_base(base)
-    with pytest.raises(GristmillError, match="no id"):
+    with pytest.raises(GristmillError, match="not an id"):
         aug_id(base, CHANGE)
 
 
@@ -87,7 +87,7 @@ def test_an_id_that_could_not_be_parsed_is_not_made(base: str) -> None:
     "change", [Augmentation(8), Augmentation(-1), Augmentation(0, "123456789"), Augmentation(0, "")]
 )
 def test_an_id_of_no_augmentation_is_not_made(change: Augmentation) -> None:
-    with pytest.raises(GristmillError, match="no id"):
+    with pytest.raises(GristmillError, match="not an id"):
         aug_id("a", change)
 
 
@@ -163,7 +163,7 @@ def test_an_answer_without_a_grid_is_no_vote() -> None:
     assert (grid.tolist(), votes) == ([[5]], 1)
     with pytest.raises(GristmillError, match="several tasks: a, b"):
         arc_vote([("b", None), ("a", WRONG)])
-    with pytest.raises(GristmillError, match="no id"):
+    with pytest.raises(GristmillError, match="not an id"):
         arc_vote([("<blank>", None)])
 
 
@@ -183,9 +183,9 @@ def test_an_answer_without_a_grid_is_no_vote() -> None:
 )
 def test_an_answer_that_is_no_grid_is_refused_with_its_id(grid: Any) -> None:
     for identifier in ("a", "a_t1_0918273645"):
-        with pytest.raises(GristmillError, match=f"the answer to {identifier} is no grid: "):
+        with pytest.raises(GristmillError, match=f"the answer to {identifier} is not a grid: "):
             inverse(identifier, grid)
-        with pytest.raises(GristmillError, match=f"the answer to {identifier} is no grid: "):
+        with pytest.raises(GristmillError, match=f"the answer to {identifier} is not a grid: "):
             arc_vote([(identifier, grid)])
 
 

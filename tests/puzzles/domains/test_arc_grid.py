@@ -44,7 +44,7 @@ NO_GRIDS = {
     "float64 .* integers": np.ones((2, 2)),
     "bool .* integers": np.ones((2, 2), np.bool_),
     "object": None,
-    "is no grid: <U4": "grid",
+    "is not a grid: <U4": "grid",
     "inhomogeneous": [[1, 2], [3]],
     r"\(31, 1\): it has at most 30 x 30": np.zeros((31, 1), np.uint8),
     r"\(1, 31\): it has at most 30 x 30": np.zeros((1, 31), np.uint8),

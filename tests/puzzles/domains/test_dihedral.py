@@ -45,5 +45,5 @@ def test_the_maps_of_a_square_are_eight_permutations() -> None:
 
 @pytest.mark.parametrize("symmetry", [-1, 8])
 def test_another_number_is_no_symmetry(symmetry: int) -> None:
-    with pytest.raises(ValueError, match="no symmetry"):
+    with pytest.raises(ValueError, match="not a symmetry"):
         transform(np.zeros((2, 2)), symmetry)

@@ -7,8 +7,8 @@ import pytest
 
 from gristmill.puzzles.domains.domino_findings import RULES, findings, mask, rule_names
 from gristmill.puzzles.domains.domino_game import game_keys, games
-from gristmill.puzzles.domains.domino_rows import Scenario, encoded
-from tests.puzzles.domino_oracle import broken
+from gristmill.puzzles.domains.domino_rows import Scenario
+from tests.puzzles.domino_oracle import broken, encoded
 
 HAND = ((0, 3), (1, 4), (2, 5), (3, 3), (4, 4))
 GOOD = Scenario(((1, 2), (2, 3)), HAND, (1, 3), (3, 3), 2)

@@ -8,8 +8,9 @@ import numpy as np
 
 from gristmill.puzzles.domains.domino_findings import findings
 from gristmill.puzzles.domains.domino_game import game_keys, games
-from gristmill.puzzles.domains.domino_rows import Scenario, encoded
+from gristmill.puzzles.domains.domino_rows import Scenario
 from gristmill.puzzles.domains.source_key import source_key
+from tests.puzzles.domino_oracle import encoded
 from tests.puzzles.plain_draws import Stream
 
 TILES = [(low, high) for low in range(7) for high in range(low, 7)]

@@ -9,29 +9,7 @@ import numpy as np
 from gristmill.puzzles.domains import randomness
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.run.kernels import kernel
-
-MASK = 2**64 - 1
-STEP = 0x9E3779B97F4A7C15
-
-
-def _mix(word: int) -> int:
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
-    return word ^ (word >> 31)
-
-
-class _Stream:
-    """The stream as docs/formats/puzzles.md#randomness says, in plain Python."""
-
-    def __init__(self, key: int, number: int) -> None:
-        self.state = _mix(key ^ _mix(number * STEP & MASK))
-
-    def below(self, bound: int) -> int:
-        while True:
-            self.state = (self.state + STEP) & MASK
-            drawn = _mix(self.state)
-            if drawn < MASK - MASK % bound:
-                return drawn % bound
+from tests.puzzles.plain_draws import Stream
 
 
 @kernel()
@@ -51,12 +29,10 @@ def test_draws_are_those_of_the_docs() -> None:
         bounds = np.array([1, 2, 9, 2**62 + 1, 2**31, 7])
         order = np.arange(9)
         found = _drawn(np.uint64(key), number, bounds, order)
-        stream = _Stream(key, number)
+        stream = Stream(key, number)
         assert found.tolist() == [stream.below(bound) for bound in bounds.tolist()]
         expected = list(range(9))
-        for last in range(8, 0, -1):
-            other = stream.below(last + 1)
-            expected[last], expected[other] = expected[other], expected[last]
+        stream.shuffle(expected)
         assert order.tolist() == expected
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
-from gristmill.puzzles.domains.domino_augment import augmentation
 from gristmill.puzzles.domains.domino_findings import findings
 from gristmill.puzzles.laws.domino import domino_laws
 
@@ -152,10 +151,7 @@ def test_a_double_alone_has_its_label_on_the_left_in_augmentations_too(tmp_path:
     is_one = (inputs[:, 0] > 0) & (inputs[:, 2] == 0) & is_added
     double = int(np.flatnonzero(is_one & (inputs[:, 0] == inputs[:, 1]))[0])
     change(out, "train/all__labels.npy", lambda labels: labels.__setitem__((double, 2), 2))
-    assert found(out) == [
-        ("left_before_right", f"train/all row {double}"),
-        ("not_augmentation", f"train/all row {double}"),
-    ]
+    assert found(out) == [("left_before_right", f"train/all row {double}")]
 
 
 def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: Path) -> None:
@@ -167,109 +163,6 @@ def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: P
     is_added = np.load(out / "trace/train/all.npy")[:, 2] > 0
     turned = fits_left & (labels[:, 2] == 2)
     assert turned.any() and not (turned & ~is_added).any()
-
-
-def with_augmentations(out: Path, **config: object) -> list[int]:
-    """Build, and return the numbers of the augmentations in training."""
-    build_domino(out, DominoConfig(num_games=60, **config))  # type: ignore[arg-type]
-    assert found(out) == []
-    return np.flatnonzero(np.load(out / "trace/train/all.npy")[:, 2] > 0).tolist()  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("dtype", ["int32", "uint8"])
-@pytest.mark.parametrize("augmentation", ["reversal", "modular"])
-@pytest.mark.parametrize("source", ["the row before", "the next draw"])
-def test_every_row_that_its_draw_does_not_make_is_found(
-    tmp_path: Path, augmentation: str, dtype: str, source: str
-) -> None:
-    out = tmp_path / "out"
-    config = {"num_aug": 3, "augmentation": augmentation, "dtype": dtype}
-    added = set(with_augmentations(out, **config))
-    rows = sorted(row for row in added if row + 1 in added and row - 1 in added)[::7]
-    assert len(rows) > 3
-    step = -1 if source == "the row before" else 1
-    for field in ("inputs", "labels"):
-
-        def copy_rows(values: np.ndarray) -> None:
-            values[rows] = values[[row + step for row in rows]]
-
-        change(out, f"train/all__{field}.npy", copy_rows)
-    listed = found(out)
-    assert {where for law, where in listed if law == "not_augmentation"} == {
-        f"train/all row {row}" for row in rows
-    }
-    assert {law for law, _ in listed} == {"not_augmentation", "repeated"}
-
-
-@pytest.mark.parametrize("augmentation", ["reversal", "modular"])
-def test_the_label_of_another_playable_tile_is_found(tmp_path: Path, augmentation: str) -> None:
-    out = tmp_path / "out"
-    added = with_augmentations(out, num_aug=3, augmentation=augmentation)
-    inputs, labels = (np.load(out / f"train/all__{field}.npy") for field in ("inputs", "labels"))
-    row, slot = next(
-        (row, slot)
-        for row in added
-        for slot in range(56, 70, 2)
-        if inputs[row, slot] and labels[row, 2] == 3  # any tile can be played on an empty table
-        if inputs[row, slot : slot + 2].tolist() != labels[row, :2].tolist()
-        if augmentation == "modular" or inputs[row, slot : slot + 2].sum() == labels[row, :2].sum()
-    )
-
-    def relabel(values: np.ndarray) -> None:
-        values[row, :2] = inputs[row, slot : slot + 2]
-
-    change(out, "train/all__labels.npy", relabel)
-    assert found(out) == [("not_augmentation", f"train/all row {row}")]
-
-
-@pytest.mark.parametrize("augmentation", ["reversal", "modular"])
-def test_an_origin_of_another_draw_or_game_is_found(tmp_path: Path, augmentation: str) -> None:
-    out = tmp_path / "out"
-    added = with_augmentations(out, num_aug=3, augmentation=augmentation)
-
-    def other_draw(origins: np.ndarray) -> None:
-        origins[added[20], 2] = 1 + origins[added[20], 2] % 15
-
-    def other_game(origins: np.ndarray) -> None:
-        origins[:, 1] += 1
-
-    change(out, "trace/train/all.npy", other_draw)
-    assert found(out) == [("not_augmentation", f"train/all row {added[20]}")]
-    change(out, "trace/train/all.npy", other_game)
-    assert len(found(out)) == 21
-
-
-def test_a_draw_that_gives_an_input_again_is_a_repeat(tmp_path: Path) -> None:
-    """Of seven offsets modular draws give six: a draw that the builder leaves out is a repeat."""
-    out = tmp_path / "out"
-    config = DominoConfig(num_games=30, num_aug=6, augmentation="modular")
-    with_augmentations(out, num_aug=6, augmentation="modular")
-    origins = np.load(out / "trace/train/all.npy")
-    game, last = int(origins[1, 1]), 6
-    offsets = {
-        number: augmentation(config.seed, f"train:{game}", number, "modular").offset
-        for number in range(1, 31)
-    }
-    kept = set(origins[:7, 2].tolist())
-    number = next(k for k in range(int(origins[last, 2]) + 1, 31) if k not in kept)
-    row = next(k for k in range(1, 7) if offsets[int(origins[k, 2])] == offsets[number])
-    row, target = (row, last) if row != last else (row, last - 1)
-    for field in ("inputs", "labels"):
-
-        def repeat(values: np.ndarray) -> None:
-            values[target] = values[row]
-
-        change(out, f"train/all__{field}.npy", repeat)
-    change(out, "trace/train/all.npy", lambda values: values.__setitem__((target, 2), number))
-    assert found(out) == [("repeated", f"train/all row {max(row, target)}")]
-
-
-def test_a_config_that_does_not_say_how_to_draw_leaves_the_draws_out(copy: Path) -> None:
-    sources = json.loads((copy / "trace/sources.json").read_text())
-    del sources["config"]["seed"]
-    (copy / "trace/sources.json").write_text(json.dumps(sources))
-    change(copy, "trace/train/all.npy", lambda origins: origins.__setitem__((..., 1), 3))
-    assert found(copy) == []
 
 
 def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(

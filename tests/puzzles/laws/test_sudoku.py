@@ -13,11 +13,11 @@ import pytest
 from gristmill.laws import MOST
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.domains.sudoku.board import board_of
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation
 from gristmill.puzzles.laws.contract import trace_laws
 from gristmill.puzzles.laws.sudoku import sudoku_laws
 from tests.puzzles import sudoku
+from tests.puzzles.sudoku import applied, board_of
 
 PAIRS = sudoku.pairs(0, 14)
 Arrays = dict[str, np.ndarray]
@@ -287,7 +287,7 @@ def test_repeated_sources_and_leaks_are_found(built: Path, tmp_path: Path) -> No
             arrays[f"test/{field}"][1] = arrays[f"test/{field}"][0]
         symmetry = augmentation(1, PAIRS[4][0], 1)
         for which, field in enumerate(("inputs", "labels")):
-            arrays[f"test/{field}"][3] = symmetry.apply(board_of(PAIRS[4][which])) + 1
+            arrays[f"test/{field}"][3] = applied(symmetry, board_of(PAIRS[4][which])) + 1
 
     assert _found(_copy(built, tmp_path, damage)) == {
         ("duplicate", "test/all row 1"),

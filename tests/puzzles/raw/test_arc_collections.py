@@ -88,7 +88,7 @@ ONE = {"train": [{"input": GRID, "output": GRID}], "test": [{"input": GRID}]}
         ({"a": ONE}, {"a": []}, "solutions", "task a: has 0 outputs for 1 test pairs"),
         ({"a": ONE}, {"a": {"0": GRID}}, "solutions", "task a: has no list of outputs"),
         ({"a": ONE}, {"a": [None]}, "challenges", "task a: test pair 0, output: a grid is a list"),
-        ({"a": ONE}, {"a": [[[10]]]}, "challenges", "output, row 0: 10 is no colour"),
+        ({"a": ONE}, {"a": [[[10]]]}, "challenges", "output, row 0: 10 is not a colour"),
         ({"a": ONE}, {"a": [GRID], "b": [GRID]}, "solutions", "has the task 'b', which arc"),
         ({"a": 7}, {"a": [GRID]}, "challenges", "task a: must be an object"),
         ({"a": {"train": 1}}, {"a": [GRID]}, "challenges", "task a: train must be a list"),

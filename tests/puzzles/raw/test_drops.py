@@ -229,7 +229,7 @@ def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(TASK))
     recipe = Recipe("mine", "arc", ("own/training/a.json",))
-    with pytest.raises(BadInput, match="is no folder: name the folder that the file is in"):
+    with pytest.raises(BadInput, match="is not a folder: name the folder that the file is in"):
         account(tmp_path / "own", recipes=[recipe])
     recipe = Recipe("mine", "arc", ("own",), {"subsets": ("trainig",)})
     with pytest.raises(BadInput, match="holds no ARC task in `trainig`, which subsets names: they"):

@@ -66,7 +66,7 @@ BUILDS: dict[str, Callable[[list[Path], Path], object]] = {
 def test_a_source_that_is_a_file_or_missing_is_refused(kind: str, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("x")
     (tmp_path / "empty").mkdir()
-    for name, words in (("train.csv", "is no folder"), ("nowhere", "is missing")):
+    for name, words in (("train.csv", "is not a folder"), ("nowhere", "is missing")):
         with pytest.raises(BadInput, match=f"{name}: {words}"):
             BUILDS[kind]([tmp_path / "empty", tmp_path / name], tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -141,7 +141,7 @@ def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
         (HEADER + b"s,12,34\n", 2, "has 3 columns, must have 4"),
         (HEADER + b"s,12,34,5\ns,12,34,5,6\n", 3, "has 5 columns, must have 4"),
         (HEADER + b's,"1\n2",34,5\n', 2, "quotes must end on the line"),
-        (HEADER + b"s,12,34,5\ns,12\r,34,5\n", 3, "is no line of CSV"),
+        (HEADER + b"s,12,34,5\ns,12\r,34,5\n", 3, "is not a line of CSV"),
         (HEADER + b"s,,,5\n", 2, "the question is empty"),
         (HEADER + b"s" * 2000 + b",12,34,5\n", 2, "a line of more than 1,000 bytes"),
     ],

@@ -309,8 +309,8 @@ OTHER: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "its test_set_mode is True": lambda state: {**state, "test_set_mode": True},
     "its epochs_per_iter is 2": lambda state: {**state, "epochs_per_iter": 2},
     "its seed is None": lambda state: {k: v for k, v in state.items() if k != "seed"},
-    "is no state of version 1": lambda state: {**state, "version": 2},
-    "is no state of version 1 of": lambda state: [state],  # type: ignore[return-value]
+    "is not a state of version 1": lambda state: {**state, "version": 2},
+    "is not a state of version 1 of": lambda state: [state],  # type: ignore[return-value]
     "another random stream: its digits are '7'": lambda state: {**state, "stream": "7"},
     "damaged: place is -1": lambda state: {**state, "place": -1},
     "damaged: place is None": lambda state: {**state, "place": None},

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.families import Misuse, Request
 from gristmill.puzzles.domains.dihedral import transform
 from gristmill.puzzles.domains.domino_augment import augmentation
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation as symmetry
 from gristmill.puzzles.format.metadata import Sources
 from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
-from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace
+from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace, traced_example
 from tests.puzzles.small_datasets import QUESTION, SMALL, arc, write
 
 
@@ -159,3 +160,18 @@ def test_a_sudoku_draws_its_symmetry_once_more(tmp_path: Path) -> None:
         "columns from": " ".join(map(str, done.columns)),
         "digits 1 to 9 become": " ".join(map(str, done.digits[1:])),
     }
+
+
+def test_an_example_is_traced_by_its_number_split_and_set(tmp_path: Path) -> None:
+    folder = write(tmp_path / "d", SMALL["maze"]())
+    for options, example_of in (
+        ({}, "train all 1"),
+        ({"split": None, "set": None}, "train all 1"),
+        ({"split": "test", "set": "all"}, "test all 1"),
+    ):
+        (found,) = traced_example(Request(folder, "1", options))
+        assert found.facts()["example"] == example_of
+    with pytest.raises(BadInput, match="has no set 'hard'"):
+        traced_example(Request(folder, "1", {"set": "hard"}))
+    with pytest.raises(Misuse):
+        traced_example(Request(folder, "first"))

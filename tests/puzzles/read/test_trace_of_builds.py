@@ -16,11 +16,11 @@ from gristmill.puzzles.builders.maze import build_maze
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.dihedral import transform
+from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import trace
-from gristmill.puzzles.show.pictures import decoded
 from tests.puzzles.small_datasets import ANSWER, QUESTION, arc_tokens
 
 Facts = Mapping[str, object]
@@ -148,11 +148,11 @@ def test_domino(tmp_path: Path, augmentation: str) -> None:
         before, now = decoded(*first[key]), decoded(given, wanted)
         if augmentation == "modular":
             (offset, _) = _numbers(facts, "added to values")
-            assert now.chosen == tuple((value + offset) % 7 for value in before.chosen)
+            assert now.move == tuple((value + offset) % 7 for value in before.move or ())
             assert now.position == before.position
             continue
         order = [slot for slot in _numbers(facts, "hand") if slot < len(before.hand)]
-        assert now.hand == [before.hand[slot] for slot in order]
+        assert now.hand == tuple(before.hand[slot] for slot in order)
         is_turned = facts["chain"] == "turned round"
         assert now.table == (before.table[::-1] if is_turned else before.table)
     assert augmented > 20

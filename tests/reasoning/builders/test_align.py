@@ -21,6 +21,7 @@ from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2, MissingVocabulary
 from tests.reasoning.indexed_splits import real_records, write_split
 
+INDEX = f"{names.TOKENIZED}/gsm8k/test/index.jsonl"
 _ANSWER = "She has 1+1=<<1+1=2>>2.\nThen 2*3=<<2*3=6>>6 caf\u00e9s.\n#### 6"
 
 
@@ -48,7 +49,7 @@ def _align(
     parts = more.pop("parts", None)
     found = more.pop("audits", None)
     config = AlignConfig(vocabulary, **more)
-    summary = align(jsonl, root / "tokenized", out, config, parts, audits=found)
+    summary = align(jsonl, root / names.TOKENIZED, out, config, parts, audits=found)
     return summary, list(rows(out / names.alignment(jsonl.parent.name, jsonl.stem)))
 
 
@@ -56,7 +57,7 @@ def test_a_row_has_the_steps_in_characters_and_tokens(tmp_path: Path, vocabulary
     records = _records(6)
     jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
     _, found = _align(tmp_path, jsonl, vocabulary)
-    index = (tmp_path / "tokenized/gsm8k/test/index.jsonl").read_text().splitlines()
+    index = (tmp_path / INDEX).read_text().splitlines()
     assert len(found) == len(index) == 6
     decode = tiktoken_encoding(GPT2, vocabulary)
     for record, row, line in zip(records, found, map(json.loads, index), strict=True):
@@ -168,7 +169,7 @@ def test_finished_parts_are_used_again(
 
 def test_audits_mark_examples_with_the_same_text(tmp_path: Path, vocabulary: Path) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(6), vocabulary)
-    index = (tmp_path / "tokenized/gsm8k/test/index.jsonl").read_text().splitlines()
+    index = (tmp_path / INDEX).read_text().splitlines()
     hashes = [json.loads(line)["text_sha256"] for line in index]
     path = tmp_path / "audits.jsonl"
     for number, verdict, sha256 in (
@@ -193,7 +194,7 @@ def test_audits_reach_the_examples_of_every_part(
 ) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(40), vocabulary)
     path = tmp_path / "audits.jsonl"
-    for line in (tmp_path / "tokenized/gsm8k/test/index.jsonl").read_text().splitlines():
+    for line in (tmp_path / INDEX).read_text().splitlines():
         row = json.loads(line)
         audits.append(path, Audit(row["example_id"], row["text_sha256"], "right", "", "", ""))
     audits.append(path, Audit("no number", "", "right", "", "", ""))
@@ -214,7 +215,7 @@ def test_an_audit_of_an_example_without_steps_changes_nothing(
 ) -> None:
     records = [{"question": "Q", "answer": "6", "cot": None}]
     jsonl = write_split(tmp_path, "wiqa", "test", records, vocabulary)
-    (line,) = (tmp_path / "tokenized/wiqa/test/index.jsonl").read_text().splitlines()
+    (line,) = (tmp_path / INDEX.replace("gsm8k", "wiqa")).read_text().splitlines()
     path = tmp_path / "audits.jsonl"
     sha256 = json.loads(line)["text_sha256"]
     audits.append(path, Audit("wiqa_test_000000", sha256, "right", "", "", ""))
@@ -235,7 +236,7 @@ def test_an_index_of_other_records_is_refused(
     tmp_path: Path, vocabulary: Path, change: tuple[str, Any], rule: str
 ) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
-    index = tmp_path / "tokenized/gsm8k/test/index.jsonl"
+    index = tmp_path / INDEX
     lines = [json.loads(line) for line in index.read_text().splitlines()]
     lines[2][change[0]] = change[1]
     index.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -247,7 +248,7 @@ def test_an_index_without_ids_is_refused(
     tmp_path: Path, vocabulary: Path, small_parts: None
 ) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(30), vocabulary)
-    (tmp_path / "tokenized/gsm8k/test/index.jsonl").write_text("{}\n")
+    (tmp_path / INDEX).write_text("{}\n")
     with pytest.raises(BadInput, match="does not begin with example_id"):
         _align(tmp_path, jsonl, vocabulary)
 
@@ -255,10 +256,10 @@ def test_an_index_without_ids_is_refused(
 def test_missing_inputs_name_what_to_build(tmp_path: Path, vocabulary: Path) -> None:
     jsonl = write_split(tmp_path, "gsm8k", "test", _records(3), vocabulary)
     with pytest.raises(BadInput, match=r"is no <corpus>/<split>\.jsonl"):
-        _align(tmp_path, tmp_path / "raw/gsm8k/de v.jsonl", vocabulary)
+        _align(tmp_path, tmp_path / names.NORMALIZED / "gsm8k/de v.jsonl", vocabulary)
     with pytest.raises(BadInput, match="build reasoning/normalized"):
-        _align(tmp_path, tmp_path / "raw/gsm8k/train.jsonl", vocabulary)
-    (tmp_path / "tokenized/gsm8k/test/index.jsonl").unlink()
+        _align(tmp_path, tmp_path / names.NORMALIZED / "gsm8k/train.jsonl", vocabulary)
+    (tmp_path / INDEX).unlink()
     with pytest.raises(BadInput, match="build reasoning/gpt2_shards"):
         _align(tmp_path, jsonl, vocabulary)
     assert not (tmp_path / "out").exists()
@@ -284,14 +285,14 @@ def test_memory_does_not_grow_with_the_records(
         jsonl = write_split(tmp_path, "gsm8k", split, _records(count), vocabulary)
         tracemalloc.start()
         config = AlignConfig(vocabulary)
-        align(jsonl, tmp_path / "tokenized", tmp_path / f"{split}-{count}", config)
+        align(jsonl, tmp_path / names.TOKENIZED, tmp_path / f"{split}-{count}", config)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.25 * peaks[1]  # the first one loads the vocabulary
 
 
 def test_gsm8k_is_aligned_whole(tmp_path: Path, vocabulary: Path) -> None:
-    jsonl = write_split(tmp_path, "gsm8k", "test", real_records("gsm8k"), vocabulary, 2048)
+    jsonl = write_split(tmp_path, "gsm8k", "test", real_records("gsm8k", "test"), vocabulary, 2048)
     summary, found = _align(tmp_path, jsonl, vocabulary)
     assert (summary.examples, summary.aligned, summary.spans) == (1319, 1319, 6138)
     assert summary.labels == {"Answer": 1319, "Step": 4819}

@@ -12,17 +12,13 @@ from gristmill.reasoning.builders.invariance import GATED, REPORTED, Invariance,
 from gristmill.vocabularies.encode import Encoder, encoder
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
-from tests.reasoning.indexed_splits import real_records, write_split
+from tests.reasoning.indexed_splits import real_records
+from tests.reasoning.normalized_files import write
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocabulary_root: Path) -> Path:
-    return find(GPT2, vocabulary_root)
-
-
-@pytest.fixture(scope="module")
-def encode(vocabulary: Path) -> Encoder:
-    return encoder(GPT2, vocabulary)
+def encode(vocabulary_root: Path) -> Encoder:
+    return encoder(GPT2, find(GPT2, vocabulary_root))
 
 
 def _slow(one: Sequence[int], other: Sequence[int]) -> int:
@@ -71,17 +67,16 @@ def _measured(
     corpus: str,
     records: list[dict[str, Any]],
     encode: Encoder,
-    vocabulary: Path,
     sample: int = 50,
 ) -> Invariance:
-    jsonl = write_split(root, corpus, "test", records, vocabulary)
+    jsonl = write(root / corpus / "test.jsonl", records)
     return measure(jsonl, corpus, "test", len(records), sample, 0, encode)
 
 
 def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(
-    tmp_path: Path, encode: Encoder, vocabulary: Path
+    tmp_path: Path, encode: Encoder
 ) -> None:
-    found = _measured(tmp_path, "gsm8k", real_records("gsm8k"), encode, vocabulary, 300)
+    found = _measured(tmp_path, "gsm8k", real_records("gsm8k", "test"), encode, 300)
     assert found.examples == 300 and found.left_out == 0
     assert {name: found.changed[name] for name in GATED} == dict.fromkeys(GATED, 0.0)
     assert found.breaches() == {}
@@ -92,34 +87,34 @@ def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(
 
 @pytest.mark.parametrize("corpus", ["wiqa", "reasoning_traces"])
 def test_lists_and_chains_of_thought_are_perturbed_too(
-    tmp_path: Path, encode: Encoder, vocabulary: Path, corpus: str
+    tmp_path: Path, encode: Encoder, corpus: str
 ) -> None:
-    found = _measured(tmp_path, corpus, real_records(corpus), encode, vocabulary)
+    found = _measured(tmp_path, corpus, real_records(corpus, "train"), encode)
     assert found.breaches() == {} and found.changed["no_break_space"] > 0
 
 
 def test_a_pipeline_that_absorbs_nothing_is_a_breach(
-    tmp_path: Path, encode: Encoder, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, encode: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def text_of(record: dict[str, Any]) -> str:
         return f"{record['question']}\n\nAnswer:\n{record['answer']}"
 
     monkeypatch.setattr(invariance, "text_of", text_of)
     records = [{"question": "a b\nc", "answer": "d", "cot": None}]
-    found = _measured(tmp_path, "gsm8k", records, encode, vocabulary)
+    found = _measured(tmp_path, "gsm8k", records, encode)
     assert set(found.breaches()) == {"edge_whitespace", "trailing_newline"}
 
 
-def test_the_sample_is_drawn_by_seed(tmp_path: Path, encode: Encoder, vocabulary: Path) -> None:
+def test_the_sample_is_drawn_by_seed(tmp_path: Path, encode: Encoder) -> None:
     records = [{"question": f"a b {k} c", "answer": "d'e." * k, "cot": None} for k in range(40)]
-    jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
+    jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
     one, same, other = (measure(jsonl, "gsm8k", "test", 40, 5, seed, encode) for seed in (0, 0, 1))
     assert one == same != other
     assert one.examples == 5
 
 
 def test_long_and_empty_records_are_left_out(
-    tmp_path: Path, encode: Encoder, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, encode: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invariance, "LONGEST", 100)
     records: list[dict[str, Any]] = [
@@ -127,21 +122,19 @@ def test_long_and_empty_records_are_left_out(
         {"question": "", "answer": "", "cot": None},
         {"question": "a", "answer": "", "cot": None},
     ]
-    found = _measured(tmp_path, "gsm8k", records, encode, vocabulary)
+    found = _measured(tmp_path, "gsm8k", records, encode)
     assert (found.examples, found.left_out) == (1, 1)
 
 
-def test_blank_lines_are_no_records(tmp_path: Path, encode: Encoder, vocabulary: Path) -> None:
+def test_blank_lines_are_no_records(tmp_path: Path, encode: Encoder) -> None:
     records = [{"question": f"{k}?", "answer": "b", "cot": None} for k in range(5)]
-    jsonl = write_split(tmp_path, "gsm8k", "test", records, vocabulary)
+    jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
     whole = measure(jsonl, "gsm8k", "test", 5, 3, 0, encode)
     jsonl.write_text(jsonl.read_text().replace("\n", "\n \n", 3))
     assert measure(jsonl, "gsm8k", "test", 5, 3, 0, encode) == whole
     assert whole.examples == 3
 
 
-def test_a_split_without_records_changes_nothing(
-    tmp_path: Path, encode: Encoder, vocabulary: Path
-) -> None:
-    found = _measured(tmp_path, "gsm8k", [], encode, vocabulary)
+def test_a_split_without_records_changes_nothing(tmp_path: Path, encode: Encoder) -> None:
+    found = _measured(tmp_path, "gsm8k", [], encode)
     assert found.examples == 0 and set(found.changed.values()) == {0.0}

@@ -13,7 +13,7 @@ from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.laws.report import report_laws
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
-from tests.reasoning.published_splits import SEQ_LEN, change_counts, publish_split
+from tests.reasoning.published_root import SEQ_LEN, change_counts, publish_split
 
 _SPLIT: dict[str, Any] = {
     "raw_sha256": "ab",

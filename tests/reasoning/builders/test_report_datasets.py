@@ -11,7 +11,6 @@ import pytest
 
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.data_root import DataRoot
-from gristmill.families import Request
 from gristmill.provenance import Record, record_path
 from gristmill.reasoning.builders.report import coverage_report
 from gristmill.reasoning.builders.report_datasets import measured_alike
@@ -19,8 +18,8 @@ from gristmill.reasoning.builds import reports_now, today
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import align, index, names, reports
 from gristmill.reasoning.laws.report import report_laws
-from gristmill.reasoning.show.terminal import report_shown
-from tests.reasoning.exported_root import build_dataset, built, publish_dataset
+from tests.reasoning.exported_root import build_dataset, publish_dataset
+from tests.reasoning.published_root import built
 
 _DAY = "2026-11-22"
 _TEST, _TRAIN = "gsm8k__test", "gsm8k__train"
@@ -204,15 +203,3 @@ def test_a_manifest_that_cannot_be_read_is_named(root: Path) -> None:
     (root / names.TOKENS / "mine" / names.MANIFEST).write_text("[")
     with pytest.raises(BadInput, match=r"mine/manifest\.json: is no JSON"):
         report_of(root)
-
-
-def test_a_dataset_is_shown_with_its_splits(root: Path) -> None:
-    from rich.console import Console
-
-    report_of(root)
-    console = Console(width=120)
-    with console.capture() as capture:
-        for each in report_shown(Request(root / "report-0", "0")):
-            console.print(each)
-    assert "mine/gsm8k__test" in capture.get() and "single/gsm8k__train" in capture.get()
-    assert "dataset mine: 1," in capture.get() and " tiny tokens" in capture.get()

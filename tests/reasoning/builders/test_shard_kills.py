@@ -26,9 +26,8 @@ from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from tests import budget
 from tests.publish.tiny import garbage
-from tests.reasoning import published_root
 from tests.reasoning.normalized_files import numbered
-from tests.reasoning.published_root import normalized_build, shards_build
+from tests.reasoning.published_root import publish_records, shards_build
 
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate"}
 """Audit events of calls that can change the disk; a rename includes `replace`."""
@@ -44,11 +43,10 @@ def config(vocabulary_root: Path) -> TokenizeConfig:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with a normalised split of a few groups."""
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 500)
-    published_root.write_drop(tmp_path / "root", numbered(24))
-    publish(normalized_build(tmp_path / "root"))
+    publish_records(tmp_path / "root", config.vocabulary, numbered(24))
     return tmp_path / "root"
 
 

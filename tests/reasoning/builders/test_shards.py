@@ -35,9 +35,8 @@ from gristmill.vocabularies.encode import Encoded, Encoder, encoder
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
-from tests.reasoning import published_root
 from tests.reasoning.normalized_files import GSM8K, numbered, write, write_gsm8k
-from tests.reasoning.published_root import normalized_build, shards_build
+from tests.reasoning.published_root import publish_records, shards_build
 
 
 @pytest.fixture(scope="session")
@@ -435,12 +434,11 @@ RANKS = 3
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, config: TokenizeConfig, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with a normalised split, in groups of a few records."""
     monkeypatch.setattr(shard_part, "_GROUP_BYTES", 400)
     root = tmp_path / "root"
-    published_root.write_drop(root, numbered(60))
-    publish(normalized_build(root))
+    publish_records(root, config.vocabulary, numbered(60))
     return root
 
 

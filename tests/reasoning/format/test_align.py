@@ -35,23 +35,26 @@ def test_rows_are_read_back(tmp_path: Path) -> None:
     assert list(align.rows(path)) == [_ROW, _ROW]
 
 
+_VALUES: dict[str, Any] = json.loads(align.line(_ROW))
+
+
 @pytest.mark.parametrize(
-    ("changes", "rule"),
+    ("values", "rule"),
     [
-        ({"example_id": 7}, "example_id is no str"),
-        ({"sequence_index": True}, "sequence_index is no int"),
-        ({"confidence": 1}, "confidence is no float"),
-        ({"text_offset_ranges": [[1]]}, "text_offset_ranges holds"),
-        ({"token_offset_ranges": [[1, 2.0]]}, "token_offset_ranges holds"),
-        ({"token_offset_ranges": [[True, 2]]}, "token_offset_ranges holds"),
-        ({"step_labels": ["Step 1", 2]}, "step_labels holds"),
-        ({"more": 1}, "an object with the keys"),
+        (_VALUES | {"example_id": 7}, "example_id is no str"),
+        (_VALUES | {"sequence_index": True}, "sequence_index is no int"),
+        (_VALUES | {"confidence": 1}, "confidence is no float"),
+        (_VALUES | {"text_offset_ranges": [[1]]}, "text_offset_ranges holds"),
+        (_VALUES | {"token_offset_ranges": [[1, 2.0]]}, "token_offset_ranges holds"),
+        (_VALUES | {"token_offset_ranges": [[True, 2]]}, "token_offset_ranges holds"),
+        (_VALUES | {"step_labels": ["Step 1", 2]}, "step_labels holds"),
+        (_VALUES | {"more": 1}, "an object with the keys"),
+        (dict(reversed(_VALUES.items())), "an object with the keys"),
     ],
 )
-def test_a_broken_row_is_refused(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
+def test_a_broken_row_is_refused(tmp_path: Path, values: dict[str, Any], rule: str) -> None:
     path = tmp_path / "test.align.jsonl"
-    broken = json.loads(align.line(_ROW)) | changes
-    path.write_bytes(align.line(_ROW) + json.dumps(broken).encode() + b"\n")
+    path.write_bytes(align.line(_ROW) + json.dumps(values).encode() + b"\n")
     with pytest.raises(BadInput, match=rule) as caught:
         list(align.rows(path))
     assert caught.value.row == 2
@@ -62,14 +65,6 @@ def test_a_line_that_is_no_row_is_refused(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "test.align.jsonl"
     path.write_bytes(line)
     with pytest.raises(BadInput, match="build the alignment again"):
-        list(align.rows(path))
-
-
-def test_keys_in_another_order_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "test.align.jsonl"
-    values = json.loads(align.line(_ROW))
-    path.write_text(json.dumps(dict(reversed(values.items()))) + "\n")
-    with pytest.raises(BadInput, match="an object with the keys"):
         list(align.rows(path))
 
 

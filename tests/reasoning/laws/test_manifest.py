@@ -106,36 +106,27 @@ def test_an_index_that_is_gone_is_named(copied: SmallShards, tmp_path: Path) -> 
         write_manifest(copied.tokenized, tmp_path / "out", ["gsm8k__train"])
 
 
-@pytest.mark.parametrize("change", ["meta", "manifest", "longer", "shorter", "no file"])
-def test_another_manifest_breaks_a_law(several: SmallShards, tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("change", ["source", "other", "longer", "shorter", "no file"])
+@pytest.mark.parametrize(
+    ("name", "law"), [("manifest.json", "inventory"), ("index.jsonl", "index")]
+)
+def test_another_manifest_or_index_breaks_a_law(
+    several: SmallShards, tmp_path: Path, name: str, law: str, change: str
+) -> None:
     write_manifest(several.tokenized, tmp_path / "out", PARTITIONS)
-    path = tmp_path / "out" / "manifest.json"
+    path = tmp_path / "out" / name
     octets = path.read_bytes()
-    if change == "meta":
+    if change == "source" and law == "index":
+        several.index.write_bytes(several.index.read_bytes()[:-1])
+    elif change == "source":
         several.write_meta(replace(several.metas()[3], file_sha256="0" * 64))
     elif change == "no file":
         path.unlink()
     else:
-        last = {"manifest": octets.replace(b"1", b"2", 1), "longer": octets + b"\n"}
+        last = {"other": octets.replace(b"1", b"2", 1), "longer": octets + b"\n"}
         path.write_bytes(last.get(change, octets[:-1]))
     (violation,) = found(several, tmp_path / "out")
-    assert violation.startswith(("inventory: manifest.json", "readable: manifest.json"))
-
-
-@pytest.mark.parametrize("change", ["index", "longer", "shorter", "no file", "split"])
-def test_another_index_breaks_a_law(several: SmallShards, tmp_path: Path, change: str) -> None:
-    write_manifest(several.tokenized, tmp_path / "out", PARTITIONS)
-    path = tmp_path / "out" / "index.jsonl"
-    octets = path.read_bytes()
-    if change == "split":
-        several.index.write_bytes(several.index.read_bytes()[:-1])
-    elif change == "no file":
-        path.unlink()
-    else:
-        last = {"index": octets.replace(b"1", b"2", 1), "longer": octets + b"\n"}
-        path.write_bytes(last.get(change, octets[:-1]))
-    (violation,) = found(several, tmp_path / "out")
-    assert violation.startswith(("index: index.jsonl", "readable: index.jsonl"))
+    assert violation.startswith((f"{law}: {name}", f"readable: {name}"))
 
 
 def test_a_folder_without_splits_breaks_a_law(copied: SmallShards, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 
 from gristmill.reasoning.format import reports
 from gristmill.reasoning.laws.report import report_laws
+from tests.reasoning.format.test_reports import REPORT
 
 _SPLIT: dict[str, Any] = {
     **dict.fromkeys(reports.COUNTS, 4),
@@ -17,17 +19,9 @@ _SPLIT: dict[str, Any] = {
 
 
 def _report() -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "date": "2026-11-22",
-        "run_id": None,
-        "splits": {"gsm8k__test": dict(_SPLIT), "gsm8k__train": dict(_SPLIT)},
-        "totals": {key: 2 * _SPLIT[key] for key in reports.COUNTS},
-        "invariance": {},
-        "warnings": [],
-        "drift": {"baseline": None, "reference": {}},
-        "gate": {"passed": True, "baseline": None, "breaches": []},
-    }
+    splits = {"gsm8k__test": dict(_SPLIT), "gsm8k__train": dict(_SPLIT)}
+    totals = {key: 2 * _SPLIT[key] for key in reports.COUNTS}
+    return deepcopy(REPORT) | {"splits": splits, "totals": totals}
 
 
 def _with_dataset(

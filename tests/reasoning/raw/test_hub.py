@@ -24,14 +24,7 @@ GSM8K = CORPORA["gsm8k"]
 
 
 class Hub(ThreadingHTTPServer):
-    """Repositories by name, each with its files at one commit; small ones have no sha256.
-
-    converted: the files of repositories at the branch refs/convert/parquet.
-    requests: paths of files that were asked for.
-    tokens: of all requests, the Authorization header.
-    broken: whether files come with other bytes.
-    gated: repositories that need an agreement.
-    """
+    """Repositories by name, each with its files at one commit; small ones have no sha256."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -22,9 +22,10 @@ from gristmill.reasoning.read.shard_reader import ShardReader
 from gristmill.reasoning.read.stage import stage, unstage
 from gristmill.reasoning.read.verify import verify_shards
 from tests.reading.readers import publish_part
-from tests.reasoning.exported_root import build_dataset, built
+from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.foreign_shards import foreign
 from tests.reasoning.published import parts, publish
+from tests.reasoning.published_root import built
 from tests.reasoning.shard_folders import tokens, write_folder, write_shard
 from tests.reasoning.supervised_folder import Supervised, write_supervised
 

@@ -11,7 +11,6 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced
-from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.shards import EOS, metas
 from gristmill.reasoning.read.origins import example_origins, record_origins, token_origins
@@ -20,10 +19,9 @@ from gristmill.reasoning.render.text import text_of
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
-from tests.reasoning import published_root
 from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.normalized_files import numbered
-from tests.reasoning.published_root import PARTITION
+from tests.reasoning.published_root import PARTITION, publish_root
 
 RECORDS = [*numbered(30), {"question": "“Straße” 🏽 naïve?", "answer": "’tis"}]
 
@@ -31,10 +29,8 @@ RECORDS = [*numbered(30), {"question": "“Straße” 🏽 naïve?", "answer": "
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
     root = tmp_path_factory.mktemp("root")
-    published_root.write_drop(root, RECORDS)
-    vocabulary = published_root.place_vocabulary(root, find(GPT2, vocabulary_root))
-    config = TokenizeConfig(vocabulary, seq_len=8, tokens_per_shard=24, world_size=2)
-    published_root.published(root, config)
+    sizes = {"seq_len": 8, "tokens_per_shard": 24, "world_size": 2}
+    publish_root(root, find(GPT2, vocabulary_root), RECORDS, **sizes)
     return root
 
 

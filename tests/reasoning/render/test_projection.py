@@ -137,7 +137,7 @@ def test_tokens_behind_the_last_text_are_refused(vocabulary: Path) -> None:
 
 
 def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary: Path) -> None:
-    records = real_records("gsm8k")
+    records = real_records("gsm8k", "test")
     texts = [rendered(record) for record in records]
     ids, counts = _encoded([each.text for each in texts], vocabulary)
     decode = encoder(GPT2, vocabulary).reference.token_bytes().__getitem__

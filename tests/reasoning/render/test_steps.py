@@ -156,7 +156,7 @@ def test_the_known_labels() -> None:
 
 def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places() -> None:
     elsewhere = 0
-    for record in real_records("gsm8k"):
+    for record in real_records("gsm8k", "test"):
         text = rendered(record)
         ranges = steps_of(record, text, "gsm8k").ranges
         assert all(a < b <= c for (a, b), (c, _) in pairwise(ranges))
@@ -227,7 +227,7 @@ def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot: str) -> None:
 
 def test_the_rules_of_flan_cot() -> None:
     rules, over_lines = Counter[str](), Counter[str]()
-    for record in real_records("cot_collection"):
+    for record in real_records("cot_collection", "train"):
         named, _, rule = _found(record, "cot_collection")
         rules[rule] += 1
         over_lines[rule] += any("\n" in text for label, text in named if label != "Answer")

@@ -11,6 +11,10 @@ from gristmill.families import Misuse, Request
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.show.place import Place, chosen, parsed, traced_token
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.reasoning.aligned_root import worked
+from tests.reasoning.published_root import publish_split
 
 PUBLISHED = ["gsm8k__train", "gsm8k__test", "wiqa__test"]
 
@@ -63,6 +67,13 @@ def test_what_is_not_there_is_named(asked: Request, message: str) -> None:
         chosen(asked, PUBLISHED)
     with pytest.raises(Misuse, match="it has none"):
         chosen(request("1"), [])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    root = tmp_path_factory.mktemp("built")
+    publish_split(root, "gsm8k", "test", worked(3), find(GPT2, vocabulary_root))
+    return root
 
 
 def facts(built: Path, sample: str, **options: Any) -> dict[str, object]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.builders import harmony_part, harmony_rows
+from gristmill.synth.builders import harmony, harmony_part, harmony_rows
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.harmony_rows import RawRows, developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
@@ -239,7 +239,7 @@ def test_a_row_group_may_take_so_many_bytes(
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     pq.write_table(pa.table(dict.fromkeys(names, texts)), path)
     monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(harmony_part, "_GROUP_BYTES", 15_000)
+    monkeypatch.setattr(harmony, "_GROUP_BYTES", 15_000)
     built = to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1, rows_per_group=2))
     assert built.rows == 10
     with pytest.raises(BadInput) as error:

@@ -5,17 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
@@ -24,14 +22,12 @@ from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied
-from gristmill.synth.builders import harmony_part
-from gristmill.synth.builders.harmony import HarmonySummary, Joiner, to_harmony
+from gristmill.synth.builders import harmony, harmony_part
+from gristmill.synth.builders.harmony import HarmonySummary, to_harmony
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.row_digest import RowsDigest
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
-from gristmill.untrusted.files import REFUSE_LINKS
 from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
@@ -212,7 +208,7 @@ def test_a_row_group_of_several_files_may_take_so_many_bytes(
     paths = [_same_rows(tmp_path / f"synth_{number}.parquet", 10) for number in range(3)]
     config = _config(rows_per_group=25, workers=workers)
     for limit, fits in ((110_000, True), (60_000, False)):
-        monkeypatch.setattr(harmony_part, "_GROUP_BYTES", limit)
+        monkeypatch.setattr(harmony, "_GROUP_BYTES", limit)
         if fits:
             to_harmony(paths, tmp_path / "fits", 0, config)
             continue
@@ -221,16 +217,6 @@ def test_a_row_group_of_several_files_may_take_so_many_bytes(
         assert (Path(error.value.file).name, error.value.row) == ("synth_1.parquet", 10)
         assert "20 Harmony rows up to this raw row take more than 60,000" in error.value.rule
         assert "a row group of 25 rows must not" in error.value.rule
-
-
-def test_a_file_is_not_read_beyond_the_rows_that_no_row_group_can_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(harmony_part, "_GROUP_BYTES", 15_000)
-    paths = [_same_rows(tmp_path / "a.parquet", 1), _same_rows(tmp_path / "b.parquet", 10, 9)]
-    with pytest.raises(BadInput, match=r"b\.parquet:4: 5 Harmony rows up to this raw row take"):
-        to_harmony(paths, tmp_path / "out", 0, _config(rows_per_group=100))
 
 
 @pytest.mark.usefixtures("worker_threads")
@@ -262,7 +248,7 @@ def main():
     out, parts, stop, workers, *paths = sys.argv[1:]
     add = harmony.Joiner.add
     def add_or_die(self, part, *rest):
-        if part.name.startswith(f"file_{int(stop):06d}_"):
+        if part.stem == f"file_{int(stop):06d}":
             os.kill(os.getpid(), signal.SIGKILL)
         add(self, part, *rest)
     harmony.Joiner.add = add_or_die
@@ -370,7 +356,7 @@ def test_finished_files_are_not_converted_again(
         builds.append(to_harmony(drop, tmp_path / str(number), 0, _config(), store))
         assert names == [[path.name for path in drop], [], ["synth_006.parquet"]][number]
         if number == 1:
-            (part,) = store.folder.glob("file_000005_*.part")
+            (part,) = store.folder.glob("file_000005.part")
             os.truncate(part, 100)
     assert builds[0] == builds[1] == builds[2]
     assert sha256_file(tmp_path / "0/synth_harmony_shard_00.parquet") == sha256_file(
@@ -414,119 +400,3 @@ def test_parts_made_before_a_raw_file_was_replaced_are_not_used(tmp_path: Path) 
     assert not parts.exists()
     to_harmony(files, tmp_path / "fresh", 0, config)
     assert shard.read_bytes() == _shard(tmp_path / "fresh")
-
-
-def test_a_part_that_was_made_after_other_rows_is_refused(tmp_path: Path) -> None:
-    path = _same_rows(tmp_path / "synth_001.parquet", 4)
-    config = _config(rows_per_group=7)
-    task = harmony_part.Task(path, None, 3, config, REFUSE_LINKS)
-    summary = harmony_part.make_part(task, tmp_path / "part")
-    with closing(Joiner(tmp_path / "shard", config)) as joiner:
-        with pytest.raises(BadInput, match=r"synth_001.*was changed while it was read: start aga"):
-            joiner.add(tmp_path / "part", summary, path)
-        joiner.add(tmp_path / "part", summary | {"before": 0}, path)
-        assert (joiner.read, joiner.rows, joiner.under_way, joiner.groups) == (4, 4, 4, 0)
-
-
-@pytest.mark.parametrize("rows", [None, 0, 1, 13, 300])
-def test_rows_are_counted_as_they_are_kept(drop: list[Path], tmp_path: Path, rows: int) -> None:
-    for number, path in enumerate(drop[2:6]):
-        task = harmony_part.Task(path, rows, 0, _config(), REFUSE_LINKS)
-        counted = harmony_part.count(task, tmp_path / f"count {number}")
-        made = harmony_part.make_part(task, tmp_path / f"part {number}")
-        assert counted == {"kept": made["kept"]}
-        assert (made["head"], made["before"]) == ([], 0)
-        assert (tmp_path / f"count {number}").read_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.null()]
-)
-def test_texts_of_every_form_are_counted(tmp_path: Path, kind: pa.DataType) -> None:
-    values = [None] * 4 if kind == pa.null() else ["a", "", None, "b"]
-    names = (*raw.TEXTS, "synth_id")
-    columns = {name: pa.array(["x"] * 4) for name in names} | {raw.TEXTS[1]: pa.array(values, kind)}
-    path = tmp_path / "synth_001.parquet"
-    pq.write_table(pa.table(columns), path)
-    task = harmony_part.Task(path, None, 0, _config(), REFUSE_LINKS)
-    expected_rows = 0 if kind == pa.null() else 2
-    assert harmony_part.count(task, tmp_path / "count") == {"kept": expected_rows}
-    assert harmony_part.make_part(task, tmp_path / "part")["kept"] == expected_rows
-
-
-def _with_texts(path: Path, texts: list[str | None]) -> Path:
-    names = (*raw.TEXTS, "synth_id")
-    columns = {name: pa.array(["x"] * len(texts)) for name in names}
-    pq.write_table(pa.table(columns | {raw.TEXTS[2]: pa.array(texts, pa.string())}), path)
-    return path
-
-
-@pytest.mark.usefixtures("worker_threads")
-@pytest.mark.parametrize("wrong", [[3], [0, 5], range(8)])
-def test_footers_that_let_expect_other_rows_change_no_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int]
-) -> None:
-    """Where a text is long its column has no least text, so that nothing tells of empty ones."""
-    long = "\U0010ffff" * 2000
-    paths = [
-        _with_texts(
-            tmp_path / f"{number}.parquet",
-            ["a", None, "b", long, *(["", "c"] if number in wrong else ["d"] * number)],
-        )
-        for number in range(8)
-    ]
-    alone = to_harmony(paths, tmp_path / "alone", 0, _config(rows_per_group=7))
-    store = PartStore(tmp_path / "parts")
-    store.folder.mkdir()
-    counted: list[int] = []
-    count = harmony_part.count
-
-    def counting(task: harmony_part.Task, path: Path) -> dict[str, Any]:
-        counted.append(int(task.path.stem))
-        return count(task, path)
-
-    monkeypatch.setattr(harmony_part, "count", counting)
-    for name, kept in (("none", None), ("kept", store), ("again", store)):
-        made = to_harmony(paths, tmp_path / name, 0, _config(rows_per_group=7, workers=3), kept)
-        assert (made, _shard(tmp_path / name)) == (alone, _shard(tmp_path / "alone"))
-        # Those behind the first file that differs, but the last one.
-        assert set(counted) == set(range(wrong[0] + 1, len(paths) - 1))
-    resumed = to_harmony(paths, tmp_path / "one", 0, _config(rows_per_group=7), store)
-    assert (resumed, _shard(tmp_path / "one")) == (alone, _shard(tmp_path / "alone"))
-
-
-@pytest.mark.usefixtures("worker_threads")
-def test_a_file_whose_footer_says_how_many_rows_are_kept_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [_with_texts(tmp_path / f"{n}.parquet", ["a", None, "b"] * n) for n in range(5)]
-    monkeypatch.setattr(UntrustedParquet, "filled", None)
-    for workers in (1, 2):
-        to_harmony(paths, tmp_path / str(workers), 0, _config(rows_per_group=7, workers=workers))
-    assert _shard(tmp_path / "1") == _shard(tmp_path / "2")
-
-
-@pytest.mark.usefixtures("worker_threads")
-def test_a_count_that_fails_alone_is_named_and_not_stored(
-    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers convert the second file though counting its rows ran out of time."""
-    store = PartStore(tmp_path / "parts")
-    store.folder.mkdir()
-    filled = UntrustedParquet.filled
-
-    def late(self: UntrustedParquet, *arguments: Any) -> int:
-        if self._path == drop[1]:
-            raise BadInput(self._path, "takes more than 1 s")
-        return filled(self, *arguments)
-
-    config = _config(rows_per_group=7, workers=2)
-    with monkeypatch.context() as patched:
-        patched.setattr(UntrustedParquet, "filled", late)
-        patched.setattr(UntrustedParquet, "filled_at_most", lambda *_: None)
-        match = f"{drop[1]}: its rows could not be counted: takes more than 1 s: build again"
-        with pytest.raises(GristmillError, match=match):
-            to_harmony(drop, tmp_path / "late", 0, config, store)
-    to_harmony(drop, tmp_path / "out", 0, config, store)
-    to_harmony(drop, tmp_path / "whole", 0, config)
-    assert _shard(tmp_path / "out") == _shard(tmp_path / "whole")

@@ -114,7 +114,7 @@ import sys
 from pathlib import Path
 from gristmill.synth.format import aligned
 from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.show import preview
+from gristmill.synth.format import indexed
 
 def peak():
     status = Path("/proc/self/status").read_text()
@@ -124,7 +124,8 @@ for root in map(Path, sys.argv[1:]):
     # These datasets lack only a trace.
     assert [v.law for v in kd_laws(root, "00")] == ["trace"]
     aligned.digest(root / "train/shard_00_tokens")
-    preview.document_lengths(root, "00")
+    for _ in indexed.read(root / "train/shard_00_tokens").length_batches():
+        pass
     print(peak())
 """
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.laws.kd_shard import kd_laws
-from gristmill.synth.show import terminal
 from tests.synth.conversations import as_json, conversation, hashes
 
 GOOD = [as_json(conversation(f"question {n}", "a thought", "an answer")) for n in range(5)]
@@ -179,9 +177,6 @@ def test_a_row_that_is_not_utf8_is_a_bad_row(vocabulary: Path, tmp_path: Path, n
     summary = build_kd_shard(path, tmp_path / "out", config)
     assert (summary.rows, summary.bad_rows) == (4, 1)
     assert list(kd_laws(tmp_path / "out", "07")) == []
-    with pytest.raises(BadInput, match=rf"{SHARD}:4: .*{name} is not UTF-8"):
-        terminal.row_text(path.parent, "07", 3, vocabulary)
-    assert "row 5 · e · " in terminal.row_text(path.parent, "07", 4, vocabulary).plain
 
 
 def test_a_column_that_is_there_twice_is_refused(vocabulary: Path, tmp_path: Path) -> None:
@@ -253,25 +248,3 @@ def test_a_null_id_after_a_struct_column_is_found(tmp_path: Path) -> None:
     pq.write_table(nulls, tmp_path / SHARD, row_group_size=3)
     (violation,) = import_harmony.shard_violations(tmp_path / SHARD)
     assert (violation.law, violation.found) == ("no nulls", "synth_id of row 5")
-
-
-def test_a_footer_whose_nulls_cannot_be_is_not_believed() -> None:
-    for empty, rows, has_least, least, counted in (
-        (0, 3, True, b"x", 0),
-        (3, 3, False, None, 3),
-        (3, 3, True, b"", 3),
-        (4, 3, False, None, None),
-        (-1, 3, False, None, None),
-        (2, 3, False, None, 2),
-        (2, 3, True, b"", None),
-    ):
-        statistics = SimpleNamespace(
-            has_null_count=True, null_count=empty, has_min_max=has_least, min_raw=least
-        )
-        column = SimpleNamespace(physical_type="BYTE_ARRAY", statistics=statistics)
-        group = SimpleNamespace(num_rows=rows, column=lambda _, said=column: said)
-        schema = SimpleNamespace(column=lambda _: SimpleNamespace(physical_type="BYTE_ARRAY"))
-        file: Any = SimpleNamespace(
-            schema=schema, metadata=SimpleNamespace(row_group=lambda _, said=group: said)
-        )
-        assert parquet.rows_without_text(file, 0, 0) == counted

@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.browse.opening import open_table
 from gristmill.contract import GristmillError
-from gristmill.synth.show import terminal
+from gristmill.synth.show import tokens
 from gristmill.untrusted import child
 from tests.synth.conversations import as_json, conversation
 
@@ -15,7 +15,7 @@ from tests.synth.conversations import as_json, conversation
 @pytest.fixture
 def no_child(monkeypatch: pytest.MonkeyPatch, vocabulary: Path) -> None:
     """A process for each row made a page of 25 rows take seconds."""
-    monkeypatch.setattr(terminal, "vocabulary_of", lambda _: vocabulary)
+    monkeypatch.setattr(tokens, "vocabulary_of", lambda _: vocabulary)
     monkeypatch.setattr(child, "stream", lambda *_, **__: pytest.fail("a process was started"))
 
 
@@ -32,7 +32,7 @@ def test_rows_of_a_harmony_shard_are_drawn_from_the_page_that_was_read(
         assert f"ask·{number}" in shown
         assert f"say·{number}" in shown
         (picture,) = row.pictures()
-        assert f"{shard.name} row {number + 1} · id {number} · " in picture.svg
+        assert f">07 row {number} · id {number}<" in picture.svg
 
 
 @pytest.mark.usefixtures("no_child")

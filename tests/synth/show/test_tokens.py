@@ -1,52 +1,90 @@
-"""Shown tokens: their texts, spans and masks."""
+"""Shown tokens: their texts, spans and masks; the picture of a document."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from gristmill import markdown
+from gristmill.browse.table import Token
 from gristmill.contract import BadInput
 from gristmill.synth.builders.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import indexed
 from gristmill.synth.show import tokens
+from gristmill.synth.show.tokens import Message
 from gristmill.vocabularies import encode
-from tests.synth.conversations import as_json, conversation
+from tests.synth.conversations import as_json, conversation, plain
+from tests.synth.damage import set_value
+
+HI = as_json(conversation("hi you\n", "<|end|> \x00", "ok 😀"))
+SHOWN = """\
+<|start|>user<|message|>hi·you⏎<|end|>
+<|start|>assistant<|channel|>analysis<|message|><|end|>·‹U+0000›<|end|>
+<|start|>assistant<|channel|>final<|message|>ok·😀<|return|>
+<|endoftext|>
+"""
 
 
 def test_tokens_have_the_text_span_and_mask_of_the_datasets(
     write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    shard = write_rows([("a", as_json(conversation("hi you\n", "<|end|> \x00", "ok 😀")))])
+    shard = write_rows([("a", HI)])
     build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
-    title, lines = tokens.conversation(tmp_path / "out", "07", "train", 0, vocabulary)
-    assert "train document 0 · a · " in title
-    assert "synth_harmony_shard_07.parquet row 1" in title
-    assert [line.label for line in lines] == ["user", "analysis", "final", "end"]
-    assert [c.text for c in lines[0].tokens] == [
-        "<|start|>", "user", "<|message|>", "hi", "·you", "⏎", "<|end|>",
+    shown = tokens.document(tmp_path / "out", "07", "train", 0, vocabulary)
+    assert [message.label for message in shown] == ["user", "analysis", "final", "end"]
+    assert [token.text for token in shown[0].tokens] == [
+        "<|start|>", "user", "<|message|>", "hi", "·you", "⏎", "<|end|>\n",
     ]  # fmt: skip
-    for line, span in zip(lines, (0, 1, 2, 0), strict=True):
-        assert {token.span for token in line.tokens} == {span}
-        assert {token.masked for token in line.tokens} == {span == 0}
-    body = lines[1].tokens[5:-1]
-    assert "".join(token.text for token in body) == "<|end|>·‹U+0000›"
-    assert not any(token.control for token in body)
-    assert lines[1].tokens[-1] == tokens.ShownToken("<|end|>", 1, False, True)
+    for message, span in zip(shown, ("prompt", "reasoning", "final", "prompt"), strict=True):
+        assert {token.span for token in message.tokens} == {span}
+        assert {token.counts for token in message.tokens} == {span != "prompt"}
+    assert plain(shown).replace("‹😀›₂", "😀") == SHOWN
+    values = {"messages_json": HI, "synth_id": "a"}
+    assert tokens.harmony_row(shard, 0, values, vocabulary) == shown
 
 
-def test_long_messages_are_shortened(
-    write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "dtype", "value"),
+    [
+        ("tokens", "<i4", -1),
+        ("tokens", "<i4", 201_088),
+        ("lossmask", "u1", 2),
+        ("span", "u1", 3),
+    ],
+)
+def test_a_damaged_document_is_not_shown(
+    kd_copy: Path, vocabulary: Path, name: str, dtype: str, value: int
 ) -> None:
-    shard = write_rows([("a", as_json(conversation("q", "word " * 200, "f")))])
-    build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
-    _, lines = tokens.conversation(tmp_path / "out", "07", "train", 0, vocabulary)
-    shown = lines[1].tokens
-    assert len(shown) == tokens._HEAD + 1 + tokens._TAIL
-    (hidden,) = [token for token in shown if token.span is None]
-    # A header of five, two hundred words, a last space and the terminator.
-    assert hidden.text == f"… {5 + 200 + 1 + 1 - tokens._HEAD - tokens._TAIL} more …"
+    set_value(kd_copy / f"train/shard_00_{name}.bin", dtype, 3, value)
+    with pytest.raises(BadInput, match=rf"shard_00_{name}\.bin: document 0 is damaged"):
+        tokens.document(kd_copy, "00", "train", 0, vocabulary)
+
+
+@pytest.mark.parametrize("kind", ["bin", "idx"])
+def test_the_error_names_a_missing_file(kd_copy: Path, vocabulary: Path, kind: str) -> None:
+    (kd_copy / f"train/shard_00_span.{kind}").unlink()
+    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: the file is missing"):
+        tokens.document(kd_copy, "00", "train", 0, vocabulary)
+
+
+def test_a_picture_has_as_many_messages_as_a_page_shows_inline() -> None:
+    def drawn(body: str, count: int = 12) -> tuple[str, int]:
+        line = Message("user", [Token(f"<|start|>user<|message|>{body}\n", span="reasoning")])
+        svg = tokens.picture("<b>\x1b", [line] * count).svg
+        ElementTree.fromstring(svg)
+        assert len(markdown.image("tokens", svg)) <= markdown.INLINE
+        assert "&lt;b&gt;" in svg
+        return svg, svg.count("user: ")
+
+    svg, shown = drawn("a body")
+    assert ("user: a body</text>" in svg, shown) == (True, 9)
+    assert f"fill='{tokens._FILLS[1]}'" in svg
+    assert 0 < drawn("<" * 30)[1] < 9
+    assert drawn("a body", 2)[1] == 2
 
 
 def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
@@ -54,17 +92,17 @@ def test_a_document_is_compared_with_its_own_place_in_the_three_indexes(
 ) -> None:
     """Reading all entries of the indexes for each document would take seconds in a full shard."""
     count = len(indexed.read(kd_copy / "train/shard_00_tokens"))
-    wanted = tokens.conversation(kd_copy, "00", "train", 0, vocabulary)
+    wanted = tokens.document(kd_copy, "00", "train", 0, vocabulary)
     for name in ("tokens", "lossmask", "span"):
         index = kd_copy / f"train/shard_00_{name}.idx"
         whole = index.read_bytes()
         pointer = bytearray(whole)
         pointer[34 + 4 * count + 8 * 3] ^= 64
         index.write_bytes(pointer)
-        assert tokens.conversation(kd_copy, "00", "train", 0, vocabulary) == wanted
+        assert tokens.document(kd_copy, "00", "train", 0, vocabulary) == wanted
         for document in (2, 3):
             with pytest.raises(BadInput, match=rf"shard_00_\w+\.bin: document {document} is dam"):
-                tokens.conversation(kd_copy, "00", "train", document, vocabulary)
+                tokens.document(kd_copy, "00", "train", document, vocabulary)
         index.write_bytes(whole)
 
 
@@ -78,7 +116,7 @@ def test_a_document_with_another_place_in_one_index_is_not_shown(
     places[1:3] += 1
     places.flush()
     with pytest.raises(BadInput, match=r"shard_00_span\.bin: document 1 is damaged"):
-        tokens.conversation(kd_copy, "00", "train", 1, vocabulary)
+        tokens.document(kd_copy, "00", "train", 1, vocabulary)
 
 
 def test_a_document_behind_the_end_of_an_index_is_not_shown(
@@ -89,20 +127,19 @@ def test_a_document_behind_the_end_of_an_index_is_not_shown(
         (kd_copy / f"train/shard_00_span.{kind}").write_bytes(shorter)
     last = len(indexed.read(kd_copy / "train/shard_00_tokens")) - 1
     with pytest.raises(BadInput, match=rf"shard_00_span\.bin: document {last} is damaged"):
-        tokens.conversation(kd_copy, "00", "train", last, vocabulary)
+        tokens.document(kd_copy, "00", "train", last, vocabulary)
 
 
 SPLIT = ["\U0001d11e", "👨\u200d👩\u200d👧", "🇩🇪🫠", "龘靐齉", "a𒐫 b", "é", "naïve\n"]
+GROUP = re.compile("‹([^‹›]+)›([₀-₉]+)")
 
 
-def _shown(ids: list[int], vocabulary: Path, **changes: list[int]) -> list[tokens.ShownToken]:
+def _shown(ids: list[int], vocabulary: Path, **changes: list[int]) -> list[str]:
     """The shown tokens after a first one, which begins the document and is no label."""
     count = len(ids) + 1
     ones = {"mask": [1] * count, "span": [1] * count} | changes
-    (line,) = tokens.lines(
-        [200_006, *ids], bounds=[(0, count)], vocabulary=vocabulary, whole=True, **ones
-    )
-    return line.tokens[1:]
+    (line,) = tokens.messages([200_006, *ids], bounds=[(0, count)], vocabulary=vocabulary, **ones)
+    return [token.text.rstrip("\n") for token in line.tokens[1:]]
 
 
 @pytest.mark.parametrize("text", SPLIT)
@@ -110,22 +147,15 @@ def test_a_character_of_several_tokens_is_shown_as_one_marked_group(
     text: str, vocabulary: Path
 ) -> None:
     ids = encode.encoding(vocabulary).encode_ordinary(text)
-    shown = _shown([*ids, 200_007], vocabulary)
-    assert sum(token.count for token in shown) == len(ids) + 1
+    *shown, last = _shown([*ids, 200_007], vocabulary)
+    assert last == "<|end|>"
+    subscripts = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+    groups = [GROUP.fullmatch(one) for one in shown]
+    counts = [int(group[2].translate(subscripts)) if group else 1 for group in groups]
+    assert sum(counts) == len(ids)
+    assert 1 not in [count for count, group in zip(counts, groups, strict=True) if group]
     visible = text.replace(" ", "·").replace("\n", "⏎").replace("\u200d", "‹U+200D›")
-    assert "".join(token.text for token in shown[:-1]) == visible
-    assert shown[-1] == tokens.ShownToken("<|end|>", 1, False, True)
-    for token in shown:
-        assert (token.marked == token.text) == (token.count == 1)
-    assert "\ufffd" not in "".join(token.marked for token in shown)
-
-
-def test_the_mark_of_a_group_has_the_number_of_its_tokens(vocabulary: Path) -> None:
-    ids = encode.encoding(vocabulary).encode_ordinary("\U0001d11e")
-    assert len(ids) > 1
-    (group,) = _shown(ids, vocabulary)
-    assert group.marked == f"‹\U0001d11e›{'₀₁₂₃₄'[len(ids)]}"
-    assert tokens.ShownToken("x", 1, False, count=12).marked == "‹x›₁₂"
+    assert GROUP.sub(r"\1", "".join(shown)) == visible
 
 
 def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary: Path) -> None:
@@ -133,11 +163,11 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary: Path
     encoding = encode.encoding(vocabulary)
     ids = encoding.encode_ordinary("\U0001d11e")
     cut = [encoding.decode_single_token_bytes(one).hex() for one in ids[:-1]]
-    assert [token.text for token in _shown(ids[:-1], vocabulary)] == [f"‹{one}›" for one in cut]
+    assert _shown(ids[:-1], vocabulary) == [f"‹{one}›" for one in cut]
     (last,) = [f"‹{encoding.decode_single_token_bytes(ids[-1]).hex()}›"]
     divided = _shown([*ids[:-1], 200_007, ids[-1]], vocabulary)
-    assert [token.text for token in divided] == [*(f"‹{one}›" for one in cut), "<|end|>", last]
-    assert [token.text for token in _shown([ids[-1], *ids], vocabulary)] == [last, "\U0001d11e"]
+    assert divided == [*(f"‹{one}›" for one in cut), "<|end|>", last]
+    assert _shown([ids[-1], *ids], vocabulary) == [last, f"‹\U0001d11e›{'₀₁₂₃₄'[len(ids)]}"]
 
 
 def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary: Path) -> None:
@@ -146,20 +176,4 @@ def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary: Path) -> Non
     for name in ("mask", "span"):
         values = [1] * (len(ids) - 1) + [0, 0]
         shown = _shown(ids, vocabulary, **{name: values})
-        assert [token.count for token in shown] == [1] * len(ids)
-
-
-def test_hidden_tokens_are_counted_one_by_one() -> None:
-    group = tokens.ShownToken("x", 1, False, count=3)
-    shown = tokens._shortened([group] * 100, 1)
-    (hidden,) = [token.text for token in shown if token.span is None]
-    assert hidden == f"… {3 * (100 - tokens._HEAD - tokens._TAIL)} more …"
-
-
-def test_a_message_is_shortened_only_where_that_hides_more_than_one_token() -> None:
-    word = tokens.ShownToken("a", 1, False)
-    most = tokens._HEAD + tokens._TAIL + 1
-    assert len(tokens._shortened([word] * most, 1)) == most
-    shortened = tokens._shortened([word] * (most + 1), 1)
-    assert len(shortened) == most
-    assert shortened[tokens._HEAD].text == "… 2 more …"
+        assert len(shown) == len(ids)

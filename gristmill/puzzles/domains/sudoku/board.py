@@ -41,14 +41,6 @@ def first_without_digit(boards: Boards) -> tuple[int, int] | None:
     return int(row), int(cell)
 
 
-def board_of(text: str) -> Boards:
-    """A board, uint8 [81], from 81 characters. Raises ValueError for other text."""
-    found = digits(np.frombuffer(text.encode(), np.uint8))
-    if len(found) != CELLS or int(found.max()) == _NO_DIGIT:
-        raise ValueError(f"{text!r} is no Sudoku: 81 digits, blanks as '.' or '0'")
-    return found
-
-
 def text_of(board: npt.ArrayLike) -> str:
     """The 81 digits of a board as text, blanks as 0: the name of a source in draws."""
     return (np.asarray(board, np.uint8) + ord("0")).tobytes().decode()

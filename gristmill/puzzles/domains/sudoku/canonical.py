@@ -1,4 +1,8 @@
-"""When two Sudokus are the same up to symmetry: a fast invariant, and the canonical form."""
+"""When two Sudokus are the same up to symmetry: a fast invariant, and the canonical form.
+
+Twins have the same invariant, and boards with the same invariant nearly always are twins; the
+canonical form, which is slower, decides. Source: docs/formats/puzzles.md#canonical-form
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -23,7 +27,11 @@ _ZERO = np.uint64(0)
 
 @njit
 def _refine(board, lines, boxes, digits, sums):
-    """Give each line, box and digit a colour by the colours of the clues in it."""
+    """Give each line, box and digit a colour by the colours of the clues in it.
+
+    lines: uint64 [18], rows and then columns, which transposition exchanges: nothing here tells
+        one from the other.
+    """
     sums[:] = _ZERO
     for cell in range(81):
         if board[cell] > 0:
@@ -119,7 +127,11 @@ def _may_follow(row, depth, rows, used, empty):
 
 @njit
 def _relabel(grid, row, order, labels, depth, out, best, is_less):
-    """Write a row with digits relabelled by first appearance."""
+    """Write a row with digits relabelled by first appearance; -1, 0 or 1 as it is to `best`.
+
+    labels: uint8 [10, 10]; row `depth` has the labels so far and at 0 how many there are, row
+        depth + 1 is set to those after the row. -1 where is_less.
+    """
     labels[depth + 1] = labels[depth]
     verdict = -1 if is_less else 0
     for k in range(9):

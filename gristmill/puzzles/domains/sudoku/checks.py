@@ -1,4 +1,4 @@
-"""What is wrong with Sudoku examples, over many rows at once."""
+"""What is wrong with many Sudokus at once. Source: docs/formats/puzzles.md#sudoku-findings."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call,assignment"
 

@@ -1,4 +1,9 @@
-"""Solutions of a Sudoku, counted up to two by a compiled search."""
+"""Solutions of a Sudoku, counted up to two by a compiled search.
+
+The search fills cells with one candidate and digits with one cell of a row, column or box, then
+guesses in a cell with the fewest candidates. Its steps are bounded, since a hostile board could
+keep it busy for years. Source: docs/formats/puzzles.md#uniqueness
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 

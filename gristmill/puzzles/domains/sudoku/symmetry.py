@@ -1,11 +1,14 @@
-"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition."""
+"""Symmetries of Sudoku: relabelled digits, moved bands, rows, stacks and columns, transposition.
+
+Each leaves the rules, the clues and the number of solutions as they are.
+Source: docs/formats/puzzles.md#sudoku-augmentation
+"""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -82,53 +85,17 @@ def _drawn(key, number, digits, rows, columns):
     return draw(np.zeros(1, np.uint64), np.uint64(key), number, digits, rows, columns)
 
 
-@dataclass(frozen=True)
-class Symmetry:
+class Symmetry(NamedTuple):
     """One symmetry.
 
-    rows, columns: nine numbers: cell (i, j) comes from cell (rows[i], columns[j]).
+    rows, columns: nine numbers: cell (i, j) comes from cell (rows[i], columns[j]), of the
+        transposed board where it transposes. digits: ten numbers: digit d becomes digits[d].
     """
 
     transposes: bool
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     digits: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        for lines in (self.rows, self.columns):
-            bands = [{line // 3 for line in lines[k : k + 3]} for k in (0, 3, 6)]
-            if sorted(lines) != [*range(9)] or any(len(band) > 1 for band in bands):
-                raise ValueError(f"{lines} does not keep bands together")
-        if self.digits[0] != 0 or sorted(self.digits) != [*range(10)]:
-            raise ValueError(f"{self.digits} is no relabelling of the digits")
-
-    def apply(self, board: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """The board after the symmetry; uint8 [81]."""
-        grid = board.reshape(9, 9)
-        grid = grid.T if self.transposes else grid
-        moved = grid[np.ix_(self.rows, self.columns)]
-        return np.array(self.digits, np.uint8)[moved].reshape(81)
-
-    def after(self, first: Symmetry) -> Symmetry:
-        """The symmetry that applies `first`, then this one."""
-        inner = (first.columns, first.rows) if self.transposes else (first.rows, first.columns)
-        return Symmetry(
-            self.transposes != first.transposes,
-            tuple(inner[0][line] for line in self.rows),
-            tuple(inner[1][line] for line in self.columns),
-            tuple(self.digits[digit] for digit in first.digits),
-        )
-
-    def inverse(self) -> Symmetry:
-        """The symmetry that undoes this one."""
-        rows, columns = _inverse(self.rows), _inverse(self.columns)
-        if self.transposes:
-            rows, columns = columns, rows
-        return Symmetry(self.transposes, rows, columns, _inverse(self.digits))
-
-
-def _inverse(places: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(np.argsort(places).tolist())
 
 
 def key_of(seed: int, question: str) -> int:

@@ -1,4 +1,4 @@
-"""Rows of a drop of conversations to one Parquet shard of normalised conversations."""
+"""A drop to a Parquet shard of conversations. Source: `docs/formats/chat.md#conversations`."""
 
 from __future__ import annotations
 
@@ -177,7 +177,10 @@ class _Work:
         )
 
     def _file(self, number: int, path: Path, links: LinkRule, stage: Stage) -> None:
-        """Write the conversations of a file. Raises BadInput where no row is good."""
+        """Write the conversations of a file. Raises BadInput where no row is good.
+
+        A shard that has few rows of a file says nothing of the file.
+        """
         row, held, good = 0, self.counts["held"], self._good
         found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
         for row, value in found:

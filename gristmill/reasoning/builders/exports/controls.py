@@ -1,4 +1,4 @@
-"""The part of each trace of a split, and control pairs as the scripts of RL-Decoder read them."""
+"""The parts of traces; RL-Decoder's control pairs. Source: `docs/formats/reasoning.md#controls`."""
 
 from __future__ import annotations
 

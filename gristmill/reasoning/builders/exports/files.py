@@ -1,4 +1,4 @@
-"""The builder of a token dataset in the formats of other programs."""
+"""A token dataset in the formats of other programs. Source: `docs/formats/reasoning.md#exports`."""
 
 from __future__ import annotations
 

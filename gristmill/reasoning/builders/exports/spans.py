@@ -1,4 +1,4 @@
-"""The builder of the spans of arithmetic of one split, for a named tokenizer."""
+"""The spans of arithmetic of one split. Source: `docs/formats/reasoning.md#spans`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in recipes of conversations, which a `corpus.toml` names as `recipe = "synth"`."""
+"""The recipes of conversations that are built in. Source: `docs/formats/chat.md#synth`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a message, its parts, and the thoughts and calls of tools among them."""
+"""The text of a message, its thoughts and calls. Source: `docs/formats/chat.md#messages`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of messages of a column, in each form that public files have."""
+"""The list of messages of a column. Source: `docs/formats/chat.md#lists-of-messages`."""
 
 from __future__ import annotations
 

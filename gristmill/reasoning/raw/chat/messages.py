@@ -1,4 +1,4 @@
-"""A row to its messages: roles, thoughts, what is trained on, and what refuses a conversation."""
+"""A row to its messages, or why it is refused. Source: `docs/formats/chat.md#messages`."""
 
 from __future__ import annotations
 
@@ -75,10 +75,7 @@ class Talk(NamedTuple):
 
 
 class Messages:
-    """Reads the rows of a recipe.
-
-    Raises ValueError, naming the key, for a value that is wrong.
-    """
+    """Reads the rows of a recipe. Raises ValueError, naming the key, for a value that is wrong."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat, self._names = chat, Names()

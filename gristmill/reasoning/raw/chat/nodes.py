@@ -1,4 +1,4 @@
-"""A conversation that is one branch of a tree in an object, as an export of ChatGPT has it."""
+"""A conversation that is one branch of a tree. Source: `docs/formats/chat.md#branches`."""
 
 from __future__ import annotations
 

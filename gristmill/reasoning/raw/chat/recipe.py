@@ -1,4 +1,4 @@
-"""A recipe of conversations: `corpus.toml` with `kind = "chat"`."""
+"""`corpus.toml` with `kind = "chat"`. Source: `docs/formats/chat.md#recipes`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,6 @@ def read_chat_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Cha
     """Read and check the recipe of a drop of conversations.
 
     path: its `corpus.toml`. name: of the drop, which must be that of the recipe.
-    links: what happens if it is a link; default: it is refused.
     """
     raw = read_recipe(path, links)
     try:

@@ -1,4 +1,4 @@
-"""A conversation in one text, divided at the marks that begin its messages."""
+"""A conversation in one text with marks. Source: `docs/formats/chat.md#transcripts`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of trees, as those of OASST: rows with the id of the message before them."""
+"""Rows with the id of the message before them. Source: `docs/formats/chat.md#trees`."""
 
 from __future__ import annotations
 

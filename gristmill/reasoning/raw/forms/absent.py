@@ -1,4 +1,4 @@
-"""Columns that the file of a corpus names, and that no row of a split has."""
+"""Columns of a corpus file that no row has. Source: `docs/formats/reasoning.md#corpus-files`."""
 
 from __future__ import annotations
 

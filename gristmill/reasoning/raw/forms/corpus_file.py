@@ -1,4 +1,4 @@
-"""`corpus.toml`, by which a person says what the columns of a drop mean."""
+"""`corpus.toml`: what columns mean. Source: `docs/formats/reasoning.md#corpus-files`."""
 
 from __future__ import annotations
 
@@ -85,10 +85,7 @@ _SAID: Final = {"b": "true or false", "share": "a number from 0 to 1"}
 
 
 def read_corpus_file(path: Path, name: str, links: LinkRule = REFUSE_LINKS) -> Corpus:
-    """Read and check the file of a corpus.
-
-    links: what happens if it is a link; default: it is refused.
-    """
+    """Read and check the file of a corpus."""
     raw = read_recipe(path, links)
     try:
         return checked(raw, name)

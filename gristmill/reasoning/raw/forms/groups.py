@@ -1,4 +1,4 @@
-"""Forms whose rows are the steps of one record."""
+"""Forms whose rows are steps of a record. Source: `docs/formats/reasoning.md#forms-of-reveal`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Place = tuple[int, int]
 
 @dataclass
 class _Held:
-    """What the rows of one record have in common, and its steps."""
+    """What the rows of one record have in common, and its steps.
+
+    place: of its first row. extras: of each extra the texts, with the number of their step.
+    """
 
     place: Place
     question: str

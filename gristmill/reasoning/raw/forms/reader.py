@@ -1,4 +1,4 @@
-"""Reads the rows of a corpus: a raw row of any of its forms to a record."""
+"""A raw row of any form of a corpus to a record. Source: `docs/formats/reasoning.md#forms`."""
 
 from __future__ import annotations
 
@@ -262,9 +262,6 @@ class Reader:
 
     def read(self, row: Row, place: Place) -> Record | None:
         """The record of a row; None where it is a part of a record that `rest` gives.
-
-        row: of any known form.
-        place: of the row.
 
         Raises Unfit for a row that cannot be normalised.
         """

@@ -1,4 +1,8 @@
-"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`."""
+"""Which records of a corpus stay: `keep`, `split`, `dedup`, and share and cap of `sample`.
+
+What is drawn is drawn by hashes of texts, so that it is the same on every machine.
+Source: `docs/formats/reasoning.md#corpus-files`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts with the names of columns in braces, and patterns that divide a text."""
+"""Texts with names of columns in braces. Source: `docs/formats/reasoning.md#corpus-files`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Transforms: what reads a row in Python, where no value of a corpus file can say it."""
+"""Transforms: what reads a row in Python, where no value of a corpus file can say it.
+
+Those of the package are in `BUILT_IN`; an installed distribution has its own as entry points.
+Source: `docs/formats/reasoning.md#transforms`.
+"""
 
 from __future__ import annotations
 

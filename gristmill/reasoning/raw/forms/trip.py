@@ -1,4 +1,4 @@
-"""The transform `trip`: two stories, and the program that their physical states make."""
+"""The transform `trip` of two stories. Source: `docs/formats/reasoning.md#forms-of-trip`."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ def program(
 
     pairs: of sentences that conflict, as indices from 0.
     states: entities in order, each with [sentence][before, after][attribute].
-    letter: of the story.
 
     Sentences are numbered from 1, as in the question. Raises Unfit for states of another form.
     """

@@ -1,4 +1,4 @@
-"""A value of a corpus file, compiled once: what reads a text of a row."""
+"""A value of a corpus file, compiled once. Source: `docs/formats/reasoning.md#corpus-files`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The builder of one shard of conversations, and what a worker does: rows become one part."""
+"""The builder of one shard of conversations, and what a worker does: rows become one part.
+
+Source: `docs/formats/chat.md#tokens`.
+"""
 
 from __future__ import annotations
 

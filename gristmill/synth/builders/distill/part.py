@@ -1,4 +1,7 @@
-"""What a worker does: rows of a shard become a part, without those that a dataset leaves out."""
+"""What a worker does: rows of a shard become a part, without those that a dataset leaves out.
+
+Source: `docs/formats/synth.md#distill-filters`.
+"""
 
 from __future__ import annotations
 

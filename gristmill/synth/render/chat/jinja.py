@@ -1,4 +1,10 @@
-"""A person's Jinja template: conversations to pieces, in a child process with limits."""
+"""A person's Jinja template: conversations to pieces, in a child process with limits.
+
+The sandbox bounds what a template may name, the child its memory and time. Conversations that
+differ in their texts alone are rendered once, with a private marker instead of each text: the
+markers are where the texts are.
+Source: `docs/formats/chat.md#jinja`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pieces: a rendered conversation, divided into its own texts and those of the template."""
+"""Pieces: a rendered conversation, divided into its own texts and those of the template.
+
+Source: `docs/formats/chat.md#templates`.
+"""
 
 from __future__ import annotations
 

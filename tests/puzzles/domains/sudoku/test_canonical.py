@@ -8,10 +8,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gristmill.puzzles.domains.sudoku.board import board_of, text_of
+from gristmill.puzzles.domains.sudoku.board import text_of
 from gristmill.puzzles.domains.sudoku.canonical import canonical_forms, invariants
 from gristmill.puzzles.domains.sudoku.symmetry import augmentation
 from tests.puzzles import sudoku
+from tests.puzzles.sudoku import applied, board_of
 
 PAIRS = sudoku.pairs(0, 6)
 
@@ -33,7 +34,7 @@ BOARDS = _boards()
 @pytest.mark.parametrize("name", BOARDS)
 def test_symmetries_keep_invariant_and_form(name: str) -> None:
     board = BOARDS[name]
-    twins = [augmentation(7, PAIRS[0][0], k).apply(board) for k in range(8)]
+    twins = [applied(augmentation(7, PAIRS[0][0], k), board) for k in range(8)]
     marks, forms = invariants(np.array(twins)), canonical_forms(np.array(twins))
     assert len(set(marks.tolist())) == 1
     assert len(np.unique(forms, axis=0)) == 1

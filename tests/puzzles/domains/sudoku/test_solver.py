@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.domains.sudoku import solver
-from gristmill.puzzles.domains.sudoku.board import board_of, text_of
+from gristmill.puzzles.domains.sudoku.board import text_of
 from gristmill.puzzles.domains.sudoku.solver import solutions_of
 from tests.puzzles import sudoku
+from tests.puzzles.sudoku import board_of
 
 HARD = {
     "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..": (

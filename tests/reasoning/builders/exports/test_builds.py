@@ -16,7 +16,8 @@ from gristmill.reasoning import ShardReader
 from gristmill.reasoning.format.align import rows
 from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.vocabularies.tokenizer_file import FACTS
-from tests.reasoning.exported_root import broken, build_dataset, built
+from tests.reasoning.exported_root import broken, build_dataset
+from tests.reasoning.published_root import built
 from tests.tiny_tokenizer import put_recipe
 
 OWN = """\
@@ -44,13 +45,13 @@ def test_a_record_is_shown_with_its_annotations_and_traced_to_its_raw_row(tmp_pa
         return done.output
 
     shown = said("show", folder, "gsm8k_train_000004")
-    assert "2 annotations" in shown
-    assert "<<16/2=8>>" in shown
+    assert "ann_text: <<16/2=8>>" in shown
+    assert "others that fit" in shown
     traced = said("trace", folder, "gsm8k_train_000004")
     assert "drops/reasoning/gsm8k/train.jsonl" in traced
     assert "<<16/2=8>>" in traced
     exported = tmp_path / "reasoning/exports/mine"
-    assert "llm.c/tokens_train_000000.bin" in said("show", exported, "0")
+    assert "text: train 4?" in said("show", exported, "4")
     traced = said("trace", exported, "gsm8k_train_000004")
     assert "drops/reasoning/gsm8k/train.jsonl" in traced
     for shard, split in (("00000", "train"), ("00001", "test")):

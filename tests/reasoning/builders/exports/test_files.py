@@ -8,7 +8,8 @@ import pytest
 
 from gristmill.contract import NothingToBuild
 from gristmill.exports.project import project
-from tests.reasoning.exported_root import FORMATS, broken, build_dataset, built
+from tests.reasoning.exported_root import FORMATS, broken, build_dataset
+from tests.reasoning.published_root import built
 
 
 def files(folder: Path) -> dict[str, bytes]:

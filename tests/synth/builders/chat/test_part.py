@@ -19,11 +19,11 @@ from gristmill.synth.format import indexed
 from gristmill.synth.laws.kd_shard import chat_law
 from gristmill.synth.raw.render import Render
 from gristmill.synth.read.trace import trace
-from gristmill.synth.show.terminal import document_text
+from gristmill.synth.show import tokens
 from gristmill.vocabularies.pinned import O200K
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests.dealing import SLOW_AND_DEALT
-from tests.synth.conversations import hashes
+from tests.synth.conversations import hashes, plain
 from tests.synth.render.chat.talks import TEMPLATES
 
 PLAIN = Render()
@@ -79,9 +79,7 @@ def test_conversations_become_datasets_by_every_template(
     assert (made.spans["reasoning"] > 0) == (render is not OWN)
     assert set(hashes(out)) == set(made.files)
     assert [trace(out, "02", "valid", at).synth_id for at in range(2)] == ["3", "7"]
-    text = document_text(out, "02", "valid", 1, vocabulary).plain
-    assert "question" in text
-    assert "row 8" in text
+    assert "question" in plain(tokens.document(out, "02", "valid", 1, vocabulary))
 
 
 @pytest.mark.parametrize("render", RENDERS[:3], ids=lambda render: render.template)

@@ -14,6 +14,7 @@ import pytest
 
 from gristmill.asset import Wanted, declared
 from gristmill.browse.opening import open_table
+from gristmill.browse.shown import show
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.families import Request
@@ -26,7 +27,6 @@ from gristmill.synth.read.origins import of_own_document
 from gristmill.synth.read.shard_files import ShardFiles
 from gristmill.synth.read.tokenizer import HARMONY, Own, contradiction
 from gristmill.synth.samples import write_drop
-from gristmill.synth.show.terminal import show_distilled
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
@@ -140,7 +140,7 @@ def test_rows_of_a_distill_dataset_lead_back_to_those_of_the_drop(
             answer = [label for label in row["labels"] if 0 <= label < 199_998]
             assert words.decode(answer).endswith(f"a{row['id'].removeprefix('mine:id')}")
             assert sum(row["spans"].values()) == len(row["input_ids"])
-            assert "row" in str(next(show_distilled(request)).plain)
+            assert f": row {request.number} of" in str(next(show(request)).plain)
 
 
 def test_a_change_of_the_template_builds_tokens_and_no_conversations(root: DataRoot) -> None:

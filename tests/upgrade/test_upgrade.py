@@ -1,0 +1,117 @@
+"""What the code of an older version left (`old_world.py`), opened by that of now.
+
+The older code comes out of the history, and runs with the libraries of now.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+import pytest
+
+from gristmill import families
+from gristmill.provenance import Record
+from tests.paths import CHECKOUT
+from tests.sample_root import SampleRoot
+from tests.upgrade.old_world import BROKEN, MEMBERS, POOL
+
+pytestmark = pytest.mark.slow
+
+OLD: Final = "e219d7e6200d2150281c9cbdc7171875067f60c1"
+"""The commit of the older code."""
+
+BUILT_AGAIN: Final[frozenset[tuple[str, str]]] = frozenset()
+"""Each asset that is built again, and why, as `reason` says it: a line of `CHANGELOG.md` each."""
+
+_SCRIPT = Path(__file__).with_name("old_world.py")
+
+
+def run(code: Path, *words: object) -> str:
+    """Run a command with the code of a checkout and return what it prints."""
+    env = os.environ | {"PYTHONPATH": str(code)}
+    done = subprocess.run(
+        [*map(str, words)], cwd=code, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    """A folder with what the older code left: `data`, `home`, `mirror`, `states.json`."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    old, left, packed = folder / "old", folder / "left", folder / "old.tar"
+    old.mkdir()
+    try:
+        run(CHECKOUT, "git", "archive", "-o", packed, OLD)
+    except AssertionError as missing:
+        pytest.fail(f"the history needs commit {OLD} (git fetch --unshallow): {missing}")
+    run(old, "tar", "-x", "-f", packed)
+    run(old, sys.executable, _SCRIPT, "build", left, vocabulary_root)
+    return left
+
+
+@pytest.fixture(scope="module")
+def root(world: Path) -> SampleRoot:
+    return SampleRoot.of(world)
+
+
+def records(root: SampleRoot) -> dict[tuple[str, str | None], Record]:
+    return {(item.asset, item.partition): item for _, item in root.records()}
+
+
+def reason(before: Record, after: Record) -> str:
+    """Why something was built again, from both records."""
+    parts = {
+        f"code version {before.code_version} -> {after.code_version}": lambda of: of.code_version,
+        "config": lambda of: of.config_sha256,
+        "input": lambda of: (sorted(each.identity for each in of.inputs), of.inputs_file),
+        "libraries": lambda of: of.libraries,
+    }
+    found = [name for name, part in parts.items() if part(before) != part(after)]
+    return ", ".join(found) or "code"
+
+
+def test_all_kinds_are_there_and_listed_and_verified(root: SampleRoot) -> None:
+    old = records(root)
+    kinds = {kind.asset for catalog in families.catalogs() for kind in catalog.kinds}
+    assert kinds <= {asset for asset, _ in old}
+    members = [f"macroxue/packs/{name}" for name in MEMBERS]
+    assert old["macroxue/pool", POOL].deleted_inputs == members
+    others = [asset for asset, _ in BUILT_AGAIN]
+    for line in (listed := root.command("ls").splitlines()[1:]):
+        is_left = "macroxue/values" in line and "member_" in line and "gone" in line
+        assert is_left or line.endswith(" current") or line.split()[0] in others, line
+    assert len(listed) == len(old)
+    assert f"{len(old)} artifacts are as" in root.command("verify", str(root.data))
+
+
+def test_states_go_on_with_the_batches_of_the_older_code(world: Path) -> None:
+    assert run(CHECKOUT, sys.executable, _SCRIPT, "resume", world) == ""
+
+
+def test_a_mirror_is_pulled(world: Path, root: SampleRoot, tmp_path: Path) -> None:
+    root.command("pull", str(world / "mirror"), "--data-root", str(tmp_path))
+    assert records(SampleRoot(tmp_path, root.home)) == records(root)
+
+
+def test_only_what_the_table_says_is_built_again(
+    root: SampleRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = records(root)
+    monkeypatch.setenv("DAGSTER_HOME", str(root.home))
+    failures = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])
+    with dg.DagsterInstance.get() as instance:
+        assert len(instance.get_runs(failures)) == 1
+    with pytest.raises(AssertionError, match=f"failed macroxue/pack {BROKEN}") as failed:
+        root.command("materialize", "--all")
+    after = records(root)
+    assert ", 1 failed" in str(failed.value)
+    assert after.keys() == before.keys()
+    built = [key for key in after if after[key].digest != before[key].digest]
+    assert {(key[0], reason(before[key], after[key])) for key in built} == BUILT_AGAIN
