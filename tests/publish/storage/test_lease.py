@@ -536,6 +536,6 @@ def test_a_build_whose_lease_another_took_commits_nothing(
             held._file.with_name(lease_file.name(9)).write_bytes(b"")
         return summary
 
-    with pytest.raises(lease.LostLease):
+    with pytest.raises(lease.LostLease, match="nothing is published"):
         publish(tiny_build(tmp_path, config=config, make=make))
     assert (record.read_bytes() if record.exists() else None) == before
