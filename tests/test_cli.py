@@ -227,14 +227,6 @@ def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:
     assert "has no run 999" in missing.output
 
 
-def test_errors_are_one_line_and_exit_1(packed: Path) -> None:
-    result = CliRunner().invoke(main, ["show", str(packed), "100000"])
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: ")
-    assert result.output.count("\n") == 1
-    assert "there is no row 100,000" in result.output
-
-
 def test_misuse_exits_2(packed: Path, tmp_path: Path) -> None:
     for arguments in (
         ["show", str(tmp_path)],

@@ -17,7 +17,6 @@ from gristmill.inbox.lists import HashOf
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 Refuse = Callable[[Path], str | None]
-TOY = "toy"
 
 
 def takes_all(_drop: Path) -> str | None:

@@ -22,6 +22,7 @@ from gristmill.browse.table import (
     Query,
     Raw,
     Row,
+    StillCounting,
     Token,
     Type,
     Where,
@@ -188,7 +189,7 @@ class Table:
             )
             for name, kind_of in self._source.types.items()
         )
-        self._orders: dict[Query, npt.NDArray[np.int64]] = {}
+        self._sorts: dict[Query, _Sort] = {}
         self._lock = threading.Lock()
 
     @property
@@ -215,18 +216,27 @@ class Table:
 
         token: of the answer before, to go on after it; "" (default) from the first row on. It is
             short, and stays valid in a link as long as the artifact stays. most: rows at most.
-        seconds: how long rows are looked at. A sorted query takes as long as it needs.
+        seconds: how long rows are looked at.
 
-        Raises GristmillError for a column or a value that does not fit, a sort of a table that is
-        too large, a token that is not of this table, and a damaged file.
+        Raises StillCounting where that was too short for a sort, GristmillError for a column or a
+        value that does not fit, a sort of a table that is too large, a token that is not of this
+        table, and a damaged file.
         """
+        import polars as pl
+
         if not 0 < most <= MOST_ROWS:
             raise GristmillError(f"a page has 1 to {MOST_ROWS:,} rows")
-        where = where_of(query, self.columns)
+        where, until = where_of(query, self.columns), time.monotonic() + seconds
         place = _place(token, bool(query.sort))
-        if query.sort:
-            return self._sorted(query, where, place.row, most)
-        return self._found(where, place, most, time.monotonic() + seconds)
+        try:
+            if query.sort:
+                return self._sorted(query, where, place.row, most, until)
+            return self._found(where, place, most, until)
+        except pl.exceptions.PolarsError as error:
+            rule = " ".join(str(error).split())[:300]
+            raise GristmillError(
+                f"{self.file}: this search cannot be answered ({rule}): look for less"
+            ) from error
 
     def numbers(self, query: Query, most: int) -> Sequence[int]:
         """Returns the numbers of some rows that a query finds: `most`, or a few more.
@@ -255,50 +265,24 @@ class Table:
             return Found(rows, place.row)
         return Found(rows, place.row, f"r{place.row}.{place.byte}")
 
-    def _sorted(self, query: Query, where: Where, start: int, most: int) -> Found:
+    def _sorted(self, query: Query, where: Where, start: int, most: int, until: float) -> Found:
         with self._lock:
-            order = self._orders.pop(query, None)
-            if order is None:
-                order = self._order(query, where)
-            self._orders[query] = order
-            while len(self._orders) > _KEPT_ORDERS:
-                del self._orders[next(iter(self._orders))]
+            sort = self._sorts.pop(query, None)
+            sort = sort or _Sort(self.file, query, self._source.look(Place(), where))
+            while len(self._sorts) >= _KEPT_ORDERS:
+                del self._sorts[next(iter(self._sorts))]
+            self._sorts[query] = sort
+            try:
+                order = sort.order(until, self.count)
+            except GristmillError as error:
+                if not isinstance(error, StillCounting):
+                    del self._sorts[query]
+                raise
         stop = min(len(order), start + most)
         numbers = order[start:stop].tolist()
         # The file was passed: each row is found at once.
         rows = [row for number in numbers for row in self.rows(number, 1)]
         return Found(rows, self.count or 0, f"s{stop}" if stop < len(order) else "")
-
-    def _order(self, query: Query, where: Where) -> npt.NDArray[np.int64]:
-        """The numbers of the rows that fit, by the column. Raises GristmillError for too many."""
-        import polars as pl
-
-        numbers: list[npt.NDArray[np.int64]] = []
-        parts: list[pl.Series] = []
-        used = 0.0
-        for looked in self._source.look(Place(), where):
-            part = looked.frame[query.sort]
-            numbers.append(np.asarray(looked.numbers, np.int64))
-            parts.append(part)
-            used += part.estimated_size() + numbers[-1].nbytes
-            if used > SORTED_BYTES:
-                raise GristmillError(
-                    f"{self.file}: the column {query.sort} takes more than {SORTED_BYTES >> 20} "
-                    "MiB, which is the most that is sorted: narrow the rows with a filter"
-                )
-        if not parts:
-            return np.zeros(0, np.int64)
-        order = (
-            pl.concat(parts)
-            .to_frame("key")
-            .select(
-                pl.arg_sort_by(
-                    "key", descending=query.descending, nulls_last=True, maintain_order=True
-                )
-            )
-        )
-        found: npt.NDArray[np.int64] = np.concatenate(numbers)[order.to_series().to_numpy()]
-        return found
 
     def _row(self, record: Record) -> Row:
         return Row(
@@ -329,6 +313,58 @@ class Table:
                 f"{record.raw.file}:{record.number + 1}: cannot be shown ({rule}): see "
                 "`gristmill verify`"
             ) from error
+
+
+class _Sort:
+    """The rows that a query finds by the order of a column, looked through some at a time."""
+
+    def __init__(self, file: Path, query: Query, looks: Iterator[Looked]) -> None:
+        self._file, self._query, self._looks = file, query, looks
+        self._numbers: list[npt.NDArray[np.int64]] = []
+        self._parts: list[pl.Series] = []
+        self._used = 0.0
+        self._order: npt.NDArray[np.int64] | None = None
+
+    def order(self, until: float, count: int | None) -> npt.NDArray[np.int64]:
+        """The numbers of the rows. Raises StillCounting after a time, GristmillError for too many.
+
+        until: that time, of `time.monotonic`. count: rows of the table, None where it is unknown.
+        """
+        for looked in self._looks:
+            part = looked.frame[self._query.sort]
+            self._numbers.append(np.asarray(looked.numbers, np.int64))
+            self._parts.append(part)
+            self._used += part.estimated_size() + self._numbers[-1].nbytes
+            if self._used > SORTED_BYTES:
+                raise GristmillError(
+                    f"{self._file}: the column {self._query.sort} takes more than "
+                    f"{SORTED_BYTES >> 20} MiB, which is the most that is sorted: narrow the rows "
+                    "with a filter"
+                )
+            if time.monotonic() > until:
+                row, byte = looked.end
+                raise StillCounting(
+                    self._file, byte / self._file.stat().st_size if byte else row / (count or row)
+                )
+        if self._order is None:
+            self._order = self._sorted()
+        return self._order
+
+    def _sorted(self) -> npt.NDArray[np.int64]:
+        import polars as pl
+
+        if not self._parts:
+            return np.zeros(0, np.int64)
+        keys = pl.concat(self._parts).to_frame("key")
+        self._parts.clear()
+        by = pl.arg_sort_by(
+            "key", descending=self._query.descending, nulls_last=True, maintain_order=True
+        )
+        found: npt.NDArray[np.int64] = np.concatenate(self._numbers)[
+            keys.select(by).to_series().to_numpy()
+        ]
+        self._numbers.clear()
+        return found
 
 
 def _place(token: str, is_sorted: bool) -> Place:

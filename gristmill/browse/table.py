@@ -154,6 +154,8 @@ class Found:
 
 _WORDS: Final = re.compile(r"[^\W_]+")
 _MOST_CHARACTERS: Final = 1_000
+_MOST_WORDS: Final = 8
+_INTEGERS: Final = range(-(1 << 63), 1 << 63)
 """Of a text that is looked for."""
 
 
@@ -206,7 +208,8 @@ def _named(columns: Mapping[str, Column], name: str, use: str) -> Column:
 
 def _word(text: str) -> list[str]:
     """A regular expression for what bytes of a row hold of a text, in JSON or a table."""
-    found = [re.escape(word) for word in _WORDS.findall(text)]
+    # A row with all words has the first ones; of hundreds the expression would be too large.
+    found = [re.escape(word) for word in _WORDS.findall(text)[:_MOST_WORDS]]
     if not found:
         return []
     if "\\" in text or not text.isprintable():
@@ -255,7 +258,7 @@ def _value(each: Filter, column: Column) -> Any:
     if not each.value:
         return None
     try:
-        if re.fullmatch(r"[+-]?\d{1,19}", each.value, re.ASCII):
+        if re.fullmatch(r"[+-]?\d{1,19}", each.value, re.ASCII) and int(each.value) in _INTEGERS:
             return int(each.value)
         return float(each.value)
     except ValueError:

@@ -63,14 +63,13 @@ def mix(file: Path, data_root: Path) -> None:
     The same data by two paths is refused. Nothing is written.
     """
     from gristmill.loading.mix_file import read_mix
-    from gristmill.loading.mixtures import Mixture
 
     plan = read_mix(file, data_root)
-    facts = Mixture(plan.sources, plan.segments[-1][1]).facts()
-    for each in facts:
+    for each in plan.facts():
         tokens = "" if each["tokens"] is None else f", {each['tokens']:,} tokens"
         line = f"{each['source']}: {each['samples']:,} samples{tokens}, {each['epochs']:.2f} epochs"
-        click.echo(printable(f"{line}, {each['share']:.2%} of the run"))
+        of = "the run's tokens" if plan.is_by_tokens else "the run"
+        click.echo(printable(f"{line}, {each['share']:.2%} of {of}"))
     click.echo(f"{plan.length:,} samples in the run")
 
 

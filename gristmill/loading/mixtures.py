@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from gristmill.contract import GristmillError
-from gristmill.loading.source import Source, names_of
+from gristmill.loading.bijection import Numbers
+from gristmill.loading.source import Source
 from gristmill.loading.views import whole
 
 MOST_EPOCHS: Final = 4.0
+_STRETCH: Final = 1 << 20
+Ordered = Callable[[Numbers], Numbers]
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Mixture:
     """Sources, and how many samples each gives until the mixture ends.
 
     sources: at least one. quotas: samples of each, at least 0, and not 0 of all.
+    tokens: what each was asked to give; the quotas are then those of samples by number, and a plan
+        counts its own over the order that it draws. Default: the quotas are what was asked.
 
     Raises GristmillError where one is named twice, is empty, or has a quota below 0, and where ids
     are of different vocabularies or rows of different lengths, as `words` of the sources say.
@@ -28,6 +33,7 @@ class Mixture:
 
     sources: tuple[Source, ...]
     quotas: tuple[int, ...]
+    tokens: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         refuse_twice(self.sources)
@@ -41,21 +47,6 @@ class Mixture:
             raise GristmillError("a mixture without samples: give one source a quota above 0")
         given = zip(self.sources, self.quotas, strict=True)
         _refuse_other_words([source for source, quota in given if quota])
-
-    def facts(self) -> list[dict[str, Any]]:
-        """For each source its samples, epochs, share, and tokens: None where it has no lengths."""
-        total = sum(self.quotas)
-        names = names_of([source.identity for source in self.sources])
-        return [
-            {
-                "source": name,
-                "samples": quota,
-                "tokens": _tokens(source, quota),
-                "epochs": quota / int(source.cuts[-1]),
-                "share": quota / total,
-            }
-            for name, source, quota in zip(names, self.sources, self.quotas, strict=True)
-        ]
 
 
 def refuse_twice(sources: Sequence[Source]) -> None:
@@ -96,8 +87,8 @@ def mixture(
 
     sources: by a name of one's own.
     epochs: how often each is read, as {"games": 1.5}.
-    tokens: how many tokens each gives; the fewest first samples that have as many. Only for
-        sources with lengths.
+    tokens: how many tokens each gives; the fewest samples that have as many, in the order that is
+        drawn. Only for sources with lengths.
     weights: shares of `samples`, which is then needed; the largest remainders are rounded up.
     max_epochs: more epochs of a source are refused, default 4.
 
@@ -116,11 +107,14 @@ def mixture(
     for name, value in values.items():
         if not 0 <= value < float("inf"):
             raise GristmillError(f"{measure}: {name} has {value}: a number of at least 0 is needed")
+    budgets: tuple[int, ...] | None = None
     lengths = {name: int(source.cuts[-1]) for name, source in sources.items()}
     if measure == "epochs":
         quotas = [round(Fraction(values[name]) * lengths[name]) for name in sources]
     elif measure == "tokens":
-        quotas = [_fewest(source, values[name]) for name, source in sources.items()]
+        budgets = tuple(int(values[name]) for name in sources)
+        pairs = zip(sources.values(), budgets, strict=True)
+        quotas = [_by_number(lengths_of(source), most) for source, most in pairs]
     else:
         quotas = _by_weights([values[name] for name in sources], int(samples or 0))
     for (name, length), quota in zip(lengths.items(), quotas, strict=True):
@@ -129,7 +123,7 @@ def mixture(
                 f"{name}: {quota:,} of {length:,} samples are {quota / max(length, 1):.2f} epochs,"
                 f" more than {max_epochs:g}: ask for fewer, or give max_epochs="
             )
-    return Mixture(tuple(sources.values()), tuple(quotas))
+    return Mixture(tuple(sources.values()), tuple(quotas), budgets)
 
 
 def _by_weights(weights: Sequence[float], samples: int) -> list[int]:
@@ -144,28 +138,49 @@ def _by_weights(weights: Sequence[float], samples: int) -> list[int]:
     return quotas
 
 
-def _lengths(source: Source) -> Any:
-    """Tokens of each sample int [N], None where samples have no length."""
+def _by_number(lengths: Numbers, tokens: int) -> int:
+    return draws_of(lengths, lambda draws: draws % len(lengths), 0, tokens)
+
+
+def lengths_of(source: Source) -> Numbers:
+    """Tokens of each sample int [N]. Raises GristmillError where samples have no length."""
     lengths = getattr(source, "lengths", None)
-    return None if lengths is None else lengths()
-
-
-def _fewest(source: Source, tokens: float) -> int:
-    """The fewest samples that have as many tokens, whole epochs and then the first ones."""
-    lengths = _lengths(source)
-    if lengths is None:
+    found: Numbers | None = None if lengths is None else lengths()
+    if found is None or not found.any():
         raise GristmillError(
             f"{source.identity.artifact}: its samples have no tokens: mix it by epochs or weights"
         )
-    ends = np.cumsum(lengths, dtype=np.int64)
-    epochs, rest = divmod(int(tokens), int(ends[-1]))
-    return epochs * len(ends) + (int(np.searchsorted(ends, rest)) + 1 if rest else 0)
+    return found
 
 
-def _tokens(source: Source, quota: int) -> int | None:
-    """Tokens of the first samples, None where these have no length."""
-    lengths = _lengths(source)
-    if lengths is None:
-        return None
-    epochs, rest = divmod(quota, len(lengths))
-    return epochs * int(lengths.sum(dtype=np.int64)) + int(lengths[:rest].sum(dtype=np.int64))
+def draws_of(lengths: Numbers, order: Ordered, begin: int, tokens: int) -> int:
+    """The fewest draws from `begin` on whose samples have as many tokens.
+
+    lengths: of each sample, not all 0. order: takes draws int64 [N], returns their samples.
+    """
+    count, whole, draw = len(lengths), int(lengths.sum(dtype=np.int64)), begin
+    while tokens > 0:
+        if draw % count == 0 and tokens >= whole:
+            draw, tokens = draw + tokens // whole * count, tokens % whole
+            continue
+        ends = np.cumsum(lengths[order(_stretch(draw, count))], dtype=np.int64)
+        draw += min(int(np.searchsorted(ends, tokens)) + 1, len(ends))
+        tokens -= int(ends[-1])
+    return draw - begin
+
+
+def tokens_of(lengths: Numbers, order: Ordered, begin: int, draws: int) -> int:
+    """The tokens of some draws from `begin` on; the other arguments are those of `draws_of`."""
+    count, draw, end, total = len(lengths), begin, begin + draws, 0
+    while draw < end:
+        epochs = (end - draw) // count if draw % count == 0 else 0
+        stretch = _stretch(draw, count)[: end - draw]
+        taken = lengths if epochs else lengths[order(stretch)]
+        total += int(taken.sum(dtype=np.int64)) * max(epochs, 1)
+        draw += epochs * count or len(stretch)
+    return total
+
+
+def _stretch(draw: int, count: int) -> Numbers:
+    """Draws from one on, at most to the end of its epoch, and as many as fit into memory."""
+    return np.arange(draw, min(draw + _STRETCH, (draw // count + 1) * count))

@@ -14,8 +14,8 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import Numbers, Order, Words, distinct, drawn_bits, key
-from gristmill.loading.mixtures import Mixture, refuse_twice
-from gristmill.loading.source import Source
+from gristmill.loading.mixtures import Mixture, draws_of, lengths_of, refuse_twice, tokens_of
+from gristmill.loading.source import Source, names_of
 from gristmill.loading.views import View
 
 BLOCK: Final = 4096
@@ -132,10 +132,14 @@ class Plan:
     length: positions until the last mixture ends. sources: all of them, by number.
     segments: first position and quotas of each mixture.
 
+    is_by_tokens: whether the last mixture was asked for by tokens.
+
     It keeps nothing but these, can be pickled, and gives the same on every machine.
 
     Raises GristmillError where a source is named twice, TypeError for what is no source.
     """
+
+    is_by_tokens = False
 
     def __init__(self, mixture: Mixture | Source, *, seed: int | None = 0, window: int = 0) -> None:
         if not isinstance(mixture, Mixture):
@@ -145,15 +149,13 @@ class Plan:
         if window < 0:
             raise ValueError(f"window {window}: 0 for all samples, or a number of shards")
         self.seed, self.window = seed, window
-        self._set(mixture.sources, [(0, mixture.quotas)])
+        self._set(mixture.sources, [(0, self._quotas(mixture, [0] * len(mixture.sources)))])
+        self.is_by_tokens = mixture.tokens is not None
 
     def _set(self, sources: Sequence[Source], segments: Sequence[Segment]) -> None:
         refuse_twice(sources)
         self.sources, self.segments = tuple(sources), tuple(segments)
-        self._orders = [
-            Order(np.asarray(s.cuts, np.int64), self.seed, s.identity.text, self.window)
-            for s in self.sources
-        ]
+        self._orders = [self._order(source) for source in self.sources]
         self._keys = [key("draw", self.seed, s.identity.text) for s in self.sources]
         self._schedules = [
             Schedule(quotas, key("segment", self.seed, first)) for first, quotas in segments
@@ -166,6 +168,49 @@ class Plan:
                 [before + more for before, more in zip(self._before[-1], drawn, strict=True)]
             )
         self._firsts = np.array([first for first, _ in segments], np.int64)
+
+    def _order(self, source: Source) -> Order:
+        cuts = np.asarray(source.cuts, np.int64)
+        return Order(cuts, self.seed, source.identity.text, self.window)
+
+    def _quotas(self, mixture: Mixture, begins: Sequence[int]) -> tuple[int, ...]:
+        """The quotas of a mixture whose sources go on at these draws."""
+        if mixture.tokens is None:
+            return mixture.quotas
+        return tuple(
+            draws_of(lengths_of(source), self._order(source).numbers, begin, tokens)
+            for source, begin, tokens in zip(mixture.sources, begins, mixture.tokens, strict=True)
+        )
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What each source gives in the last mixture: samples, tokens, epochs, and its share.
+
+        `tokens` is None for a source without lengths. `share` is of the tokens where the mixture
+        was asked for by tokens, else of the samples.
+        """
+        quotas, begins = self.segments[-1][1], self._before[-1]
+        tokens = [
+            tokens_of(source.lengths(), order.numbers, begin, quota)
+            if hasattr(source, "lengths") and source.lengths is not None
+            else None
+            for source, order, begin, quota in zip(
+                self.sources, self._orders, begins, quotas, strict=True
+            )
+        ]
+        given = [each or 0 for each in tokens] if self.is_by_tokens else quotas
+        names = names_of([source.identity for source in self.sources])
+        return [
+            {
+                "source": name,
+                "samples": quota,
+                "tokens": found,
+                "epochs": quota / int(source.cuts[-1]),
+                "share": share / sum(given),
+            }
+            for name, source, quota, found, share in zip(
+                names, self.sources, quotas, tokens, given, strict=True
+            )
+        ]
 
     @property
     def length(self) -> int:
@@ -213,10 +258,16 @@ class Plan:
         known = {source.identity.text: at for at, source in enumerate(self.sources)}
         added = [s for s in mixture.sources if s.identity.text not in known]
         sources = [*self.sources, *added]
-        wanted = dict(zip((s.identity.text for s in mixture.sources), mixture.quotas, strict=True))
+        texts = [source.identity.text for source in mixture.sources]
+        drawn = self.drawn(position)
+        begins = [drawn[known[text]] if text in known else 0 for text in texts]
+        given = self._quotas(mixture, begins)
+        wanted = dict(zip(texts, given, strict=True))
         quotas = tuple(wanted.get(s.identity.text, 0) for s in sources)
         kept = [segment for segment in self.segments if segment[0] < position]
-        return self.of(sources, [*kept, (position, quotas)], self.seed, self.window)
+        made = self.of(sources, [*kept, (position, quotas)], self.seed, self.window)
+        made.is_by_tokens = mixture.tokens is not None
+        return made
 
     @classmethod
     def of(
@@ -265,9 +316,10 @@ class Plan:
         return sorted(found)
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("sources", "segments", "seed", "window")
+        names = ("sources", "segments", "seed", "window", "is_by_tokens")
         return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.seed, self.window = state["seed"], state["window"]
+        self.is_by_tokens = state["is_by_tokens"]
         self._set(state["sources"], state["segments"])

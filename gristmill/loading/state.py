@@ -5,6 +5,9 @@ Source: docs/formats/loading.md#state.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +24,12 @@ from gristmill.loading.steps import Change, step_after
 
 FORMAT: Final = "gristmill.loader"
 VERSION: Final = 1
+DIGEST: Final = "sha256"
+"""The key of a state's digest. States of 0.9.0 and before have none."""
+_NAMES: Final = (
+    *("format", "version", "order", "position", "step", "seed", "window"),
+    *("batches", "segments", "sources", "gristmill"),
+)
 
 
 class OtherData(GristmillError):
@@ -29,7 +38,7 @@ class OtherData(GristmillError):
 
 def state_of(plan: Plan, changes: Sequence[Change], position: int) -> dict[str, Any]:
     """The state after the step that ends at a position."""
-    return {
+    state = {
         "format": FORMAT,
         "version": VERSION,
         "order": ORDER,
@@ -45,6 +54,13 @@ def state_of(plan: Plan, changes: Sequence[Change], position: int) -> dict[str, 
         ],
         "gristmill": _version(),
     }
+    return {**state, DIGEST: _digest(state)}
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    """The hex sha256 of a state's JSON without its digest."""
+    rest = {name: value for name, value in state.items() if name != DIGEST}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 @cache
@@ -133,6 +149,12 @@ def _damage() -> Iterator[None]:
 def _parsed(state: Mapping[str, Any]) -> tuple[list[Change], list[Segment], int]:
     """The changes of the batch size, the segments and the position of a state."""
     with _damage():
+        if unknown := sorted(set(state) - {*_NAMES, DIGEST}):
+            raise ValueError(f"{unknown[0]!r} is no name of a state")
+        if DIGEST not in state:
+            warnings.warn("the state has no digest: damage may go unseen", stacklevel=2)
+        elif state[DIGEST] != _digest(state):
+            raise ValueError("its digest is not that of its contents")
         kind = (state.get("format"), state.get("version"), state.get("order"))
     if kind != (FORMAT, VERSION, ORDER):
         raise OtherData(
@@ -146,13 +168,39 @@ def _parsed(state: Mapping[str, Any]) -> tuple[list[Change], list[Segment], int]
         segments: list[Segment] = [
             (int(first), tuple(map(int, quotas))) for first, quotas in state["segments"]
         ]
-        if any(change.size < 1 for change in changes):
-            raise ValueError(f"batches are {state['batches']}")
         gone = [_Gone(each) for each in state["sources"]]
+        _refuse_contradiction(changes, segments, position, state["step"], len(gone))
         Plan.of(gone, segments, state["seed"], state["window"])
-    if not changes or not segments or not 0 <= position <= segments[-1][0] + sum(segments[-1][1]):
-        raise OtherData(f"the state's position {position:,} is outside of its run")
     return changes, segments, position
+
+
+def _refuse_contradiction(
+    changes: Sequence[Change], segments: Sequence[Segment], position: int, step: int, sources: int
+) -> None:
+    """Raise ValueError where the numbers of a state are not those of one run."""
+    end = segments[-1][0] + sum(segments[-1][1]) if segments else 0
+    if not changes or not segments or not 0 <= position <= end:
+        raise ValueError(f"position {position:,} is outside of its run")
+    if changes[0][:2] != (0, 0) or any(change.size < 1 for change in changes):
+        raise ValueError("its batches do not begin at step 0 with a sample or more")
+    for number, change in enumerate(changes[1:], 1):
+        before = changes[number - 1]
+        if (
+            change.step <= before.step
+            or step_after(changes[:number], change.position) != change.step
+        ):
+            raise ValueError(f"its batches do not lead to step {change.step:,}")
+    rest = (position - changes[-1].position) % changes[-1].size
+    if position < changes[-1].position or (rest and position != end):
+        raise ValueError(f"no step ends at position {position:,}")
+    if step_after(changes, position) != step:
+        raise ValueError(f"step {step:,} does not begin at position {position:,}")
+    firsts = [first for first, _ in segments]
+    if firsts[0] != 0 or sorted(set(firsts)) != firsts or position < firsts[-1]:
+        raise ValueError("its segments do not ascend from 0 to its position")
+    counts = [len(quotas) for _, quotas in segments]
+    if sorted(counts) != counts or counts[-1] != sources:
+        raise ValueError("its segments have not a quota for each source")
 
 
 def _same(sources: Sequence[Source], written: Mapping[str, Any], number: int) -> Source:

@@ -1,10 +1,66 @@
 """What tests of assets share: the reason of a failed run, the digest of a file."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+
+from resources import Lake
+
+MOST_BYTES = 100_000
+"""Of an event, as Dagster stores it, whatever a drop holds."""
+
+
+def materialized(
+    asset: dg.AssetsDefinition,
+    assets: Sequence[Any],
+    lake: Lake,
+    instance: dg.DagsterInstance,
+    key: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    **config: Any,
+) -> dg.ExecuteInProcessResult:
+    """What a run of one asset, with its checks, ends with; its errors are not raised.
+
+    assets: the asset, those above it, and checks. config: as the launchpad gives it.
+    """
+    return dg.materialize(
+        assets,
+        selection=dg.AssetSelection.assets(asset),
+        instance=instance,
+        resources={"lake": lake},
+        partition_key=key,
+        tags=tags,
+        run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
+        raise_on_error=False,
+    )
+
+
+def evaluated(
+    checks: Sequence[dg.AssetChecksDefinition],
+    assets: Sequence[Any],
+    lake: Lake,
+    instance: dg.DagsterInstance,
+) -> list[dg.AssetCheckEvaluation]:
+    """What checks find that are executed without a build."""
+    result = dg.materialize(
+        [*assets, *checks],
+        selection=dg.AssetSelection.checks(*checks),
+        instance=instance,
+        resources={"lake": lake},
+    )
+    return list(result.get_asset_check_evaluations())
+
+
+def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """What the one event of a run shows."""
+    assert result.success
+    (event,) = result.get_asset_materialization_events()
+    found = event.step_materialization_data.materialization.metadata
+    return {name: value.value for name, value in found.items()}
 
 
 def failure(result: dg.ExecuteInProcessResult) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +9,30 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets import checks, publishing
+from assets import checks, publishing, ranges
 from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families, markdown
-from gristmill.contract import FileNote, Summary, Violation
+from gristmill.contract import Violation
 from gristmill.hashing import sha256_file
 from gristmill.printable import unbroken
 from gristmill.provenance import check_artifact
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Build
 from resources import Lake
+from tests.assets.words import words_build
 from tests.sample_root import SampleRoot
 
 KEYS = [f"k{number}" for number in range(5)]
-SCOPE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 partitions = dg.DynamicPartitionsDefinition(name="toy")
-
-
-@dataclass(frozen=True)
-class Config:
-    """Nothing to choose."""
-
-
-@dataclass(frozen=True)
-class Counts(Summary):
-    rows: int
 
 
 @dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
 def text(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
-    def build_of(key: str | None) -> Build:
-        def make(attempt: Attempt) -> Counts:
-            attempt.out.mkdir()
-            (attempt.out / "words.txt").write_text(f"{key}\n")
-            return Counts(files={"words.txt": FileNote(rows=1)}, rows=1)
-
-        return Build(lake.root, f"toy/text/{key}", "text", key, "1", Config(), [], make)
-
-    yield from publish_asset(context, build_of)
+    yield from publish_asset(
+        context,
+        lambda key: words_build(lake.root, f"toy/text/{key}", "text", key, lambda: f"{key}\n"),
+    )
 
 
 CHECKS = disk_checks(text, "toy/text")
@@ -76,7 +60,7 @@ def evaluate(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
         result = defs.resolve_job_def("all" if keys else "only_checks").execute_in_process(
             instance=instance,
             partition_key=keys[0] if len(keys) == 1 else None,
-            tags=dict(zip(SCOPE, (keys[0], keys[-1]), strict=True)) if len(keys) > 1 else None,
+            tags=ranges.tags(keys or [None]),
         )
         return {item.check_name: item for item in result.get_asset_check_evaluations()}
 
@@ -163,28 +147,8 @@ def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
     assert numbers(found["lawful"]) == (True, 5, 0)
 
 
-def test_a_run_repairs_the_damaged_partition_that_it_rebuilds(evaluate, tmp_path):
-    evaluate(*KEYS)
-    spoil(tmp_path, "k3")
-    assert numbers(evaluate("k3")["intact"]) == (True, 1, 0)
-
-
 def test_nothing_published_is_nothing_wrong(evaluate):
     assert numbers(evaluate()["intact"]) == (True, 0, 0)
-
-
-def test_a_broken_law_fails_the_check_lawful_alone(evaluate, tmp_path, monkeypatch):
-    evaluate(*KEYS)
-
-    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
-        if subject.folder.name == "k2":
-            yield Violation("words rhyme", "words.txt", "k2 does not")
-
-    monkeypatch.setattr(families, "check", check)
-    found = evaluate()
-    assert numbers(found["lawful"]) == (False, 5, 1)
-    assert "words rhyme: k2 does not" in str(found["lawful"].description)
-    assert numbers(found["intact"]) == (True, 5, 0)
 
 
 def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):

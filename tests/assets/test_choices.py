@@ -24,7 +24,7 @@ from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from gristmill.reasoning.config import TokenizeConfig
 from resources import Lake
-from tests.assets.helpers import built, failure
+from tests.assets.helpers import built, failure, materialized
 
 PACK, PLACE = "macroxue/pack", "macroxue/packs/d6"
 
@@ -272,15 +272,7 @@ def test_every_asset_with_a_launchpad_has_its_choices() -> None:
 @pytest.fixture
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def materialize(**config: Any) -> dg.ExecuteInProcessResult:
-        return dg.materialize(
-            [*FAMILY.assets],
-            selection=[built("macroxue/pack")],
-            instance=instance,
-            resources={"lake": lake},
-            partition_key="d6",
-            run_config={"ops": {"macroxue__pack": {"config": config}}},
-            raise_on_error=False,
-        )
+        return materialized(built(PACK), FAMILY.assets, lake, instance, "d6", **config)
 
     write_drop(lake.inbox("macroxue") / "d6", seed=3, games=2, max_moves=40, depth=6)
     instance.add_dynamic_partitions("macroxue_drops", ["d6"])

@@ -38,6 +38,7 @@ from gristmill.reasoning.format import align, index, records
 from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
+from tests.assets.helpers import MOST_BYTES
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
@@ -51,8 +52,6 @@ TABLES = [
     *("reasoning/tokens", "reasoning/exports", "reasoning/spans"),
     *("puzzles/arc", "puzzles/sudoku", "puzzles/maze", "puzzles/domino", "puzzles/grid"),
 ]
-MOST_BYTES = 100_000
-"""Of an event, as Dagster stores it, whatever a drop holds."""
 ASSETS = [kind.asset for catalog in families.catalogs() for kind in catalog.kinds]
 
 
@@ -420,6 +419,12 @@ def written(
     return record
 
 
+def pack_of(root: Path, key: str, files: int = 1) -> Record:
+    """A published pack of a drop of the same name."""
+    drop = [raw("macroxue/raw_drop", key, f"drops/macroxue/{key}/{n}.jsonl") for n in range(files)]
+    return written(root, "macroxue/pack", key, drop)
+
+
 def raw(asset: str, partition: str, path: str) -> Input:
     return Input(asset=asset, partition=partition, path=path, bytes=1, sha256="0" * 64)
 
@@ -438,8 +443,7 @@ def links(record: Record, root: Path) -> dict[str, str]:
 
 
 def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path: Path) -> None:
-    files = [raw("macroxue/raw_drop", "d6", f"drops/macroxue/d6/{n}.jsonl") for n in range(3)]
-    pack = written(tmp_path, "macroxue/pack", "d6", files)
+    pack = pack_of(tmp_path, "d6", 3)
     expected = {"source drop": "/assets/macroxue/raw_drop?view=partitions&partition=d6"}
     assert links(pack, tmp_path) == expected
     values = written(tmp_path, "macroxue/values", "d6", [of(pack)])
@@ -447,8 +451,7 @@ def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path: Path) -> N
 
 
 def test_a_drop_of_many_files_is_found_in_their_list(tmp_path: Path) -> None:
-    files = [raw("macroxue/raw_drop", "d6", f"drops/macroxue/d6/{n}") for n in range(150)]
-    pack = written(tmp_path, "macroxue/pack", "d6", files)
+    pack = pack_of(tmp_path, "d6", 150)
     assert pack.inputs == []
     assert list(links(pack, tmp_path)) == ["source drop"]
     provenance.inputs_path(tmp_path / pack.artifact / provenance.RECORD).write_text("{")
@@ -456,15 +459,7 @@ def test_a_drop_of_many_files_is_found_in_their_list(tmp_path: Path) -> None:
 
 
 def test_several_drops_have_a_row_each_and_the_rest_is_counted(tmp_path: Path) -> None:
-    packs = [
-        written(
-            tmp_path,
-            "macroxue/pack",
-            f"d{n}",
-            [raw("macroxue/raw_drop", f"d{n}", f"drops/macroxue/d{n}/a")],
-        )
-        for n in range(10)
-    ]
+    packs = [pack_of(tmp_path, f"d{n}") for n in range(10)]
     two = written(tmp_path, "macroxue/pool", "two", [of(pack) for pack in packs[:2]])
     assert links(two, tmp_path) == {
         f"source drop/macroxue/d{n}": f"/assets/macroxue/raw_drop?view=partitions&partition=d{n}"
@@ -490,12 +485,7 @@ def test_a_drop_that_is_divided_into_shards_is_shown_by_the_shard(tmp_path: Path
 
 
 def test_an_input_that_was_built_again_or_is_gone_is_not_followed(tmp_path: Path) -> None:
-    pack = written(
-        tmp_path,
-        "macroxue/pack",
-        "d6",
-        [raw("macroxue/raw_drop", "d6", "drops/macroxue/d6/a")],
-    )
+    pack = pack_of(tmp_path, "d6")
     older = written(tmp_path, "macroxue/values", "d6", [of(pack, version="older")])
     assert links(older, tmp_path) == {}
     gone = Input(asset="x/y", partition="k", path="x/y/k", data_version="v")

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import mirrored
+from assets import mirrored, ranges
 from assets.publishing import publish_asset
 from gristmill import provenance
 from gristmill.contract import GristmillError, NothingToBuild
@@ -20,7 +20,6 @@ from tests.mirror.roots import clean
 from tests.publish.tiny import TinyConfig, tiny_build
 
 KEYS = ["k1", "k2", "k3"]
-RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
 @pytest.fixture
@@ -34,19 +33,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> Path:
-    """The folder of the mirror, which is not there yet."""
     return tmp_path / "mirror"
 
 
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """An instance in memory."""
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
 def configure(root: Path, lines: str) -> None:
-    """Write the table."""
     (root / "gristmill.toml").write_text(f"[mirror]\n{lines}\n")
 
 
@@ -67,7 +57,6 @@ def build(lake: Lake, key: str) -> Build:
     output_required=False,
 )
 def tiny(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
-    """The asset of these tests."""
     yield from publish_asset(context, lambda key: build(lake, key or ""))
 
 
@@ -81,7 +70,7 @@ def run(root: Path, instance: dg.DagsterInstance) -> Any:
             instance=instance,
             resources={"lake": Lake(data_root=str(root))},
             partition_key=key,
-            tags={} if key else dict(zip(RANGE, (KEYS[0], KEYS[-1]), strict=True)),
+            tags={} if key else ranges.tags(KEYS),
             raise_on_error=False,
         )
 
@@ -95,13 +84,11 @@ def versions(mirror: Path) -> list[str]:
 
 
 def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> str:
-    """The lines of a run's log."""
     entries = instance.all_logs(result.run_id)
     return "\n".join(entry.user_message for entry in entries if not entry.is_dagster_event)
 
 
 def observations(result: dg.ExecuteInProcessResult) -> dict[str | None, dg.AssetObservation]:
-    """The observations of a run, by partition."""
     found = [
         event.asset_observation_data.asset_observation
         for event in result.get_asset_observation_events()
@@ -120,7 +107,6 @@ class Cut(Store):
     refuses = ""
 
     def create(self, key: str, data: bytes) -> bool:
-        """As the store, for other keys."""
         if self.refuses in key and key.endswith(".json"):
             raise GristmillError(f"{key}: the connection was cut")
         return super().create(key, data)
@@ -143,11 +129,6 @@ def test_a_rebuild_is_the_next_version_and_a_current_artifact_is_none(run, insta
     (root / "seed").write_text("2")
     assert run("k1").success
     assert versions(mirror) == ["k1 1", "k1 2"]
-
-
-def test_a_batch_pushes_all_of_its_partitions(run, mirror):
-    assert run().success
-    assert versions(mirror) == ["k1 1", "k2 1", "k3 1"]
 
 
 def test_without_the_table_nothing_is_pushed(run, instance, root, mirror):

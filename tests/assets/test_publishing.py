@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._serdes import serialize_value
 
-from assets import configs, publishing, worker
+from assets import configs, publishing, ranges, worker
 from assets.publishing import BATCH, FAILS_ALONE, publish_asset
 from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
@@ -23,7 +23,6 @@ from resources import Lake
 KEYS = [f"k{number:02}" for number in range(8)]
 partitions = dg.StaticPartitionsDefinition(KEYS)
 MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION
-RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
 @dataclass(frozen=True)
@@ -131,15 +130,12 @@ def run(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
         config: dict[str, Any] | None = None,
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> dg.ExecuteInProcessResult:
-        several = keys is not None and len(keys) > 1
-        ends = dict(zip(RANGE, (keys[0], keys[-1]), strict=True)) if keys and several else {}
         return dg.materialize(
             [source, settled, first, second, alone],
             selection=list(assets),
             instance=instance,
             resources={"lake": Lake(data_root=str(tmp_path))},
-            partition_key=keys[0] if keys is not None and len(keys) == 1 else None,
-            tags={**tags, **ends},
+            tags={**tags, **ranges.tags(keys or [None])},
             run_config={"ops": {"first": {"config": config}}} if config else None,
             raise_on_error=False,
         )
@@ -204,10 +200,11 @@ def test_a_batch_writes_the_tags_that_dagster_writes_for_one(run, instance):
 
 def test_in_a_batch_a_bad_partition_fails_alone_and_by_name(run, instance, tmp_path):
     (tmp_path / "bad").touch()
-    result = run("first", keys=KEYS)
+    result = run("first", "second", keys=KEYS)
     assert not result.success
     done = instance.get_materialized_partitions(dg.AssetKey("first"))
     assert done == set(KEYS) - {"k05"}
+    assert stored(instance, result) == [("first", key, True) for key in KEYS if key != "k05"]
     failure = result.get_step_failure_events()[0].step_failure_data
     assert "k05: the input is broken" in failure.user_failure_data.description
     assert failure.user_failure_data.metadata["failed"].value == {"k05": "k05: the input is broken"}
@@ -231,15 +228,11 @@ def test_a_partition_whose_files_cannot_be_shown_fails_alone(run, instance, monk
     assert (said.partition, said.metadata["error"].value) == ("k05", "PermissionError")
 
 
-def test_in_a_batch_each_partition_has_its_own_data_version(run, instance):
-    assert run("first", keys=KEYS).success
-    versions = {latest(instance, "first", key).tags["dagster/data_version"] for key in KEYS}
-    assert len(versions) == len(KEYS)
-
-
 def test_downstream_of_a_batch_in_the_same_run_is_built(run, instance):
     assert run("first", "second", keys=KEYS).success
     assert instance.get_materialized_partitions(dg.AssetKey("second")) == set(KEYS)
+    versions = {latest(instance, "first", key).tags["dagster/data_version"] for key in KEYS}
+    assert len(versions) == len(KEYS)
     for key in KEYS:
         upstream = latest(instance, "first", key)
         tags = latest(instance, "second", key).tags
@@ -294,18 +287,7 @@ def test_downstream_of_a_batch_is_built_for_the_partitions_that_had_something_to
     assert built_by(result, "first") == built_by(result, "second") == KEYS[:7]
 
 
-def test_an_asset_without_partitions_is_published(run, instance, tmp_path):
-    assert run("alone").success
-    assert (tmp_path / "alone/whole/provenance.json").exists()
-
-
-def test_a_library_error_fails_the_run_with_its_own_words(run, tmp_path):
-    (tmp_path / "bad").touch()
-    failure = run("first", keys=["k05"]).get_step_failure_events()[0].step_failure_data
-    assert failure.user_failure_data.description == "k05: the input is broken"
-
-
-def test_an_error_of_the_library_shows_no_stack_trace_of_the_builder(run, tmp_path):
+def test_an_error_of_the_library_fails_the_run_with_its_words_and_no_stack_trace(run, tmp_path):
     (tmp_path / "bad").touch()
     event = run("first", keys=["k05"]).get_step_failure_events()[0].step_failure_data
     assert (
@@ -314,6 +296,7 @@ def test_an_error_of_the_library_shows_no_stack_trace_of_the_builder(run, tmp_pa
     )
     assert event.error.cause is None
     assert event.error.context is None
+    assert event.user_failure_data.description == "k05: the input is broken"
     assert event.user_failure_data.metadata["error"].value == "GristmillError"
 
 
@@ -426,15 +409,6 @@ def test_a_run_stores_one_event_for_each_partition_and_it_has_all_metadata(run, 
             if '"provenance"' in serialize_value(entry)
         ]
         assert bearing == ["DagsterEventType.ASSET_MATERIALIZATION"] * len(expected)
-
-
-def test_a_batch_with_a_failed_partition_stores_one_event_for_each_of_the_others(
-    run, instance, tmp_path
-):
-    (tmp_path / "bad").touch()
-    result = run("first", "second", keys=KEYS)
-    assert not result.success
-    assert stored(instance, result) == [("first", key, True) for key in KEYS if key != "k05"]
 
 
 def test_reports_of_a_run_go_to_the_terminal_that_started_it(run, instance, tmp_path):

@@ -6,12 +6,12 @@ import json
 import os
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from assets import worker
+from tests.e2e.live_instance import until
 
 
 def test_a_living_process_is_known_by_its_signature():
@@ -27,10 +27,7 @@ def test_a_process_that_ended_is_not_alive_even_before_its_parent_took_note():
         assert signature is not None
         assert worker.is_alive(signature)
         process.kill()
-        deadline = time.monotonic() + 60
-        while worker.is_alive(signature) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not worker.is_alive(signature)
+        until("the process ended", lambda: not worker.is_alive(signature))
         assert Path(f"/proc/{process.pid}").exists()  # a zombie, since nobody waited for it
     assert not worker.is_alive(signature)
 
@@ -46,10 +43,8 @@ def test_a_command_name_with_parentheses_does_not_confuse(name, tmp_path):
     (tmp_path / name).symlink_to("/bin/sleep")
     with subprocess.Popen([tmp_path / name, "60"]) as process:
         try:
-            deadline = time.monotonic() + 60
             comm = Path(f"/proc/{process.pid}/comm")
-            while comm.read_text().strip() != name and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until("the name is there", lambda: comm.read_text().strip() == name)
             signature = worker.identity(process.pid)
             assert signature is not None
             assert int(signature.split(":")[2]) > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.browse import Filter, Query, open_table, source, tables_of
+from gristmill.browse import Filter, Query, StillCounting, open_table, source, tables_of
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
@@ -80,6 +80,38 @@ def test_a_search_ends_with_its_time_and_its_token_goes_on(tmp_path: Path) -> No
     assert 0 < page.looked < 4000
     rest = open_table(folder).find(Query("sought"), page.token)
     assert (rest.looked, rest.token) == (4000, "")
+
+
+@pytest.mark.parametrize("text", ["a " * 500, "é" * 1000, "(" * 1000, "\\u00e9 " * 140, "ſ" * 999])
+def test_a_text_of_any_form_is_looked_for(tmp_path: Path, text: str) -> None:
+    texts = [text.strip(), text[:-2], "other"]
+    rows = [
+        json.dumps({"game_id": each, "n": 1}, ensure_ascii=at > 0) for at, each in enumerate(texts)
+    ]
+    (tmp_path / "valid_games.jsonl").write_text("\n".join([*rows, rows[0]]))
+    for query in (
+        Query(text.strip()),
+        Query(filters=(Filter("game_id", "contains", text.strip()),)),
+    ):
+        found = open_table(tmp_path).find(query)
+        assert [row.number for row in found.rows][-2:] == [0, 3]
+
+
+def test_a_sort_goes_on_where_its_time_ended(tmp_path: Path) -> None:
+    row = {"game_id": "x", "moves": "e2e4 " * 1000}
+    lines = (json.dumps({**row, "n": n * 7 % 4001}) for n in range(4001))
+    (tmp_path / "valid_games.jsonl").write_text("\n".join(lines))
+    table, tries = open_table(tmp_path), []
+    while True:
+        try:
+            found = table.find(Query(sort="n"), seconds=0)
+            break
+        except StillCounting as error:
+            tries.append(error.done)
+    assert tries and tries == sorted(tries) and 0 < tries[0] <= tries[-1] <= 1
+    assert [each.cells["n"] for each in found.rows] == list(range(25))
+    after = table.find(Query(sort="n"), found.token, seconds=0)
+    assert [each.cells["n"] for each in after.rows] == list(range(25, 50))
 
 
 def test_a_column_that_is_too_large_is_not_sorted(

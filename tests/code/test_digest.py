@@ -160,16 +160,13 @@ def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(
     assert _digest(write, f"{before}    d\n") != _digest(write, f"{before}    d('A text.')\n")
 
 
-def test_neighbouring_lists_are_kept_apart(write: Write) -> None:
-    assert _digest(write, "f(a, *b)") != _digest(write, "f(*a, b)")
-    assert _digest(write, "if a:\n    b\n    c") != _digest(write, "if a:\n    b\nelse:\n    c")
-    assert _digest(write, "def f(a, /, b): pass") != _digest(write, "def f(a, b): pass")
-    assert _digest(write, "lambda a=1, *, b: 0") != _digest(write, "lambda a, *, b=1: 0")
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        ("f(a, *b)", "f(*a, b)"),
+        ("if a:\n    b\n    c", "if a:\n    b\nelse:\n    c"),
+        ("def f(a, /, b): pass", "def f(a, b): pass"),
+        ("lambda a=1, *, b: 0", "lambda a, *, b=1: 0"),
         ("def f(*, a, b=1): pass", "def f(*, a=1, b): pass"),
         ("lambda *, a, b=1: 0", "lambda *, a=1, b: 0"),
         ("{**a, 'k': b}", "{'k': a, **b}"),
@@ -177,7 +174,7 @@ def test_neighbouring_lists_are_kept_apart(write: Write) -> None:
         ("match x:\n    case {'k': a, **b}: pass", "match x:\n    case {'k': a}: pass"),
     ],
 )
-def test_what_stands_for_nothing_in_a_list_keeps_its_place(
+def test_lists_are_kept_apart_and_what_stands_for_nothing_keeps_its_place(
     write: Write, one: str, other: str
 ) -> None:
     assert _digest(write, one) != _digest(write, other)
@@ -431,17 +428,6 @@ def test_another_rule_finds_again(
     monkeypatch.setattr(Sources, "line", lambda _self, _place: "another\n")
     assert Code(ENTRY).digest != before
     assert len(list((tmp_path / "cache").iterdir())) == 2
-
-
-def test_what_is_kept_is_bounded(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(digest, "MOST", 3)
-    for edit in range(9):
-        write(PACKAGE | {"unused.py": f"nothing = {edit}"})
-        assert Code(ENTRY).digest
-        (file,) = (tmp_path / "cache").iterdir()
-        assert len(file.read_text().splitlines()) <= 4
 
 
 def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:

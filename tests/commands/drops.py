@@ -27,3 +27,9 @@ def spoil(folder: Path) -> Path:
     lines[1] = lines[1][:-1]
     file.write_bytes(gzip.compress("\n".join(lines).encode()))
     return file
+
+
+def printed(done: Result, status: int = 0) -> str:
+    """What a command printed that ended with this status."""
+    assert done.exit_code == status, done.output
+    return done.output

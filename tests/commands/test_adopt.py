@@ -15,9 +15,8 @@ import definitions
 from commands import checkout
 from commands.adopt import adopt
 from gristmill import provenance
-from gristmill.cli import main
-from resources.lake import CHECKOUT
-from tests.commands.drops import DROPS, PACKS, Command, land
+from tests.commands.drop_world import new_world, opened
+from tests.commands.drops import DROPS, PACKS, Command, land, printed
 
 PACK = dg.AssetKey(["macroxue", "pack"])
 VALUES = dg.AssetKey(["macroxue", "values"])
@@ -49,16 +48,11 @@ def stale(asset: dg.AssetKey) -> dict[str, bool]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data root of two packs and their values, and its instance."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "data" / DROPS).mkdir(parents=True)
-    shutil.copy(CHECKOUT / "dagster.yaml", folder)
+    new_world(folder)
+    (folder / "data/gristmill.toml").unlink()
     land(folder / "data", "one"), land(folder / "data", "two", seed=5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DAGSTER_HOME", raising=False)
-        patch.setenv("GRISTMILL_DATA", str(folder / "data"))
-        patch.chdir(folder)
-        patch.setattr(checkout, "CHECKOUT", folder)
-        done = CliRunner().invoke(main, ["materialize", "macroxue/pack", "macroxue/values"])
-    assert done.exit_code == 0, done.output
+    with opened(folder) as world:
+        printed(world.run("materialize", "macroxue/pack", "macroxue/values"))
     return folder
 
 
@@ -79,9 +73,7 @@ def test_after_the_instance_was_deleted_nothing_needs_doing(
 ) -> None:
     before = {key: events(VALUES, key)[0] for key in ("one", "two")}
     forget(tmp_path)
-    done = adopted("--all")
-    assert done.exit_code == 0, done.output
-    assert "4 artifacts adopted, 0 known already" in done.output
+    assert "4 artifacts adopted, 0 known already" in printed(adopted("--all"))
     for key, old in before.items():
         (new,) = events(VALUES, key)
         pointers = {tag for tag in old.tags if tag.startswith("dagster/input_event_pointer/")}
@@ -141,12 +133,11 @@ def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(
     (packs / "one" / record.outputs[0].path).unlink()
     shutil.copytree(packs / "two", packs / "three")
     (built / "macroxue/values/one/provenance.json").write_text("{")
-    done = adopted("--all")
-    assert done.exit_code == 0, done.output
-    assert "2 artifacts adopted" in done.output
-    assert f"{record.outputs[0].path}, which its record lists, is not there" in done.output
-    assert "it was moved or copied" in done.output
-    assert "values/one/provenance.json" in done.output
+    said = printed(adopted("--all"))
+    assert "2 artifacts adopted" in said
+    assert f"{record.outputs[0].path}, which its record lists, is not there" in said
+    assert "it was moved or copied" in said
+    assert "values/one/provenance.json" in said
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"two"}
 
@@ -159,11 +150,10 @@ def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(
     file = values / "two/provenance.json"
     file.write_text(file.read_text().replace('"asset": "macroxue/values"', '"asset": "a/b"'))
     (values / "one/provenance.json").unlink()
-    done = adopted("--all")
-    assert done.exit_code == 0, done.output
-    assert "2 artifacts adopted" in done.output
-    assert "its asset a/b is none of this version" in done.output
-    assert "values/one" in done.output
+    said = printed(adopted("--all"))
+    assert "2 artifacts adopted" in said
+    assert "its asset a/b is none of this version" in said
+    assert "values/one" in said
 
 
 def test_the_versions_of_inputs_are_those_of_the_record(

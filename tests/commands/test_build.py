@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from gristmill.reasoning.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from resources import Lake
-from tests.commands.drops import DROPS, Command, land
+from tests.commands.drops import DROPS, Command, land, printed
 from tests.publish.held import release_when_awaited
 from tests.reasoning.normalized_files import numbered
 from tests.reasoning.published_root import PARTITION, publish_records
@@ -62,7 +61,7 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
         ),
     }
     for module in ("definitions", "commands.build"):
-        monkeypatch.setattr(sys.modules[module], "declared", lambda: declared)
+        monkeypatch.setattr(f"{module}.declared", lambda: declared)
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 
@@ -71,10 +70,9 @@ def test_a_partition_is_published_and_then_unchanged(
 ) -> None:
     excused = {PARTITION: ['texts: read = "later"', "ids: n = 3"]}
     monkeypatch.setattr(families, "excused", lambda *_: excused.pop(PARTITION, []))
-    first = run("build", ASSET, PARTITION)
-    assert first.exit_code == 0, first.output
-    assert ": published, data version " in first.output
-    assert 'not checked: texts: read = "later", ids: n = 3' in first.output.splitlines()
+    first = printed(run("build", ASSET, PARTITION))
+    assert ": published, data version " in first
+    assert 'not checked: texts: read = "later", ids: n = 3' in first.splitlines()
     version = provenance.read_record(shards).data_version
     again = run("build", ASSET, PARTITION)
     assert f": unchanged, data version {version[:12]}" in again.output
@@ -113,9 +111,8 @@ def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(
     mirror.unlink()
     pushed = push(data, str(mirror), [name])
     assert [each.created for each in pushed] == [True]
-    again = run("build", ASSET, PARTITION)
-    assert again.exit_code == 0, again.output
-    assert f"unchanged {names.TOKENIZED} [{PARTITION}]: version 1" in again.output
+    again = printed(run("build", ASSET, PARTITION))
+    assert f"unchanged {names.TOKENIZED} [{PARTITION}]: version 1" in again
 
 
 def test_the_rank_that_publishes_pushes(run: Command, data: Path, shards: Path) -> None:
@@ -127,9 +124,7 @@ def test_the_rank_that_publishes_pushes(run: Command, data: Path, shards: Path) 
 
 def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
     def rank(number: int) -> str:
-        result = run("build", ASSET, PARTITION, "--rank", str(number), "--world-size", "3")
-        assert result.exit_code == 0, result.output
-        return result.output
+        return printed(run("build", ASSET, PARTITION, "--rank", str(number), "--world-size", "3"))
 
     first = rank(2)
     assert "not published yet: parts are missing of rank 0, 1" in first
@@ -146,12 +141,11 @@ def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
     run: Command, data: Path, shards: Path
 ) -> None:
     for rank in (0, 1):
-        result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")
-        assert result.exit_code == 0, result.output
-        assert "note: the default gives world_size = 3, with which the next" in result.output
+        said = printed(run("build", ASSET, "--rank", str(rank), "--world-size", "2"))
+        assert "note: the default gives world_size = 3, with which the next" in said
         table = f"[reasoning.gpt2_shards] in {data / 'gristmill.toml'}\n"
-        assert f"write world_size = 2 under {table}" in result.output
-    assert ": published, data version " in result.output
+        assert f"write world_size = 2 under {table}" in said
+    assert ": published, data version " in said
     assert provenance.read_record(shards).config["world_size"] == 2
 
 
@@ -162,24 +156,22 @@ def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(
         "[reasoning.gpt2_shards]\nseq_len = 8\ntokens_per_shard = 16\nworld_size = 3\n"
     )
     words = (ASSET, PARTITION, "--set", "seq_len=4", "--set", "tokens_per_shard=16")
-    done = run("build", *words)
-    assert done.exit_code == 0, done.output
+    said = printed(run("build", *words))
     config = provenance.read_record(shards).config
     assert (config["seq_len"], config["tokens_per_shard"], config["world_size"]) == (4, 16, 3)
-    assert done.output.count("note: ") == 1
+    assert said.count("note: ") == 1
     file = data / "gristmill.toml"
     assert (
         f"note: built with seq_len = 4, and {file} gives 8, which the next build takes. To keep 4, "
-        f"write `seq_len = 4` under [reasoning.gpt2_shards] in {file}" in done.output
+        f"write `seq_len = 4` under [reasoning.gpt2_shards] in {file}" in said
     )
     assert ": unchanged, data version " in run("build", *words).output
     chosen = (*words[:2], "--set", "seq_len=2", "--set", "engine=tiktoken")
     for rank in ("0", "1", "2"):
-        part = run("build", *chosen, "--rank", rank, "--world-size", "3")
-        assert part.exit_code == 0, part.output
+        part = printed(run("build", *chosen, "--rank", rank, "--world-size", "3"))
         made = [path.name for path in data.rglob("tiktoken_rank_*")]
         assert bool(made) == (rank != "2"), made  # what is published needs no parts
-    assert ": published, data version " in part.output
+    assert ": published, data version " in part
     assert provenance.read_record(shards).config["seq_len"] == 2
 
 
@@ -236,9 +228,7 @@ def test_what_must_be_there_before_a_build_is_named(run: Command, data: Path) ->
 def test_options_that_do_not_fit_are_refused(
     run: Command, shards: Path, words: list[str], message: str
 ) -> None:
-    result = run("build", *words)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
+    assert message in " ".join(printed(run("build", *words), 2).split())
     assert not shards.exists()
 
 
@@ -255,11 +245,10 @@ def test_the_command_builds_splits_of_the_family_by_rank(
     publish(definitions.build_of(f"tokenizers/{GPT2.name}", Lake(), None))
     assert run("build", "reasoning/normalized").exit_code == 0
     for rank, words in ((1, "not published yet"), (0, ": published, data version ")):
-        result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")
-        assert result.exit_code == 0, result.output
-        assert words in result.output
-        assert "reveal__train: not built: the terms of reveal" in result.output
-        assert "note: " not in result.output
+        said = printed(run("build", ASSET, "--rank", str(rank), "--world-size", "2"))
+        assert words in said
+        assert "reveal__train: not built: the terms of reveal" in said
+        assert "note: " not in said
     for asset in ("reasoning/raw_manifest", "reasoning/manifest"):
         result = run("build", asset)
         assert ": published, data version " in result.output
@@ -280,9 +269,8 @@ def test_the_command_builds_splits_of_the_family_by_rank(
 
 def test_an_empty_partition_is_refused(run: Command, data: Path) -> None:
     for asset in (ASSET, "puzzles/sudoku"):
-        result = run("build", asset, "")
-        assert result.exit_code == 2
-        assert f"{asset}: the partition is empty: name one, or leave it out" in result.output
+        said = printed(run("build", asset, ""), 2)
+        assert f"{asset}: the partition is empty: name one, or leave it out" in said
 
 
 def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
@@ -304,8 +292,5 @@ def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
 
 
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
-    result = run("build", ASSET, "gsm8k_dev")
-    assert result.exit_code == 2
-    assert "'gsm8k_dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in " ".join(
-        result.output.split()
-    )
+    said = " ".join(printed(run("build", ASSET, "gsm8k_dev"), 2).split())
+    assert "'gsm8k_dev' is no <corpus>__<split>: the built-in ones are gsm8k__train" in said

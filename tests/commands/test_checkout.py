@@ -26,6 +26,7 @@ from gristmill.contract import GristmillError
 from gristmill.publish import locks
 from resources import lake
 from tests import dagster_caches
+from tests.commands.drops import printed
 from tests.paths import CHECKOUT
 from tests.publish.held import release_when_awaited
 
@@ -64,9 +65,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 
 
 def shown(*words: str, **environment: str) -> list[str]:
-    done = CliRunner().invoke(show, words, env=environment)
-    assert done.exit_code == 0, done.output
-    return done.output.strip().split("|")
+    return printed(CliRunner().invoke(show, words, env=environment)).strip().split("|")
 
 
 def test_a_command_runs_in_the_checkout_and_knows_where_it_was_typed(folders):
@@ -74,19 +73,19 @@ def test_a_command_runs_in_the_checkout_and_knows_where_it_was_typed(folders):
     assert shown() == [str(user), str(repository), "None"]
 
 
-def test_a_data_root_is_relative_to_where_the_command_was_typed(folders):
+@pytest.mark.parametrize(
+    ("words", "environment", "place"),
+    [
+        (["--data-root", "mine"], {}, "mine"),
+        (["--data-root", "mine"], {"GRISTMILL_DATA": "other"}, "mine"),
+        ([], {"GRISTMILL_DATA": "other"}, "other"),
+    ],
+)
+def test_a_data_root_is_relative_to_where_the_command_was_typed_and_the_option_wins(
+    folders, words, environment, place
+):
     user, _ = folders
-    assert shown("--data-root", "mine")[-1] == str(user / "mine")
-
-
-def test_the_option_replaces_the_variable(folders):
-    user, _ = folders
-    assert shown("--data-root", f"{user}/mine", GRISTMILL_DATA="other")[-1] == f"{user}/mine"
-
-
-def test_the_variable_is_relative_to_where_the_command_was_typed(folders):
-    user, _ = folders
-    assert shown(GRISTMILL_DATA="other")[-1] == str(user / "other")
+    assert shown(*words, **environment)[-1] == str(user / place)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +113,17 @@ def test_the_data_root_of_the_checkout_is_refused_if_it_is_not_there(folders):
 @pytest.mark.usefixtures("folders")
 @pytest.mark.parametrize("error", ["key", "run"])
 def test_an_interrupt_is_one_line_and_has_a_status_of_its_own(error):
-    done = CliRunner().invoke(stop, error)
-    assert done.exit_code == 130
-    assert done.output == ("interrupted; what stood is untouched; run the same command again\n")
+    said = printed(CliRunner().invoke(stop, error), 130)
+    assert said == "interrupted; what stood is untouched; run the same command again\n"
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception, name: str = "get") -> None:
+    """Let Dagster fail where it opens an instance."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(dg.DagsterInstance, name, fails)
 
 
 @pytest.fixture
@@ -251,16 +258,17 @@ def count() -> None:
         click.echo(instance.get_runs_count() + len(instance.all_asset_keys()))
 
 
+def _executed(file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+
+
 def _two_heads(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("insert into alembic_version values ('5771160a95ad')")
-        connection.commit()
+    _executed(file, "insert into alembic_version values ('5771160a95ad')")
 
 
 def _no_tables(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("drop table asset_keys")
-        connection.commit()
+    _executed(file, "drop table asset_keys")
 
 
 def _no_database(file: Path) -> None:
@@ -290,9 +298,7 @@ def test_a_broken_instance_is_one_line_with_the_cure(
         cure = f"the folder {history}"
     assert CliRunner().invoke(count).output == "0\n"
     broken(next(history.rglob(file)))
-    done = CliRunner().invoke(count)
-    assert done.exit_code == 1
-    (line,) = done.output.splitlines()
+    (line,) = printed(CliRunner().invoke(count), 1).splitlines()
     assert line.startswith("Error: the history of the instance is broken: ")
     assert said in line
     assert "SQL" not in line
@@ -330,10 +336,7 @@ def test_settings_that_dagster_does_not_take_are_one_line_with_the_file(home, fo
 
 
 def test_other_errors_of_an_instance_are_not_called_settings(home, folders, monkeypatch):
-    def fails() -> None:
-        raise ZeroDivisionError("a fault")
-
-    monkeypatch.setattr(dg.DagsterInstance, "get", fails)
+    fail_with(monkeypatch, ZeroDivisionError("a fault"))
     with pytest.raises(ZeroDivisionError):
         checkout.open_instance()
 
@@ -347,10 +350,8 @@ def test_other_errors_of_an_instance_are_not_called_settings(home, folders, monk
     ],
 )
 def test_a_history_that_cannot_be_written_is_one_line_with_the_cure(home, monkeypatch, said):
-    def refused() -> None:
-        raise sqlalchemy.exc.OperationalError("PRAGMA x", {}, sqlite3.OperationalError(said))
-
-    monkeypatch.setattr(dg.DagsterInstance, "get", refused)
+    error = sqlalchemy.exc.OperationalError("PRAGMA x", {}, sqlite3.OperationalError(said))
+    fail_with(monkeypatch, error)
     (line,) = CliRunner().invoke(count).output.splitlines()
     assert line == (
         f"Error: the history of the instance cannot be written: (sqlite3.OperationalError) {said}. "
@@ -360,10 +361,8 @@ def test_a_history_that_cannot_be_written_is_one_line_with_the_cure(home, monkey
 
 
 def test_a_history_that_is_locked_is_not_called_broken(home, monkeypatch):
-    def locked() -> None:
-        raise sqlalchemy.exc.OperationalError("select", {}, Exception("database is locked"))
-
-    monkeypatch.setattr(dg.DagsterInstance, "get", locked)
+    error = sqlalchemy.exc.OperationalError("select", {}, Exception("database is locked"))
+    fail_with(monkeypatch, error)
     done = CliRunner().invoke(count)
     assert type(done.exception) is sqlalchemy.exc.OperationalError
 
@@ -422,11 +421,9 @@ def test_a_home_may_begin_with_a_tilde_as_for_dagster(home, monkeypatch):
 
 
 def test_a_checkout_that_cannot_be_written_is_named_with_the_cure(folders, monkeypatch):
-    def refused(folder: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{folder}/.dagster")
-
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    monkeypatch.setattr(dg.DagsterInstance, "from_config", refused)
+    error = OSError(errno.EROFS, os.strerror(errno.EROFS), "here/.dagster")
+    fail_with(monkeypatch, error, "from_config")
     with pytest.raises(GristmillError, match=r"\(Read-only file system\): set DAGSTER_HOME"):
         checkout.open_instance()
 

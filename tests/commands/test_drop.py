@@ -16,6 +16,7 @@ from gristmill.contract import GristmillError
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
 from resources.lake import Lake
+from tests.commands.drops import printed
 from tests.toy_inbox import asked, spy_on_reads
 
 
@@ -38,10 +39,9 @@ def hidden(folder: Path) -> list[str]:
 
 
 def test_a_folder_is_copied_with_its_sums_and_taken_at_the_second_look(data, games):
-    result = run(str(games), "--family", "macroxue")
-    assert result.exit_code == 0, result.output
-    assert ": copied (4 files, " in result.output
-    assert "or run `gristmill materialize --all`" in result.output
+    said = printed(run(str(games), "--family", "macroxue"))
+    assert ": copied (4 files, " in said
+    assert "or run `gristmill materialize --all`" in said
     place = data / "drops/macroxue/d6"
     assert names(place) == {*names(games), "SHA256SUMS"}
     assert hidden(place.parent) == []
@@ -124,24 +124,20 @@ def test_a_file_goes_into_an_inbox_of_files_with_its_sum_beside_it(data, tmp_pat
 
 
 def test_two_files_of_one_month_are_refused(data, tmp_path):
-    for name in ("lichess_elite_2021-01.zip", "also_2021-01.zip"):
+    def said(name: str, family: str = "chess", *words: str) -> str:
         (tmp_path / name).write_bytes(b"PK")
-    run(str(tmp_path / "lichess_elite_2021-01.zip"), "--family", "chess")
-    result = run(str(tmp_path / "also_2021-01.zip"), "--family", "chess")
-    said = " ".join(result.output.split())
-    assert "is the same partition 2021-01: move it away first, or bring all of its" in said
-    (tmp_path / "elite_2021-02.pgn.gz").write_bytes(b"")
-    result = run(str(tmp_path / "elite_2021-02.pgn.gz"), "--family", "chess")
-    assert ".pgn.zst: unpack it, or put it into a folder" in " ".join(result.output.split())
-    (tmp_path / "pool.txt").write_bytes(b"")
-    result = run(str(tmp_path / "pool.txt"), "--family", "pools")
-    assert "pool.txt must end in .toml" in result.output and "unpack" not in result.output
-    (tmp_path / "none.zip").write_bytes(b"PK")
-    result = run(str(tmp_path / "none.zip"), "--family", "chess")
-    said = " ".join(result.output.split())
-    assert "its name does not say which partition it is: put that into the name, or give" in said
-    named = run(str(tmp_path / "none.zip"), "--family", "chess", "--name", "2021-02")
-    assert (data / "drops/chess/2021-02.zip").exists(), named.output
+        return " ".join(run(str(tmp_path / name), "--family", family, *words).output.split())
+
+    said("lichess_elite_2021-01.zip")
+    reason = "is the same partition 2021-01: move it away first, or bring all of its"
+    assert reason in said("also_2021-01.zip")
+    assert ".pgn.zst: unpack it, or put it into a folder" in said("elite_2021-02.pgn.gz")
+    pool = said("pool.txt", "pools")
+    assert "pool.txt must end in .toml" in pool and "unpack" not in pool
+    reason = "its name does not say which partition it is: put that into the name, or give"
+    assert reason in said("none.zip")
+    named = said("none.zip", "chess", "--name", "2021-02")
+    assert (data / "drops/chess/2021-02.zip").exists(), named
 
 
 @pytest.mark.parametrize("inbox", sorted(command._INBOXES))
@@ -277,9 +273,7 @@ def test_what_was_copied_is_not_hashed_again_by_its_build(data, games, monkeypat
 def test_the_last_line_is_the_state_of_the_drop(data, games, tmp_path):
     pool = tmp_path / "both.toml"
     pool.write_text('members = ["a", "b"]\n')
-    result = run(str(pool), "--family", "pools")
-    assert result.exit_code == 0
-    assert result.output.splitlines()[-1].startswith("waits: ")
+    assert printed(run(str(pool), "--family", "pools")).splitlines()[-1].startswith("waits: ")
     result = run(str(games), "--family", "macroxue")
     assert " files taken" in result.output
     assert result.output.splitlines()[-1].startswith("ready: its sensor takes it")
@@ -316,6 +310,5 @@ def test_an_unknown_folder_is_looked_at_and_not_copied(data, tmp_path):
 
 
 def test_without_a_family_the_one_that_reads_the_files_is_named(data, games):
-    result = run(str(games))
-    assert result.exit_code == 2
-    assert f"`gristmill drop --family macroxue {games}`" in " ".join(result.output.split())
+    said = printed(run(str(games)), 2)
+    assert f"`gristmill drop --family macroxue {games}`" in " ".join(said.split())

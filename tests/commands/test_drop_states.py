@@ -22,7 +22,7 @@ from gristmill.provenance import raw_inputs
 from resources import Lake
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.commands.drop_world import World, new_world, one_line, opened
-from tests.commands.drops import spoil
+from tests.commands.drops import printed, spoil
 from tests.commands.inbox_cases import (
     CASES,
     CONVERTED,
@@ -64,8 +64,7 @@ def bare(run_folder: RunFolder, vocabulary_root: Path) -> Path:
         new_world(folder)
         _copy(vocabulary_root / "drops", folder / "data/drops")
         with opened(folder) as world:
-            done = world.run("materialize", "--all")
-            assert done.exit_code == 0, done.output
+            printed(world.run("materialize", "--all"))
 
     return run_folder.once("drop_states_bare", make)
 
@@ -79,10 +78,8 @@ def built(run_folder: RunFolder, bare: Path) -> Path:
         with opened(folder) as world:
             for case in TOGETHER:
                 case.put(world.data)
-            done = world.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
-            assert done.exit_code == 0, done.output
-            harmony = world.run("materialize", "synth/harmony_manifest")
-            assert harmony.exit_code == 0, harmony.output
+            printed(world.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values"))
+            printed(world.run("materialize", "synth/harmony_manifest"))
             shutil.copytree(world.data / "synth_harmony", folder / CONVERTED)
             for case in (SYNTH, MONTH, QUESTIONS, TALKS):
                 world.count_as_built(case)
@@ -99,8 +96,7 @@ def imported(run_folder: RunFolder, bare: Path, built: Path) -> Path:
         _copy(built / CONVERTED, folder / CONVERTED)
         with opened(folder) as world:
             READY_SYNTH.put(world.data)
-            done = world.run("materialize", READY_SYNTH.asset)
-            assert done.exit_code == 0, done.output
+            printed(world.run("materialize", READY_SYNTH.asset))
 
     return run_folder.once("drop_states_imported", make)
 
@@ -151,12 +147,10 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     assert not passed and rows[case.key][0] == state
     assert one_line(rows[case.key][1]) == reason
 
-    named = world.run("materialize", case.asset, "--partition", case.partition)
-    text = one_line(named.output)
-    assert (named.exit_code, words in text) == (1, True), named.output
-    assert ("failed " in text) == (state == REFUSED), named.output
-    every = world.run("materialize", case.asset)
-    assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
+    text = one_line(printed(world.run("materialize", case.asset, "--partition", case.partition), 1))
+    assert words in text
+    assert ("failed " in text) == (state == REFUSED), text
+    assert words in one_line(printed(world.run("materialize", case.asset), status))
     _local_entrances(world, case, words, status)
 
     run = world.button(case)
@@ -166,9 +160,7 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
     assert f"drops/{case.shown}: {state}: {reason}" in whole, whole
     listed, why = world.listed(case)
     assert (listed, one_line(why)) == (f"drop {state}", reason)
-    verified = world.run("verify", str(world.data))
-    assert verified.exit_code == (state == REFUSED), verified.output
-    assert reason in one_line(verified.output), verified.output
+    assert reason in one_line(printed(world.run("verify", str(world.data)), int(state == REFUSED)))
     assert world.bytes_of() == before, "something was published"
     return reason
 
@@ -176,14 +168,11 @@ def _entrances(world: World, case: Case, state: str, status: int) -> str:
 def _local_entrances(world: World, case: Case, words: str, status: int) -> None:
     """Ask `build` and `parts`, of the assets that they take."""
     if case.asset in LOCAL:
-        named = world.run("build", case.asset, case.partition)
-        assert named.exit_code == 1 and words in one_line(named.output), named.output
-        every = world.run("build", case.asset)
-        assert every.exit_code == status, every.output
-        assert words in one_line(every.output), every.output
+        assert words in one_line(printed(world.run("build", case.asset, case.partition), 1))
+        assert words in one_line(printed(world.run("build", case.asset), status))
     if case.asset in in_parts():
-        share = world.run("parts", "1", "2", case.asset, case.partition)
-        assert share.exit_code == 1 and words in one_line(share.output), share.output
+        share = printed(world.run("parts", "1", "2", case.asset, case.partition), 1)
+        assert words in one_line(share)
 
 
 def _requested(tick: Any) -> set[str]:
@@ -194,23 +183,27 @@ def _requested(tick: Any) -> set[str]:
     }
 
 
+def _words_to_copy(world: World, tmp_path: Path, case: Case) -> tuple[str, ...]:
+    """The words of the command that copies a drop from elsewhere into a data root."""
+    if case is POOL:
+        PACK.put(world.data)
+        printed(world.run("materialize", PACK.asset))
+    outside = World(tmp_path / "outside")
+    (outside.folder / "data").mkdir(parents=True)
+    if case is READY_SYNTH:
+        _copy(world.folder / CONVERTED, outside.folder / CONVERTED)
+    case.put(outside.data)
+    (SYNTH.drop(outside.data) / "gristmill.toml").unlink(missing_ok=True)
+    return "drop", str(case.drop(outside.data)), "--family", case.inbox
+
+
 @each_case
 def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
     empty: World, tmp_path: Path, case: Case
 ) -> None:
-    if case is POOL:
-        PACK.put(empty.data)
-        assert empty.run("materialize", PACK.asset).exit_code == 0
-    outside = World(tmp_path / "outside")
-    (outside.folder / "data").mkdir(parents=True)
-    if case is READY_SYNTH:
-        _copy(empty.folder / CONVERTED, outside.folder / CONVERTED)
-    case.put(outside.data)
-    (SYNTH.drop(outside.data) / "gristmill.toml").unlink(missing_ok=True)
-    words = ("drop", str(case.drop(outside.data)), "--family", case.inbox)
-    copied = empty.run(*words)
-    assert copied.exit_code == 0, copied.output
-    assert copied.output.splitlines()[-1].startswith("ready: its sensor takes it within a minute")
+    words = _words_to_copy(empty, tmp_path, case)
+    copied = printed(empty.run(*words))
+    assert copied.splitlines()[-1].startswith("ready: its sensor takes it within a minute")
     assert empty.judged(case) == Judgement(READY)
     untaken = "its sensor has not taken it yet: see its last tick"
     assert empty.arrivals(case) == (False, {case.key: (READY, untaken)})
@@ -220,9 +213,9 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
     assert case.partition in asked
     assert empty.arrivals(case) == (True, {})
     assert case.shown not in empty.run("ls", str(empty.data)).output
-    again = empty.run(*words)
-    assert again.exit_code == 0 and "there already" in again.output, again.output
-    assert "ready" in again.output or "taken" in again.output
+    again = printed(empty.run(*words))
+    assert "there already" in again
+    assert "ready" in again or "taken" in again
 
 
 def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
@@ -250,13 +243,12 @@ def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(
     drop = case.drop(world.data)
     shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
     _is_gone(world, case)
-    every = world.run("materialize", case.asset)
-    assert every.exit_code == 0 and "failed" not in every.output, every.output
-    verified = world.run("verify", str(world.data))
-    assert verified.exit_code == 0, verified.output
+    every = printed(world.run("materialize", case.asset))
+    assert "failed" not in every
+    verified = printed(world.run("verify", str(world.data)))
     row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
-    assert case is MONTH or re.search(row, one_line(every.output)), every.output
-    assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output, verified.output
+    assert case is MONTH or re.search(row, one_line(every)), every
+    assert f"drops/{case.inbox}/{case.name}: gone: " in verified, verified
     assert world.bytes_of() == before
 
 
@@ -285,11 +277,10 @@ def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty
         case.mark(empty.data, "incomplete").touch()
     (empty.data / "drops/macroxue/two/.incomplete").touch()
     before = empty.bytes_of()
-    done = empty.run("materialize", "--all")
-    assert done.exit_code == 0, done.output
+    said = printed(empty.run("materialize", "--all"))
     for case in TOGETHER:
         reason = one_line(empty.judged(case).reason)
-        assert f"{case.shown}: {reason}" in one_line(done.output), case.inbox
+        assert f"{case.shown}: {reason}" in one_line(said), case.inbox
     assert empty.bytes_of() == before
 
 
@@ -300,14 +291,13 @@ def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: W
         )
         case.mark(full.data, "sums").write_text(lacks)
     before = full.bytes_of()
-    done = full.run("materialize", *{case.asset for case in TOGETHER})
-    assert done.exit_code == 1, done.output
+    said = printed(full.run("materialize", *{case.asset for case in TOGETHER}), 1)
     for case in TOGETHER:
         found = full.judged(case)  # a wrong sum is known since the command hashed the file
         assert (found.state == REFUSED and "bring it, or" in found.reason) or (
             "copy the file again" in found.reason
         ), found
-        assert one_line(found.reason) in one_line(done.output), case.inbox
+        assert one_line(found.reason) in one_line(said), case.inbox
         assert full.arrivals(case)[1][case.key] == (REFUSED, found.reason)
         assert full.listed(case) == ("drop refused", found.reason)
         assert case.asset not in _requested(full.settled_tick(case))
@@ -320,8 +310,8 @@ def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: W
 def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World) -> None:
     games = spoil(PACK.drop(full.data))
     before = full.bytes_of()
-    done = full.run("materialize", PACK.asset)
-    assert done.exit_code == 1 and f"failed macroxue/pack one: {games}:2: not JSON" in done.output
+    said = printed(full.run("materialize", PACK.asset), 1)
+    assert f"failed macroxue/pack one: {games}:2: not JSON" in said
     assert not full.button(PACK).success
     assert full.built_check(PACK) is False
     assert full.bytes_of() == before
@@ -364,10 +354,9 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
     tick = empty.settled_tick(TASKS)
     assert not tick.run_requests and tick.skip_reason
     assert f"strange unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
-    done = empty.run("materialize", "--all")
-    assert done.exit_code == 0, done.output
-    assert f"unread puzzles/strange: {reason}" in one_line(done.output)
-    assert "built" not in done.output.replace("not built", "")
+    said = printed(empty.run("materialize", "--all"))
+    assert f"unread puzzles/strange: {reason}" in one_line(said)
+    assert "built" not in said.replace("not built", "")
     listed = empty.run("ls", str(empty.data)).output
     assert f"drops/puzzles/strange: unread: {reason}" in one_line(listed)
     build = empty.run("build", TASKS.asset)
@@ -386,8 +375,7 @@ def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -
     second = full.lake.judged("synth", full.data / "drops/synth/second")
     assert (second.state, "synth/first is the drop in use" in second.reason) == (UNREAD, True)
     assert full.arrivals(SYNTH)[1]["second"] == (UNREAD, second.reason)
-    done = full.run("materialize", SYNTH.asset)
-    assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+    assert "nothing needed doing" in printed(full.run("materialize", SYNTH.asset))
 
 
 def test_conversations_that_arrive_beside_others_do_not_stop_them(full: World) -> None:
@@ -395,9 +383,9 @@ def test_conversations_that_arrive_beside_others_do_not_stop_them(full: World) -
     shutil.copytree(SYNTH.drop(full.data), second)
     (second / ".incomplete").touch()
     assert full.judged(SYNTH).state == READY
-    done = full.run("materialize", SYNTH.asset)
-    assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
-    assert "arriving synth/second: .incomplete says" in one_line(done.output)
+    said = printed(full.run("materialize", SYNTH.asset))
+    assert "nothing needed doing" in said
+    assert "arriving synth/second: .incomplete says" in one_line(said)
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -416,8 +404,10 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
         if times == "new":
             for path in _raw_files(full):
                 os.utime(path)
-        done = full.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
-        assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+        said = printed(
+            full.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
+        )
+        assert "nothing needed doing" in said
         listed = full.listing()
         for case in TOGETHER:
             assert full.judged(case) == Judgement(READY)
@@ -426,9 +416,7 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
             # A recipe or a pool with new times is compared by a run, which finds it unchanged.
             assert not asked or (case in OF_CONFIG and times == "new"), (times, case.inbox)
             assert full.arrivals(case) == (True, {}), (times, case.inbox)
-        verified = full.run("verify", str(full.data))
-        assert verified.exit_code == 0, verified.output
-        assert len(verified.output.splitlines()) == 1, verified.output
+        assert len(printed(full.run("verify", str(full.data))).splitlines()) == 1
     assert full.bytes_of() == before
 
 
@@ -445,15 +433,14 @@ def test_one_command_names_each_of_many_partitions(full: World) -> None:
     PACK.spoil(full.data / "drops/macroxue/two")
     shutil.copytree(PACK.drop(full.data), full.data / "drops/macroxue/three")
     (full.data / "drops/macroxue/three/.incomplete").unlink()
-    done = full.run("materialize", PACK.asset)
-    assert done.exit_code == 1
-    text = one_line(done.output)
+    said = printed(full.run("materialize", PACK.asset), 1)
+    text = one_line(said)
     assert "not built macroxue/pack one: " in text and ".incomplete says" in text
     assert "failed macroxue/pack two: " in text and "no game in it" in text
-    assert "1 built in" in text and "1 not built, 1 failed" in text, done.output
-    months = full.run("materialize", MONTH.asset)
-    assert months.exit_code == 0 and "unchanged" in months.output
-    assert "not built, since they have no drop: chess/elite_pgn 2020-06" in one_line(months.output)
+    assert "1 built in" in text and "1 not built, 1 failed" in text, said
+    months = printed(full.run("materialize", MONTH.asset))
+    assert "unchanged" in months
+    assert "not built, since they have no drop: chess/elite_pgn 2020-06" in one_line(months)
 
 
 @pytest.mark.parametrize("case", [PACK, QUESTIONS], ids=lambda case: case.inbox)
@@ -462,8 +449,7 @@ def test_all_builds_what_a_drop_of_one_family_gives_and_nothing_of_others(
 ) -> None:
     before = set(empty.bytes_of())
     case.put(empty.data)
-    done = empty.run("materialize", "--all")
-    assert done.exit_code == 0, done.output
+    printed(empty.run("materialize", "--all"))
     new = {name.partition("/")[0] for name in set(empty.bytes_of()) - before}
     assert new == {case.inbox}
 
@@ -510,20 +496,10 @@ def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
 
 
 @each_case
-def test_nothing_is_hashed_again_after_a_drop_was_copied_in(
+def test_nothing_is_hashed_again_after_a_drop_was_words_to_copy(
     empty: World, tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if case is POOL:
-        PACK.put(empty.data)
-        assert empty.run("materialize", PACK.asset).exit_code == 0
-    outside = World(tmp_path / "outside")
-    (outside.folder / "data").mkdir(parents=True)
-    if case is READY_SYNTH:
-        _copy(empty.folder / CONVERTED, outside.folder / CONVERTED)
-    case.put(outside.data)
-    (SYNTH.drop(outside.data) / "gristmill.toml").unlink(missing_ok=True)
-    copied = empty.run("drop", str(case.drop(outside.data)), "--family", case.inbox)
-    assert copied.exit_code == 0, copied.output
+    printed(empty.run(*_words_to_copy(empty, tmp_path, case)))
     hashed: list[str] = []
     real = raw_inputs.sha256_of
     monkeypatch.setattr(
@@ -532,8 +508,7 @@ def test_nothing_is_hashed_again_after_a_drop_was_copied_in(
     empty.settled_tick(case)
     assert empty.button(case).success
     if case in (SYNTH, READY_SYNTH):  # the other shards, and the files beside them
-        rest = empty.run("materialize", case.asset, "synth/harmony_manifest")
-        assert rest.exit_code == 0, rest.output
+        printed(empty.run("materialize", case.asset, "synth/harmony_manifest"))
     again = empty.run("materialize", case.asset)
     assert "nothing needed doing" in again.output, again.output
     assert empty.listed(case) == ("current", "")

@@ -24,7 +24,7 @@ from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published
 from gristmill.publish.slot import lock_of_folder
 from gristmill.synth.samples import write_drop as write_raw
-from tests.commands.drops import DROPS, PACKS, Command, land, spoil
+from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
@@ -37,9 +37,7 @@ def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
     run: Command, data: Path, vocabulary_root: Path
 ) -> None:
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
-    land(data, "one"), land(data, "two", seed=5)
-    (data / "drops/pools").mkdir()
-    (data / "drops/pools/both.toml").write_text('members = ["one", "two"]')
+    _write_pool(data)
     done = run("materialize", "--all")
     assert (done.exit_code, done.exception) == (0, None), done.output
     rows = {tuple(line.split()[:2]): line.split() for line in done.stdout.splitlines()}
@@ -58,25 +56,18 @@ def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
     assert rows["macroxue/pool", "both"][2] == "built"
     assert "7 built in" in done.output
 
-    again = run("materialize", "--all")
-    assert again.exit_code == 0, again.output
-    assert "nothing needed doing (7 artifacts" in again.output
+    assert "nothing needed doing (7 artifacts" in printed(run("materialize", "--all"))
 
 
 @pytest.mark.slow
 def test_a_vocabulary_that_no_drop_needs_is_not_asked_for(run: Command, data: Path) -> None:
     land(data, "one")
-    done = run("materialize", "--all")
-    assert (done.exit_code, done.exception) == (0, None), done.output
-    assert "tokenizers/gpt2" not in done.output
+    assert "tokenizers/gpt2" not in printed(run("materialize", "--all"))
     (data / "drops/reasoning/gsm8k").mkdir(parents=True)
-    done = run("materialize", "--all")
-    assert done.exit_code == 1
-    assert "failed tokenizers/gpt2: " in done.output
-    assert "failed tokenizers/o200k_harmony: " not in done.output
-    named = run("materialize", "tokenizers/o200k_harmony")
-    assert named.exit_code == 1
-    assert "run `gristmill tokenizers" in named.output
+    said = printed(run("materialize", "--all"), 1)
+    assert "failed tokenizers/gpt2: " in said
+    assert "failed tokenizers/o200k_harmony: " not in said
+    assert "run `gristmill tokenizers" in printed(run("materialize", "tokenizers/o200k_harmony"), 1)
 
 
 def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
@@ -84,10 +75,9 @@ def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
 ) -> None:
     land(data, "one"), land(data, "two", seed=5)
     file = spoil(data / DROPS / "one")
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1
-    assert f"failed macroxue/pack one: {file}:2: not JSON" in done.output
-    assert "1 built in" in done.output
+    said = printed(run("materialize", "macroxue/pack"), 1)
+    assert f"failed macroxue/pack one: {file}:2: not JSON" in said
+    assert "1 built in" in said
     assert provenance.verify(data / PACKS / "two") == []
     assert not (data / PACKS / "one").exists()
 
@@ -97,11 +87,10 @@ def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
 ) -> None:
     land(data, "one"), land(data, "two", seed=5)
     chosen = ("macroxue/pack", "macroxue/values")
-    dry = run("materialize", *chosen, "--dry-run")
-    assert dry.exit_code == 0, dry.output
-    assert "to build macroxue/pack one, two: not published" in dry.output
-    assert "may follow macroxue/values one, two: macroxue/pack is built before it" in dry.output
-    assert "dry run: 2 to build, 2 may follow (" in dry.output
+    dry = printed(run("materialize", *chosen, "--dry-run"))
+    assert "to build macroxue/pack one, two: not published" in dry
+    assert "may follow macroxue/values one, two: macroxue/pack is built before it" in dry
+    assert "dry run: 2 to build, 2 may follow (" in dry
     assert not (data / PACKS).exists()
     run("materialize", *chosen)
     assert "nothing needed doing (4 artifacts" in run("materialize", *chosen, "--dry-run").output
@@ -124,10 +113,9 @@ def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
     land(data, "one")
     lock, held = lock_of_folder(data / PACKS / "one"), ExitStack()
     held.enter_context(locks.locked(lock, "it"))
-    stopped = run("materialize", "macroxue/pack", "--no-wait")
-    assert stopped.exit_code == 1
-    assert "failed macroxue/pack one: macroxue/packs/one is already being built" in stopped.output
-    assert f"by process {os.getpid()} on host" in stopped.output
+    stopped = printed(run("materialize", "macroxue/pack", "--no-wait"), 1)
+    assert "failed macroxue/pack one: macroxue/packs/one is already being built" in stopped
+    assert f"by process {os.getpid()} on host" in stopped
     release_when_awaited(held, monkeypatch)
     waited = run("materialize", "macroxue/pack")
     assert waited.exit_code == 0, waited.output
@@ -141,8 +129,9 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
 ) -> None:
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
-    done = run("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
-    assert (done.exit_code, done.exception) == (0, None), done.output
+    said = printed(
+        run("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
+    )
     record = data / PACKS / "one/provenance.json"
     config = provenance.read_record(record).config
     assert (config["layout"], config["shard_rows"]) == ("packed46", 9)
@@ -150,11 +139,11 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
     assert (
         'note: built with layout = "packed46", and the default gives "aligned48", which the next '
         'build takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
-        f"{file}\nnote: built with shard_rows = 9," in done.output
+        f"{file}\nnote: built with shard_rows = 9," in said
     )
     changed = 'macroxue/pack one: config changed: layout was "aligned48", now "packed46": '
-    assert changed in done.output and "\\_" not in done.output
-    assert "config changed" not in run("materialize", "macroxue/pack", "--dry-run").output
+    assert changed in said and "\\_" not in said
+    assert "config changed: " not in run("materialize", "macroxue/pack", "--dry-run").output
     without = run("materialize", "macroxue/pack")
     assert "1 built in" in without.output and "note: " not in without.output
     assert provenance.read_record(record).config["layout"] == "aligned48"
@@ -163,9 +152,7 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
 def test_brackets_in_a_reason_are_printed(run: Command, data: Path) -> None:
     land(data, "one")
     (data / "gristmill.toml").write_text("macroxue.pack = 3\n")
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1
-    assert "[macroxue.pack] must be a table" in done.output
+    assert "[macroxue.pack] must be a table" in printed(run("materialize", "macroxue/pack"), 1)
 
 
 def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
@@ -176,10 +163,9 @@ def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
         "[macroxue.pack]\nshard_rows = -1\n[chess.month]\ntrain_ratio = 0.95\n"
     )
     monkeypatch.setattr(Graph, "materialize", lambda *_, **__: pytest.fail("a build started"))
-    done = run("materialize", "--all")
-    assert done.exit_code == 1
-    assert "[macroxue.pack] shard_rows = -1: must be a whole number, 0 or more" in done.output
-    assert "[chess.month] train_ratio 0.95 and val_ratio 0.1 must sum to 0 .. 1" in done.output
+    said = printed(run("materialize", "--all"), 1)
+    assert "[macroxue.pack] shard_rows = -1: must be a whole number, 0 or more" in said
+    assert "[chess.month] train_ratio 0.95 and val_ratio 0.1 must sum to 0 .. 1" in said
 
 
 def test_a_wrong_table_of_another_asset_stops_no_build(run: Command, data: Path) -> None:
@@ -189,9 +175,8 @@ def test_a_wrong_table_of_another_asset_stops_no_build(run: Command, data: Path)
 
 
 def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path) -> None:
-    done = run("materialize", "tokenizers/gpt2")
-    assert done.exit_code == 1
-    assert f"run `gristmill tokenizers --data-root {data}` to download it" in done.output
+    said = printed(run("materialize", "tokenizers/gpt2"), 1)
+    assert f"run `gristmill tokenizers --data-root {data}` to download it" in said
 
 
 def test_partitions_share_a_run_and_each_has_its_own_outcome(
@@ -200,21 +185,19 @@ def test_partitions_share_a_run_and_each_has_its_own_outcome(
     for number, key in enumerate(("a", "b", "c", "d")):
         land(data, key, seed=number)
     file = spoil(data / DROPS / "c")
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1
+    said = printed(run("materialize", "macroxue/pack"), 1)
     (made,) = instance.get_runs()
     assert made.tags["dagster/asset_partition_range_start"] == "a"
     assert made.tags["dagster/asset_partition_range_end"] == "d"
-    failed = [line for line in done.output.splitlines() if line.startswith("failed ")]
+    failed = [line for line in said.splitlines() if line.startswith("failed ")]
     assert len(failed) == 1 and failed[0].startswith(f"failed macroxue/pack c: {file}:2: not JSON")
-    assert "3 built in" in done.output and ", 1 failed" in done.output
+    assert "3 built in" in said and ", 1 failed" in said
     pack = dg.AssetKey(["macroxue", "pack"])
     assert instance.get_materialized_partitions(pack) == {"a", "b", "d"}
     shutil.rmtree(data / DROPS / "c")
     land(data, "c", seed=2)
-    again = run("materialize", "macroxue/pack")
-    assert again.exit_code == 0, again.output
-    assert "1 built in" in again.output and "3 unchanged" in again.output
+    again = printed(run("materialize", "macroxue/pack"))
+    assert "1 built in" in again and "3 unchanged" in again
     assert instance.get_runs_count() == 2
 
 
@@ -235,8 +218,7 @@ def test_only_refusals_of_the_named_partitions_are_shown(run: Command, data: Pat
     for name in ("empty", "void"):
         (data / DROPS / name).mkdir()
         (data / DROPS / name / "note.txt").write_text("nothing here")
-    done = run("materialize", "macroxue/pack", "--partition", "one")
-    assert done.exit_code == 0 and "refused" not in done.output
+    assert "refused" not in printed(run("materialize", "macroxue/pack", "--partition", "one"))
     assert run("materialize", "macroxue/values").output.count("refused macroxue/") == 2
 
 
@@ -253,14 +235,6 @@ def test_a_target_whose_drop_is_refused_is_counted_once(run: Command, data: Path
     assert ", 1 failed" in done.output
 
 
-def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
-    for number, key in enumerate(("one", "two", "three")):
-        land(data, key, seed=number)
-    words = ("materialize", "macroxue/pack", "--partition", "two", "--partition", "three")
-    assert run(*words).exit_code == 0
-    assert sorted(path.name for path in (data / PACKS).glob("[!.]*")) == ["three", "two"]
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -275,6 +249,9 @@ def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
             "macroxue/pack has no partition 'tow'; its partitions: one",
         ),
         (["tokenizers/gpt2", "--partition", "one"], "tokenizers/gpt2 has no partitions"),
+        (["macroxue/pack", "tokenizers/gpt2", "--partition", "one"], "gpt2 has no partitions"),
+        (["--all", "--replace-differing"], "--replace-differing goes with --rebuild"),
+        (["--all", "--data-root", os.fsdecode(b"/\xff")], "is not UTF-8: rename the folder"),
         (["--all", "--set", "seed=1"], "--set goes with the name of one asset"),
         (["macroxue/pack", "macroxue/values", "--set", "a=1"], "--set goes with the name of one"),
     ],
@@ -283,9 +260,7 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     run: Command, data: Path, words: list[str], expected: str
 ) -> None:
     land(data, "one")
-    done = run("materialize", *words)
-    assert done.exit_code == 2
-    assert expected in " ".join(done.output.split())
+    assert expected in " ".join(printed(run("materialize", *words), 2).split())
     assert not (data / PACKS).exists()
 
 
@@ -296,17 +271,16 @@ def test_a_list_of_partitions_is_built_by_one_command(
         land(data, key)
     keys = tmp_path / "keys.txt"
     keys.write_text("# two of them\none\ndrops/macroxue/two\n")
-    done = run("materialize", "macroxue/pack", "--list", str(keys), "--partition", "one")
-    assert done.exit_code == 0, done.output
+    printed(run("materialize", "macroxue/pack", "--list", str(keys), "--partition", "one"))
     assert sorted(path.name for path in (data / PACKS).glob("[!.]*")) == ["one", "two"]
     keys.write_text("one\nfour\n")
-    done = run("materialize", "macroxue/pack", "--list", str(keys))
-    assert done.exit_code == 2 and "has no partition 'four'" in done.output
+    said = printed(run("materialize", "macroxue/pack", "--list", str(keys)), 2)
+    assert "has no partition 'four'" in said
     keys.write_text("one\n\nno key\n")
-    done = run("materialize", "macroxue/pack", "--list", str(keys))
-    assert done.exit_code == 1 and "keys.txt:3: the name 'no key'" in " ".join(done.output.split())
-    done = run("materialize", "--all", "--list", str(keys))
-    assert done.exit_code == 2 and "--list goes with the name of an asset" in done.output
+    said = printed(run("materialize", "macroxue/pack", "--list", str(keys)), 1)
+    assert "keys.txt:3: the name 'no key'" in " ".join(said.split())
+    said = printed(run("materialize", "--all", "--list", str(keys)), 2)
+    assert "--list goes with the name of an asset" in said
 
 
 def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
@@ -329,31 +303,21 @@ def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
         ("macroxue/pool", ["both"], "waits pools/both: "),
     ):
         words = [word for key in keys for word in ("--partition", key)]
-        done = run("materialize", asset, *words)
-        assert done.exit_code == 1, done.output
-        assert f"Error: {asset} has no partition {keys[-1]!r} yet: {expected}" in done.output
-        assert done.output.count(" yet: ") == 1 and "tarot" not in done.output
-    done = run("materialize", "macroxue/pack", "--partition", "two", "--partition", "tow")
-    assert done.exit_code == 2
-    assert "macroxue/pack has no partition 'tow'; its partitions: one" in done.output
-    assert not (data / PACKS).exists()
-
-
-def test_of_several_assets_one_without_the_partition_stops_all_before_the_first(
-    run: Command, data: Path
-) -> None:
-    land(data, "one")
-    words = ("materialize", "macroxue/pack", "tokenizers/gpt2", "--partition", "one")
-    assert run(*words).exit_code == 2
+        said = printed(run("materialize", asset, *words), 1)
+        assert f"Error: {asset} has no partition {keys[-1]!r} yet: {expected}" in said
+        assert said.count(" yet: ") == 1 and "tarot" not in said
+    said = printed(
+        run("materialize", "macroxue/pack", "--partition", "two", "--partition", "tow"), 2
+    )
+    assert "macroxue/pack has no partition 'tow'; its partitions: one" in said
     assert not (data / PACKS).exists()
 
 
 def test_an_empty_data_root_says_what_to_do(run: Command, data: Path) -> None:
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 0
-    assert f"there is no drop: copy one into {data / DROPS}, or" in done.output
-    assert f"gristmill samples {data}" in done.output
-    assert "built" not in done.output
+    said = printed(run("materialize", "macroxue/pack"))
+    assert f"there is no drop: copy one into {data / DROPS}, or" in said
+    assert f"gristmill samples {data}" in said
+    assert "built" not in said
 
 
 def test_refused_drops_are_named_with_the_reason(run: Command, data: Path) -> None:
@@ -361,11 +325,10 @@ def test_refused_drops_are_named_with_the_reason(run: Command, data: Path) -> No
     (data / DROPS / "no games").mkdir()
     (data / DROPS / "gameless").mkdir()
     (data / DROPS / "gameless/note.txt").write_text("nothing here")
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1
-    assert "refused macroxue/no games: the name 'no games' may hold only" in done.output
-    assert "refused macroxue/gameless: " in done.output
-    assert "gameless: no game in it: it needs a `.meta.json`" in " ".join(done.output.split())
+    said = printed(run("materialize", "macroxue/pack"), 1)
+    assert "refused macroxue/no games: the name 'no games' may hold only" in said
+    assert "refused macroxue/gameless: " in said
+    assert "gameless: no game in it: it needs a `.meta.json`" in " ".join(said.split())
     assert (data / PACKS / "one").exists()
 
 
@@ -374,48 +337,31 @@ def test_an_asset_whose_only_drop_is_refused_is_not_said_to_have_none(
 ) -> None:
     (data / "drops/pools").mkdir()
     (data / "drops/pools/bad.toml").write_text("members = 3\n")
-    done = run("materialize", "macroxue/pool")
-    assert done.exit_code == 1
-    assert "refused pools/bad: " in done.output
-    assert "no drop" not in done.output
+    said = printed(run("materialize", "macroxue/pool"), 1)
+    assert "refused pools/bad: " in said
+    assert "no drop" not in said
 
 
-@pytest.mark.parametrize("state", ["arriving", "waits"])
+@pytest.mark.parametrize(
+    ("asset", "line"),
+    [
+        ("macroxue/pack", "arriving macroxue/one: .incomplete says"),
+        ("macroxue/pool", "waits pools/one: {}/drops/pools/one.toml: waits for"),
+    ],
+)
 def test_a_drop_that_is_not_ready_fails_only_who_names_it(
-    run: Command, data: Path, state: str
+    run: Command, data: Path, asset: str, line: str
 ) -> None:
-    if state == "arriving":
-        (land(data, "one") / ".incomplete").touch()
-        asset, line = "macroxue/pack", "arriving macroxue/one: .incomplete says"
-    else:
-        (data / "drops/pools").mkdir()
-        (data / "drops/pools/one.toml").write_text('members = ["d1", "d2"]\n')
-        asset, line = "macroxue/pool", f"waits pools/one: {data}/drops/pools/one.toml: waits for"
+    (land(data, "one") / ".incomplete").touch()
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/one.toml").write_text('members = ["d1", "d2"]\n')
     land(data, "two", seed=5)
     for words in ([asset], ["--all"]):
-        done = run("materialize", *words)
-        assert line in done.output, done.output
-        assert "refused" not in done.output
+        said = printed(run("materialize", *words))
+        assert line.format(data) in said
+        assert "refused" not in said
         assert asset == "macroxue/pool" or (data / PACKS / "two").exists()
-        assert done.exit_code == 0
     assert run("materialize", asset, "--partition", "one").exit_code != 0
-
-
-def test_a_drop_is_reported_once_and_again_when_it_is_replaced(
-    run: Command, data: Path, instance: dg.DagsterInstance
-) -> None:
-    def reported() -> int:
-        wanted = dg.AssetRecordsFilter(dg.AssetKey(["macroxue", "raw_drop"]))
-        return len(instance.fetch_materializations(wanted, limit=10).records)
-
-    folder = land(data, "one")
-    run("materialize", "macroxue/pack"), run("materialize", "macroxue/pack")
-    assert reported() == 1
-    shutil.rmtree(folder)
-    land(data, "one", seed=9)
-    done = run("materialize", "macroxue/pack")
-    assert reported() == 2
-    assert "1 built in" in done.output
 
 
 def test_a_partition_whose_drop_is_gone_is_not_built_and_says_the_way_out(
@@ -443,9 +389,9 @@ def test_partitions_that_wait_share_a_run_and_one_that_fails_has_its_own(
         shutil.rmtree(gone)
     for file in drops[2].glob("*.gz"):
         file.unlink()
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1 and "2 not built, 1 failed" in done.output, done.output
-    assert all(f"not built macroxue/pack {key}: " in done.output for key in "ab"), done.output
+    said = printed(run("materialize", "macroxue/pack"), 1)
+    assert "2 not built, 1 failed" in said
+    assert all(f"not built macroxue/pack {key}: " in said for key in "ab"), said
     new = [each for each in instance.get_runs() if each.run_id not in before]
     assert sorted(each.is_success for each in new) == [False, True]
 
@@ -477,9 +423,8 @@ def test_assets_without_a_drop_are_left_alone(
     assert waiting[3] == ["synth/harmony", "00,", "01,", "02,", "03"]
     assert not (data / "synth_harmony").exists()
     # Named outright it is tried, and says what it lacks.
-    done = run("materialize", "synth/harmony", "--partition", "00")
-    assert done.exit_code == 1
-    assert "failed synth/harmony 00: " in done.output
+    said = printed(run("materialize", "synth/harmony", "--partition", "00"), 1)
+    assert "failed synth/harmony 00: " in said
 
 
 def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_drop(
@@ -492,10 +437,9 @@ def test_a_manifest_is_left_alone_where_only_other_assets_of_its_family_have_a_d
     (talks / "corpus.toml").write_text(recipe)
     said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
     (talks / "train.jsonl").write_text(json.dumps({"messages": said}) + "\n")
-    done = run("materialize", "--all", "--dry-run")
-    assert done.exit_code == 0, done.output
-    assert "chat/kd_shards" in done.output
-    assert "manifest" not in done.output
+    done = printed(run("materialize", "--all", "--dry-run"))
+    assert "chat/kd_shards" in done
+    assert "manifest" not in done
 
 
 @pytest.mark.slow
@@ -510,9 +454,7 @@ def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(
     assert rows.count("synth/kd_shards") == rows.count("synth_smoke/kd_shards") == 4
     assert rows.index("synth/harmony_manifest") < rows.index("synth/kd_manifest")
     assert provenance.verify(data) == []
-    done = run("materialize", "--all")
-    assert done.exit_code == 0
-    assert "nothing needed doing (17 artifacts" in done.output
+    assert "nothing needed doing (17 artifacts" in printed(run("materialize", "--all"))
 
 
 def _check_packs(instance: dg.DagsterInstance) -> None:
@@ -536,20 +478,19 @@ def test_a_damaged_pack_whose_check_failed_is_run_and_is_rebuilt_when_asked_for(
     os.utime(steps, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert "nothing needed doing" in run("materialize", "macroxue/pack").output
     _check_packs(instance)
-    done = run("materialize", "macroxue/pack")
-    assert done.exit_code == 1
-    assert "check intact: " in done.output
-    assert "materialize macroxue/pack --partition one --rebuild" in done.output
+    said = printed(run("materialize", "macroxue/pack"), 1)
+    assert "check intact: " in said
+    assert "materialize macroxue/pack --partition one --rebuild" in said
     assert run("materialize", "macroxue/pack", "--rebuild").exit_code == 0
     assert provenance.verify(data / PACKS) == []
     assert "nothing needed doing" in run("materialize", "macroxue/pack").output
 
 
-def _write_pool(data: Path) -> Path:
+def _write_pool(data: Path, more: str = "") -> Path:
     land(data, "one"), land(data, "two", seed=5)
     pool = data / "drops/pools/both.toml"
     pool.parent.mkdir(parents=True)
-    pool.write_text('members = ["one", "two"]\n')
+    pool.write_text(f'members = ["one", "two"]\n{more}')
     return data / "macroxue/pools/both"
 
 
@@ -565,11 +506,10 @@ def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run: Command, 
     pool = _write_pool(data)
     assert run("materialize", "macroxue/pack").exit_code == 0
     _rename_a_valuation(data)
-    done = run("materialize", "macroxue/pool", "macroxue/values")
-    assert done.exit_code == 1
-    assert "failed macroxue/pool both: " in done.output
-    assert "valuation_types.json: sha256" in done.output
-    assert "gristmill materialize macroxue/pack --partition two --rebuild" in done.output
+    said = printed(run("materialize", "macroxue/pool", "macroxue/values"), 1)
+    assert "failed macroxue/pool both: " in said
+    assert "valuation_types.json: sha256" in said
+    assert "gristmill materialize macroxue/pack --partition two --rebuild" in said
     assert not pool.exists()
     assert (data / "macroxue/values/one").exists() and not (data / "macroxue/values/two").exists()
     assert run("materialize", "macroxue/pack", "--partition", "two", "--rebuild").exit_code == 0
@@ -591,12 +531,9 @@ def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(
     wrong = provenance.read_record(pool / "provenance.json")
     assert run("materialize", "macroxue/pack", "--partition", "two", "--rebuild").exit_code == 0
     assert "nothing needed doing" in run("materialize", "macroxue/pool").output
-    done = run("materialize", "macroxue/pool", "--rebuild")
-    assert done.exit_code == 1
-    assert wrong.data_version in done.output
+    assert wrong.data_version in printed(run("materialize", "macroxue/pool", "--rebuild"), 1)
     assert provenance.read_record(pool / "provenance.json") == wrong
-    done = run("materialize", "macroxue/pool", "--rebuild", "--replace-differing")
-    assert done.exit_code == 0
+    printed(run("materialize", "macroxue/pool", "--rebuild", "--replace-differing"))
     right = provenance.read_record(pool / "provenance.json")
     assert right.replaced is not None and right.replaced.data_version == wrong.data_version
     assert b"SEARCH" not in (pool / "valuation_types.json").read_bytes()
@@ -604,23 +541,14 @@ def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(
     assert provenance.verify(data / "macroxue") == []
 
 
-def test_replace_differing_goes_with_rebuild(run: Command) -> None:
-    done = run("materialize", "--all", "--replace-differing")
-    assert (done.exit_code, "--replace-differing goes with --rebuild" in done.output) == (2, True)
-
-
 @pytest.mark.slow
 def test_values_are_built_before_a_pool_deletes_their_packs(run: Command, data: Path) -> None:
-    land(data, "one"), land(data, "two", seed=5)
-    pool = data / "drops/pools/both.toml"
-    pool.parent.mkdir(parents=True)
-    pool.write_text('members = ["one", "two"]\ndelete_members = true\n')
+    _write_pool(data, "delete_members = true\n")
     for _ in range(2):
-        done = run("materialize", "macroxue/pack", "macroxue/values", "macroxue/pool")
-        assert done.exit_code == 0, done.output
+        said = printed(run("materialize", "macroxue/pack", "macroxue/values", "macroxue/pool"))
     assert not (data / PACKS / "one").exists()
     assert (data / "macroxue/values/one/values.npy").exists()
-    assert "one is a member of the pool both" in done.output
+    assert "one is a member of the pool both" in said
 
 
 def test_runs_of_this_command_are_signed_from_the_start(
@@ -648,22 +576,13 @@ def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(
     """The web server takes any text as a partition key."""
     land(data, "one")
     instance.add_dynamic_partitions("macroxue_drops", ["../../x", "a\x00b"])
-    result = run("materialize", "macroxue/pack")
-    assert result.exit_code == 1
+    said = printed(run("materialize", "macroxue/pack"), 1)
     assert (data / PACKS / "one/steps.npy").exists()
-    assert "failed macroxue/pack ../../x: the name '../../x' may hold only" in result.output
-    assert "\x00" not in result.output
-    assert "Traceback" not in result.output
+    assert "failed macroxue/pack ../../x: the name '../../x' may hold only" in said
+    assert "\x00" not in said
+    assert "Traceback" not in said
     assert run("retire", "../../x").exit_code == 0
     assert not instance.has_dynamic_partition("macroxue_drops", "../../x")
-
-
-def test_a_data_root_whose_path_is_not_utf8_is_refused(run: Command, tmp_path: Path) -> None:
-    result = run(
-        "materialize", "--all", "--data-root", os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
-    )
-    assert result.exit_code == 2
-    assert "is not UTF-8: rename the folder" in " ".join(result.output.split())
 
 
 def test_file_names_that_are_not_utf8_are_refused_and_named(run: Command, data: Path) -> None:
@@ -761,9 +680,7 @@ def test_an_interrupt_ends_the_command_whoever_handles_it(
     assert asked == ["one"]
     assert (data / PACKS / "one").exists() is is_lost
     assert all(each.is_finished for each in instance.get_runs())
-    again = run("materialize", "macroxue/pack")
-    assert again.exit_code == 0, again.output
-    assert f"{1 if is_lost else 2} built in" in again.output
+    assert f"{1 if is_lost else 2} built in" in printed(run("materialize", "macroxue/pack"))
     assert provenance.verify(data / PACKS) == []
 
 
@@ -774,14 +691,10 @@ def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
     games = [play(seed, 40) for seed in (1, 2)]
     pool = save(tmp_path / "pool", self_play(games, [70, 5]), shards=3)
     (pool / "steps.toml").unlink()
-    refused = run("drop", str(pool), "--family", "macroxue")
-    assert refused.exit_code == 1
-    assert 'board = "exps"' in refused.output
+    assert 'board = "exps"' in printed(run("drop", str(pool), "--family", "macroxue"), 1)
     assert run("look", "--write", str(pool)).output.endswith(f"written: {pool / 'steps.toml'}\n")
-    dropped = run("drop", str(pool), "--family", "macroxue", "--replace")
-    assert dropped.exit_code == 0, dropped.output
-    done = run("materialize", "macroxue/pack", "macroxue/values", "--partition", "pool")
-    assert done.exit_code == 0, done.output
+    printed(run("drop", str(pool), "--family", "macroxue", "--replace"))
+    printed(run("materialize", "macroxue/pack", "macroxue/values", "--partition", "pool"))
     traced = run("trace", str(data / PACKS / "pool"), "1", "--step", "7")
     rows = np.concatenate([np.load(file) for file in sorted(pool.glob("*.npy"))])
     at = int(np.flatnonzero((rows["run_id"] == 70) & (rows["step_idx"] == 7))[0])
@@ -792,41 +705,34 @@ def test_steps_of_another_program_go_from_a_folder_to_a_pack_that_is_traced(
     assert run("verify", str(data / "macroxue")).exit_code == 0
 
 
-@pytest.mark.parametrize("keys", [["one"], ["one", "two"]])
+@pytest.mark.parametrize(
+    ("asset", "places"),
+    [
+        ("macroxue/pack", {"one": f"{PACKS}/one"}),
+        ("macroxue/pack", {"one": f"{PACKS}/one", "two": f"{PACKS}/two"}),
+        ("tokenizers/gpt2", {"": "tokenizer@gpt2"}),
+    ],
+)
 def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
-    run: Command, data: Path, keys: list[str]
+    run: Command, data: Path, vocabulary_root: Path, asset: str, places: dict[str, str]
 ) -> None:
-    for seed, key in enumerate(keys, 1):
+    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
+    for seed, key in enumerate(filter(None, places), 1):
         land(data, key, seed=seed)
     (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
     mirror = data.parent / "mirror"
     mirror.write_text("a file is no folder")
+    first = next(iter(places))
     for _ in range(2):
-        missed = run("materialize", "macroxue/pack")
-        assert missed.exit_code == 1
-        assert f"failed macroxue/pack {keys[0]}: published, but the push failed: " in missed.output
-        assert f"What to do: `gristmill push {mirror} {PACKS}/{keys[0]}`" in missed.output
-        assert "0 built in" in missed.output and f"{len(keys)} failed" in missed.output
-        assert all((data / PACKS / key).is_dir() for key in keys)
+        missed = printed(run("materialize", asset), 1)
+        name = f"{asset} {first}".rstrip()
+        assert f"failed {name}: published, but the push failed: " in missed
+        assert f"What to do: `gristmill push {mirror} {places[first]}`" in missed
+        assert "0 built in" in missed and f"{len(places)} failed" in missed
+        assert all((data / place.replace("@", "/")).exists() for place in places.values())
     mirror.unlink()
-    pushed = run("materialize", "macroxue/pack")
+    pushed = run("materialize", asset)
     assert pushed.exit_code == 0, pushed.output
-    assert f"{len(keys)} new versions" in pushed.stderr
-    again = run("materialize", "macroxue/pack")
-    assert "nothing needed doing" in again.output and "mirror" not in again.output
-
-
-def test_an_asset_without_partitions_fails_until_it_is_in_the_mirror(
-    run: Command, data: Path, vocabulary_root: Path
-) -> None:
-    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
-    (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
-    mirror = data.parent / "mirror"
-    mirror.write_text("a file is no folder")
-    for _ in range(2):
-        missed = run("materialize", "tokenizers/gpt2")
-        assert missed.exit_code == 1
-        assert "failed tokenizers/gpt2: published, but the push failed: " in missed.output
-    mirror.unlink()
-    assert "1 new versions" in run("materialize", "tokenizers/gpt2").stderr
-    assert "mirror" not in run("materialize", "tokenizers/gpt2").output
+    assert f"{len(places)} new versions" in pushed.stderr
+    again = run("materialize", asset).output
+    assert "nothing needed doing" in again and "mirror" not in again

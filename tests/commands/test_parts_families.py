@@ -13,7 +13,7 @@ from commands import parts
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.publish.remove_published import at_path, remove_published
 from tests import budget
-from tests.commands.drops import Command
+from tests.commands.drops import Command, printed
 from tests.sample_root import SampleRoot
 
 INDIVISIBLE = {"synth/harmony": "with one worker", "synth_smoke/kd_shards": "under a cap"}
@@ -21,9 +21,7 @@ INDIVISIBLE = {"synth/harmony": "with one worker", "synth_smoke/kd_shards": "und
 
 
 def _share(share: int, asset: str, partition: str) -> str:
-    done = CliRunner().invoke(parts.parts, [str(share), "2", asset, partition])
-    assert done.exit_code == 0, done.output
-    return done.output
+    return printed(CliRunner().invoke(parts.parts, [str(share), "2", asset, partition]))
 
 
 @pytest.mark.slow
@@ -45,9 +43,8 @@ def test_two_shares_and_a_run_give_what_one_build_gives(
     found = [re.search(r"(\d+) parts made, 0 were there; (\d+) in all", each) for each in said]
     made = [(int(each[1]), int(each[2])) for each in found if each]
     assert len(made) == 2 and made[0][0] + made[1][0] == made[0][1] == made[1][1] > 0
-    done = run("materialize", asset, "--partition", before.partition)
-    assert done.exit_code == 0, done.output
-    assert re.search(rf"takes over {made[0][1]} finished parts?\b", done.output), done.output
+    done = printed(run("materialize", asset, "--partition", before.partition))
+    assert re.search(rf"takes over {made[0][1]} finished parts?\b", done), done
     after = next(
         record
         for where, record in SampleRoot(data, data).records()

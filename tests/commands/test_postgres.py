@@ -22,7 +22,7 @@ from commands.instance.state import instance_state
 from commands.serving import other_daemons
 from gristmill import provenance
 from resources.lake import CHECKOUT
-from tests.commands.drops import PACKS, Command, land
+from tests.commands.drops import PACKS, Command, land, printed
 from tests.commands.test_reap import gone, started
 from tests.postgres import Postgres, postgres, use_in
 
@@ -47,9 +47,7 @@ def on_postgres(run: Command, server: Postgres, tmp_path: Path) -> Command:
 def test_a_build_is_known_and_found_again(on_postgres: Command, data: Path, tmp_path: Path) -> None:
     land(data, "one"), land(data, "two", seed=5)
     names = ("macroxue/pack", "macroxue/values")
-    done = on_postgres("materialize", *names)
-    assert done.exit_code == 0, done.output
-    assert "4 built in" in done.output
+    assert "4 built in" in printed(on_postgres("materialize", *names))
     assert "nothing needed doing (4 artifacts" in on_postgres("materialize", *names).output
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}
@@ -73,16 +71,14 @@ def test_old_runs_are_removed_and_each_partition_stays(
 ) -> None:
     land(data, "one")
     for words in ((), ("--rebuild",)):
-        done = on_postgres("materialize", "macroxue/pack", *words)
-        assert done.exit_code == 0, done.output
+        printed(on_postgres("materialize", "macroxue/pack", *words))
     with checkout.open_instance() as instance:
         runs = [run.run_id for run in instance.get_runs() if run.asset_selection]
     before = len(runs)
     assert before >= 2
     words = ("--keep-runs", "0")
     assert "would be removed" in on_postgres("prune", *words, "--dry-run").output
-    done = on_postgres("prune", *words)
-    assert done.exit_code == 0, done.output
+    printed(on_postgres("prune", *words))
     with checkout.open_instance() as instance:
         left = [run.run_id for run in instance.get_runs() if run.asset_selection]
         assert 0 < len(left) < before
@@ -96,8 +92,7 @@ def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> N
     with checkout.open_instance() as instance:
         assert instance.has_dynamic_partition("macroxue_drops", "one")
     shutil.rmtree(folder)
-    done = on_postgres("retire", "one")
-    assert done.exit_code == 0, done.output
+    printed(on_postgres("retire", "one"))
     with checkout.open_instance() as instance:
         assert not instance.has_dynamic_partition("macroxue_drops", "one")
 
@@ -122,9 +117,7 @@ def test_an_instance_moves_from_files_to_postgres(
     names = ("macroxue/pack", "macroxue/values")
     assert run("materialize", *names).exit_code == 0
     use_in(tmp_path, server.database("moved"))
-    done = CliRunner().invoke(adopt, ["--all"])
-    assert done.exit_code == 0, done.output
-    assert "4 artifacts adopted" in done.output
+    assert "4 artifacts adopted" in printed(CliRunner().invoke(adopt, ["--all"]))
     assert "nothing needed doing (4 artifacts" in run("materialize", *names).output
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}
@@ -197,8 +190,7 @@ def test_a_server_that_goes_away_during_a_run_costs_nothing_published(
     finally:
         server.start()
     assert on_postgres("reap").exit_code == 0
-    again = on_postgres("materialize", "macroxue/pack")
-    assert again.exit_code == 0, again.output
+    printed(on_postgres("materialize", "macroxue/pack"))
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}
 

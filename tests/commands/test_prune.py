@@ -5,20 +5,18 @@ from __future__ import annotations
 import dagster as dg
 
 from bench.large_instance import PACK, add_run
-from tests.commands.drops import Command
+from tests.commands.drops import Command, printed
 
 
 def test_it_says_what_it_removed_and_the_sizes(run: Command, instance: dg.DagsterInstance) -> None:
     runs = [add_run(instance, PACK, ["a"]) for _ in range(3)]
-    counted = run("prune", "--keep-runs", "1", "--dry-run")
-    assert counted.exit_code == 0, counted.output
-    assert "would be removed: 2 runs, the logs of 0 more, 0 ticks" in counted.output
-    assert "1 runs stay" in counted.output
+    counted = printed(run("prune", "--keep-runs", "1", "--dry-run"))
+    assert "would be removed: 2 runs, the logs of 0 more, 0 ticks" in counted
+    assert "1 runs stay" in counted
     assert len(instance.get_runs()) == 3
-    done = run("prune", "--keep-runs", "1")
-    assert done.exit_code == 0, done.output
-    assert "removed: 2 runs" in done.output
-    assert "the instance had " in done.output and " MB, now " in done.output
+    said = printed(run("prune", "--keep-runs", "1"))
+    assert "removed: 2 runs" in said
+    assert "the instance had " in said and " MB, now " in said
     assert [one.run_id for one in instance.get_runs()] == [runs[2]]
     assert "removed: 0 runs" in run("prune").output
 

@@ -15,7 +15,7 @@ from gristmill import provenance
 from gristmill.provenance import Input
 from gristmill.publish.publish import publish
 from resources import Lake
-from tests.commands.drops import PACKS, Command, land
+from tests.commands.drops import PACKS, Command, land, printed
 from tests.marked import mark
 from tests.publish.tiny import tiny_build
 
@@ -30,10 +30,6 @@ def retired(run: Command, data: Path) -> Path:
     assert run("materialize", "macroxue/pack").exit_code == 0
     shutil.move(folder, data / "archived")
     return data / PACKS / "one"
-
-
-def lake(data: Path) -> Lake:
-    return Lake(data_root=str(data))
 
 
 def known(instance: dg.DagsterInstance) -> set[str]:
@@ -93,10 +89,9 @@ def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(
         asset="macroxue/pack", partition="one", data_version=version, path=f"{PACKS}/one"
     )
     publish(tiny_build(data, "macroxue/report", inputs=[made_from], asset="test/report"))
-    done = run("retire", "one", "--artifacts")
-    assert done.exit_code == 1
+    said = printed(run("retire", "one", "--artifacts"), 1)
     refused = "not removed, since other artifacts were made from it: macroxue/report. Add"
-    assert refused in " ".join(done.output.split())
+    assert refused in " ".join(said.split())
     assert known(instance) == {"one", "two"}
     words = ["retire", "one", "--artifacts", "--with-dependents"]
     assert "remove: macroxue/report, made from it\n" in run(*words, "--dry-run").output
@@ -112,17 +107,14 @@ def test_retire_refuses_while_the_drop_is_there(
 ) -> None:
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
-    done = run("retire", "one", "--artifacts")
-    assert done.exit_code == 2
-    assert f"{folder} is still there" in "".join(done.output.split("\n"))
+    said = printed(run("retire", "one", "--artifacts"), 2)
+    assert f"{folder} is still there" in "".join(said.split("\n"))
     assert known(instance) == {"one"}
     assert (data / PACKS / "one").exists()
 
 
 def test_retire_of_an_unknown_key_is_a_usage_error(run: Command) -> None:
-    done = run("retire", "never")
-    assert done.exit_code == 2
-    assert "no drop or pool has the partition 'never'" in done.output
+    assert "no drop or pool has the partition 'never'" in printed(run("retire", "never"), 2)
 
 
 @pytest.mark.usefixtures("retired")
@@ -133,8 +125,7 @@ def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
         # The instance takes anything as a key, from the UI's dialog too.
         instance.add_dynamic_partitions("macroxue_drops", [key])
         before = sorted(data.rglob("*"))
-        done = run("retire", key, "--artifacts")
-        assert done.exit_code == 0, done.output
+        printed(run("retire", key, "--artifacts"))
         assert known(instance) == {"one", "two"}
         assert sorted(data.rglob("*")) == before
 
@@ -143,13 +134,11 @@ def test_retire_forgets_a_month_whose_file_is_gone(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:
     (inbox,) = (each for each in INBOXES if each.folder == "chess")
-    file = lake(data).inbox("chess") / "lichess_elite_2024-01.pgn"
+    file = Lake().inbox("chess") / "lichess_elite_2024-01.pgn"
     file.parent.mkdir()
     file.write_text('[Event "a"]\n\n1. e4 *\n')
-    assert list(register(instance, lake(data), inbox)) == []
-    done = run("retire", "2024-01")
-    assert done.exit_code == 2
-    assert f"{file} is still there" in "".join(done.output.split("\n"))
+    assert list(register(instance, Lake(), inbox)) == []
+    assert f"{file} is still there" in "".join(printed(run("retire", "2024-01"), 2).split("\n"))
     file.unlink()
     assert "name each folder to `gristmill remove`" in " ".join(
         run("retire", "2024-01", "--artifacts").output.split()
@@ -174,7 +163,7 @@ def test_the_splits_of_a_corpus_that_is_gone_are_forgotten_and_those_of_the_seve
         (folder / "train.jsonl").write_text("{}\n")
         if recipe:
             (folder / "corpus.toml").write_text(recipe)
-    register(instance, lake(data), inbox)
+    register(instance, Lake(), inbox)
     assert {"mine__train", "gsm8k__train"} <= {*instance.get_dynamic_partitions("reasoning_splits")}
     for name in ("mine", "gsm8k"):
         assert "still there" in run("retire", name).output

@@ -15,22 +15,23 @@ from dagster._daemon.types import DaemonHeartbeat
 
 from assets import worker
 from commands.serving import other_daemons, services
-from tests.commands.drops import Command, land
+from tests.commands.drops import Command, land, printed
 from tests.commands.test_reap import gone, started
 
+Served = list[tuple[Path, str, int]]
 _REFUSE = other_daemons.refuse_other_daemons
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str, int]]:
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     """Checkout, address and port of what was served."""
-    calls: list[tuple[Path, str, int]] = []
+    calls: Served = []
     monkeypatch.setattr(services, "serve", lambda *words, **_: calls.append(words[:3]))
     return calls
 
 
 def test_it_serves_this_machine_alone(
-    run: Command, data: Path, tmp_path: Path, served: list[tuple[Path, str, int]]
+    run: Command, data: Path, tmp_path: Path, served: Served
 ) -> None:
     assert run("ui").exit_code == 0
     assert served == [(tmp_path, "127.0.0.1", 3000)]
@@ -39,9 +40,7 @@ def test_it_serves_this_machine_alone(
     assert os.environ["DAGSTER_HOME"] == str(tmp_path)
 
 
-def test_port_and_data_root_are_options(
-    run: Command, tmp_path: Path, served: list[tuple[Path, str, int]]
-) -> None:
+def test_port_and_data_root_are_options(run: Command, tmp_path: Path, served: Served) -> None:
     (tmp_path / "elsewhere").mkdir()
     assert run("ui", "--port", "3999", "--data-root", "elsewhere").exit_code == 0
     assert served[0][2] == 3999
@@ -49,15 +48,10 @@ def test_port_and_data_root_are_options(
 
 
 def test_an_instance_is_served_once(
-    run: Command,
-    tmp_path: Path,
-    served: list[tuple[Path, str, int]],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Command, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with services.instance_lock(tmp_path / ".dagster/ui.lock"):
-        refused = run("ui")
-        assert refused.exit_code == 1
-        assert f"process {os.getpid()} serves this instance already" in refused.output
+        assert f"process {os.getpid()} serves this instance already" in printed(run("ui"), 1)
         assert served == []
         (tmp_path / "another").mkdir()
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "another"))
@@ -68,11 +62,7 @@ def test_an_instance_is_served_once(
 
 @pytest.mark.parametrize("home", ["{}/misspelt", "relative"])
 def test_a_home_that_is_none_is_refused_and_not_made(
-    run: Command,
-    tmp_path: Path,
-    served: list[tuple[Path, str, int]],
-    monkeypatch: pytest.MonkeyPatch,
-    home: str,
+    run: Command, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", home.format(tmp_path))
     before = sorted(tmp_path.rglob("*"))
@@ -83,9 +73,7 @@ def test_a_home_that_is_none_is_refused_and_not_made(
     assert served == []
 
 
-def test_it_says_what_it_serves(
-    run: Command, data: Path, served: list[tuple[Path, str, int]]
-) -> None:
+def test_it_says_what_it_serves(run: Command, data: Path, served: Served) -> None:
     result = run("ui", "--port", "3999")
     assert f"serving the data root {data} with 0 artifacts" in result.output
     land(data, "one")
@@ -99,7 +87,7 @@ def test_it_says_what_it_serves(
 
 
 def test_runs_of_dead_processes_are_closed_before_it_serves(
-    run: Command, instance: dg.DagsterInstance, served: list[tuple[Path, str, int]]
+    run: Command, instance: dg.DagsterInstance, served: Served
 ) -> None:
     mine = started(instance, {worker.TAG: str(worker.identity(os.getpid()))})
     dead = started(instance, {worker.TAG: gone()})
@@ -111,10 +99,7 @@ def test_runs_of_dead_processes_are_closed_before_it_serves(
 
 
 def test_a_daemon_at_work_is_refused_and_changes_nothing(
-    run: Command,
-    instance: dg.DagsterInstance,
-    served: list[tuple[Path, str, int]],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Command, instance: dg.DagsterInstance, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = started(instance, {worker.TAG: gone()})
     instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
@@ -123,9 +108,7 @@ def test_a_daemon_at_work_is_refused_and_changes_nothing(
         instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
 
     monkeypatch.setattr(other_daemons, "refuse_other_daemons", partial(_REFUSE, sleep=sleep))
-    result = run("ui")
-    assert result.exit_code == 1
-    assert "another Dagster daemon works on this instance" in result.output
+    assert "another Dagster daemon works on this instance" in printed(run("ui"), 1)
     assert served == []
     run_of = instance.get_run_by_id(dead)
     assert run_of is not None and run_of.status is dg.DagsterRunStatus.STARTED
@@ -145,15 +128,13 @@ def test_the_next_start_need_not_wait_for_what_ended_in_order(
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])
-def test_a_port_that_is_none_is_a_usage_error(
-    run: Command, served: list[tuple[Path, str, int]], port: str
-) -> None:
+def test_a_port_that_is_none_is_a_usage_error(run: Command, served: Served, port: str) -> None:
     assert run("ui", "--port", port).exit_code == 2
     assert served == []
 
 
 def test_a_port_that_is_taken_is_named_before_anything_starts(
-    run: Command, data: Path, served: list[tuple[Path, str, int]]
+    run: Command, data: Path, served: Served
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -172,6 +153,4 @@ def test_an_interrupt_before_it_serves_is_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(other_daemons, "refuse_other_daemons", refuse)
-    result = run("ui")
-    assert result.exit_code == 130
-    assert result.output == "interrupted; nothing is served\n"
+    assert printed(run("ui"), 130) == "interrupted; nothing is served\n"

@@ -21,6 +21,7 @@ CORPUS = Path(__file__).parent / "corpus"
 MILLION = 1_000_000
 HUNDRED_THOUSAND = 100_000
 TEN_THOUSAND = 10_000
+JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 
 
 @dataclass(frozen=True)

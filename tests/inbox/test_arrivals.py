@@ -134,11 +134,6 @@ def test_a_name_that_cannot_be_a_key_is_refused_with_the_reason(inbox, name):
     assert (first.is_new, second.is_new) == (True, False)
 
 
-def test_hidden_folders_are_left_alone(inbox):
-    inbox.drop(".d6.copying")
-    assert inbox.look() == Look()
-
-
 def test_a_file_in_the_inbox_is_refused(inbox):
     inbox.folder.mkdir()
     (inbox.folder / "d6.tar").write_text("")
@@ -200,14 +195,6 @@ def test_ten_thousand_drops_settle_in_bounded_looks(inbox):
         seen.update(arrival.key for arrival in inbox.look(most=5_000).arrivals)
     assert len(seen) == 10_000
     assert len(inbox.cursor or "") < 40 * 10_000
-
-
-def test_present_drops_are_taken_at_once_when_a_person_asks(inbox):
-    inbox.drop("good")
-    inbox.drop("not good")
-    found = present_drops(inbox.folder, asked())
-    assert [arrival.key for arrival in found.arrivals] == ["good"]
-    assert [refusal.key for refusal in found.refusals] == ["not good"]
 
 
 def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):

@@ -233,20 +233,9 @@ def test_a_judgement_is_a_refusal_or_a_standing_and_its_words_are_printable():
 
 def test_a_result_and_an_error_pass_through() -> None:
     assert within(60, FILE, lambda: 42) == 42
-
-    def fail() -> int:
-        raise KeyError("a column")
-
-    with pytest.raises(KeyError, match="a column"):
-        within(60, FILE, fail)
-
-
-def test_an_error_of_the_function_that_is_a_timeout_is_its_own() -> None:
-    def late() -> int:
-        raise TimeoutError("the disk")
-
-    with pytest.raises(TimeoutError, match="the disk"):
-        within(60, FILE, late)
+    for error in (KeyError("of its own"), TimeoutError("of its own")):
+        with pytest.raises(type(error), match="of its own"):
+            within(60, FILE, lambda error=error: raising(error).refuse(FILE))
 
 
 def test_a_call_that_hangs_names_the_file_and_is_not_started_twice() -> None:

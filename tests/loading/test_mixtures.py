@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.contract import GristmillError
-from gristmill.loading import Mixture, mixture
+from gristmill.loading import Mixture, Plan, mixture
 from tests.loading.numbered import Numbered
 
 SOURCES: Any = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 25])}
@@ -19,12 +20,26 @@ def test_epochs_are_rounded_to_samples() -> None:
     assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
 
 
-def test_the_first_samples_have_the_tokens() -> None:
-    # Samples have 1, 2, 3, ... tokens: 55 in an epoch of a, 325 in one of b.
-    mixed = mixture(SOURCES, tokens={"a": 55 + 4, "b": 3})
-    assert mixed.quotas == (10 + 3, 2)
-    assert [facts["tokens"] for facts in mixed.facts()] == [55 + 6, 3]
-    assert mixture(SOURCES, tokens={"a": 110, "b": 0}).quotas == (20, 0)
+@pytest.mark.parametrize("window", [0, 1, 2])
+@given(st.lists(st.integers(0, 600), min_size=2, max_size=2), st.integers(0, 60), st.integers(0))
+@settings(max_examples=25)
+def test_a_budget_of_tokens_is_given_to_one_sample(
+    window: int, budgets: list[int], before: int, seed: int
+) -> None:
+    """Samples have 1, 2, 3, ... tokens, so that the first ones have far fewer than others."""
+    sources: Any = {"a": Numbered("a", [0, 4, 10]), "b": Numbered("b", [0, 9, 16, 25])}
+    if not sum(budgets):
+        return
+    mixed = mixture(sources, tokens=dict(zip(sources, budgets, strict=True)), max_epochs=99)
+    plan = Plan(Mixture(tuple(sources.values()), (40, 20)), seed=seed % 2**64, window=window)
+    assert plan.facts()[0]["share"] == pytest.approx(2 / 3)
+    for made in (plan.changed(before, mixed), Plan(mixed, seed=seed % 2**64, window=window)):
+        source_of, numbers = made.at(np.arange(made.segments[-1][0], made.length))
+        for at, (facts, budget) in enumerate(zip(made.facts(), budgets, strict=True)):
+            given = numbers[source_of == at] + 1
+            assert int(given.sum()) >= budget > int(given[:-1].sum()) or budget == len(given) == 0
+            assert (facts["tokens"], facts["samples"]) == (int(given.sum()), len(given))
+            assert facts["share"] == pytest.approx(given.sum() / (numbers + 1).sum())
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=2), st.integers(1, 10**6))
@@ -39,7 +54,7 @@ def test_weights_share_the_samples_to_one(weights: list[float], samples: int) ->
 
 
 def test_facts_say_what_each_source_gives() -> None:
-    facts = mixture(SOURCES, epochs={"a": 2, "b": 0.8}).facts()
+    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
     assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
@@ -78,6 +93,6 @@ def test_samples_without_length_are_mixed_by_other_measures() -> None:
         lengths: Any = None
 
     sources: Any = {"p": Plain("p", [0, 4])}
-    assert mixture(sources, epochs={"p": 1}).facts()[0]["tokens"] is None
+    assert Plan(mixture(sources, epochs={"p": 1})).facts()[0]["tokens"] is None
     with pytest.raises(GristmillError, match="its samples have no tokens"):
         mixture(sources, tokens={"p": 4})

@@ -11,6 +11,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Mixture, Plan
+from gristmill.loading.state import batch_of
 from tests.loading.numbered import Numbered, sample_at
 
 Given = list[tuple[int, int]]
@@ -132,12 +133,12 @@ class Trial:
         if not 0 < position < self.whole().length:
             return state
         quotas = tuple(self.random.integers(1, 60, len(self.sources)).tolist())
-        loader = Loader(self.plan(), 1, form="numpy", ends=self.ends)
+        batch = batch_of(json.loads(state))
+        loader = Loader(self.plan(), batch, uneven=True, form="numpy", ends=self.ends)
         loader.load_state_dict(json.loads(state))
         self.mixed.append((position, Mixture(tuple(self.sources), quotas)))
         loader.mix(self.mixed[-1][1])
-        text = loader.state_dict()
-        return json.dumps({**text, "batches": json.loads(state)["batches"]})
+        return json.dumps(loader.state_dict())
 
     def _compare(self, given: Given) -> None:
         plan = self.whole()

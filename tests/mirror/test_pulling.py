@@ -402,7 +402,8 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
         os.utime(raw_file(tmp_path / root, data=b"raw " + root.encode()), ns=(0, 0))
 
     def inputs(root: str) -> list[Input]:
-        known = raw_inputs.known_hashes(_record(tmp_path / root, shared))
+        record = provenance.record_path(tmp_path / root / "family/tiny", "p", shared)
+        known = raw_inputs.known_hashes(record)
         files = [tmp_path / root / "drops/raw"]
         return raw_inputs.raw_inputs(tmp_path / root, files, "raw", "p", known)
 
@@ -412,10 +413,6 @@ def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
     assert inputs("b")[0].sha256 == hashlib.sha256(b"raw b").hexdigest()
     assert built(tmp_path / "b", inputs=inputs("b"), shared=shared, partition="p").rebuilt
     assert provenance.verify(tmp_path / "b", check_laws=False) == []
-
-
-def _record(root: Path, shared: bool) -> Path:
-    return provenance.record_path(root / "family/tiny", "p", shared)
 
 
 @pytest.fixture
@@ -440,8 +437,3 @@ def test_an_artifact_is_whole_until_a_file_of_it_is_gone_or_another(folder: Path
     assert not is_whole(folder, record)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert is_whole(folder, record)
-
-
-def test_an_artifact_whose_record_was_edited_is_not_whole(folder: Path) -> None:
-    record = provenance.read_record(folder / provenance.RECORD)
-    assert not is_whole(folder, record.model_copy(update={"partition": "another"}))

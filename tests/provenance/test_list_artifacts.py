@@ -19,17 +19,12 @@ from gristmill.provenance import Input, read_record
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Attempt
 from gristmill.publish.publish import publish
 from gristmill.publish.remove import remove_artifact
 from gristmill.publish.storage import link_form
 from tests.publish.tiny import made_from as as_input
-from tests.publish.tiny import raw_file
-
-
-@dataclass(frozen=True)
-class Words:
-    """A config without fields."""
+from tests.publish.tiny import raw_file, tiny_build
 
 
 @dataclass(frozen=True)
@@ -46,19 +41,8 @@ def make(attempt: Attempt) -> Counted:
 def build(root: Path, asset: str, partition: str, inputs: list[Input]) -> Path:
     """Publish an artifact of one file at `<asset>/<partition>`."""
     artifact = f"{asset}/{partition}"
-    publish(
-        Build(
-            root=root,
-            artifact=artifact,
-            asset=asset,
-            partition=partition,
-            code_version="1",
-            config=Words(),
-            inputs=inputs,
-            make=make,
-        )
-    )
-    return root / artifact
+    made = tiny_build(root, artifact, partition=partition, inputs=inputs, make=make, asset=asset)
+    return publish(made).folder
 
 
 def raw(root: Path, key: str) -> list[Input]:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -150,37 +149,6 @@ def test_outer_and_nested_exclude_each_other(tmp_path: Path, start: Starter, fir
         publish(nested if first == "outer" else outer)
     _finish(builder)
     assert provenance.verify(tmp_path) == []
-
-
-def test_waiting_for_a_short_step(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from gristmill.publish import locks\n"
-        "with locks.locked(Path(sys.argv[1]), 'it'):\n"
-        "    print('held', flush=True); sys.stdin.readline()"
-    )
-    lock, has_it = tmp_path / "a.lock", threading.Event()
-
-    def wait() -> None:
-        with locks.locked(lock, "it", wait=True):
-            has_it.set()
-
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)],
-        cwd=CHECKOUT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        with pytest.raises(Busy), locks.locked(lock, "it"):
-            pass
-        waiter = threading.Thread(target=wait)
-        waiter.start()
-        assert not has_it.wait(0.3)
-        holder.communicate("go\n")
-        waiter.join(60)
-    assert has_it.is_set()
 
 
 def _released_by(release: Callable[[], object], said: list[str]) -> Progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gristmill.publish import locks, stamps
 from gristmill.publish.build import Attempt, Build, InputDamaged
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import lock_of_folder
+from tests.publish.test_input_proof import flip_and_keep_the_time, replace_by_a_copy
 from tests.publish.tiny import TinyConfig, made_from, tiny_build
 
 SOURCE = "family/source"
@@ -38,14 +38,6 @@ def user(root: Path, partition: str = "p1") -> Build:
 
     item = made_from(publish(source(root, partition)).record)
     return tiny_build(root, "family/user", inputs=[item], make=make, asset="test/user")
-
-
-def flip_and_keep_the_time(path: Path) -> None:
-    stat = path.stat()
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 def test_files_of_a_shared_folder_are_not_hashed(tmp_path: Path, hashed: list[Path]) -> None:
@@ -125,12 +117,7 @@ def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) ->
     folder = tmp_path / SOURCE
     before = stamps.unchanged(folder, _records(folder))
     assert before == stamps.read(folder)
-    path = folder / "train/p1_steps.npy"
-    stat = path.stat()
-    other = path.with_name("other")  # made beside it: a file in its place may get its inode
-    other.write_bytes(path.read_bytes())
-    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    other.replace(path)
+    replace_by_a_copy(folder / "train/p1_steps.npy")
     stamps.keep(folder, before, [])
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
 

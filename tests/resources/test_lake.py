@@ -135,16 +135,8 @@ FIVE = "[inbox]\nsettle_seconds = 5"
     [
         ("", "macroxue", (60.0, False)),
         (FIVE, "macroxue", (5.0, False)),
-        (
-            "[inbox]\nsettle_seconds = 5\n[inbox.macroxue]\nsettle_seconds = 0",
-            "macroxue",
-            (0, False),
-        ),
-        (
-            "[inbox]\nsettle_seconds = 5\n[inbox.macroxue]\nrequire_done = true",
-            "macroxue",
-            (5, True),
-        ),
+        (f"{FIVE}\n[inbox.macroxue]\nsettle_seconds = 0", "macroxue", (0, False)),
+        (f"{FIVE}\n[inbox.macroxue]\nrequire_done = true", "macroxue", (5, True)),
         ("[inbox]\nrequire_done = true\n[inbox.pools]\nrequire_done = false", "pools", (60, False)),
         ("[inbox.macroxue]\nrequire_done = true", "pools", (60.0, False)),
         ("[inbox.puzzles]\nsettle_seconds = 7", "puzzles/recipes", (60.0, False)),

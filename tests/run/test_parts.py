@@ -137,16 +137,6 @@ def test_a_failing_writer_leaves_no_finished_part(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_keeps_its_summary(tmp_path: Path) -> None:
-    store = PartStore(tmp_path)
-    with store.writing("a") as (path, summary):
-        path.write_bytes(b"data")
-        summary["rows"] = 7
-    assert store.finished("a") == {"rows": 7}
-    assert store.data("a").read_bytes() == b"data"
-    assert store.finished("b") is None
-
-
 def _tasks(count: int) -> list[tuple[str, tiny_work.Task]]:
     return [(f"rows-{index}", tiny_work.Task(1, index, index)) for index in range(count)]
 
@@ -341,3 +331,10 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(
     list(run_parts(make, tasks, store, 1, scratch=tmp_path))
     hashes = [json.loads((store.folder / f"{name}.json").read_text()) for name in ("one", "two")]
     assert [entry["sha256"] for entry in hashes] == ["noted", "read"]
+
+
+def test_what_a_killed_writer_left_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    store = _store(tmp_path / "parts")
+    (store.folder / "rows-0.writing").write_bytes(b"half")
+    list(run_parts(tiny_work.make, _tasks(1), store, 1, scratch=tmp_path))
+    assert store.finished("rows-0") == {"rows": 0}

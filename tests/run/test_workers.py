@@ -34,27 +34,24 @@ def _refuse(number: int) -> int:
     return number
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
-def test_results_come_in_the_order_of_the_tasks(workers: int) -> None:
-    assert list(ordered_map(_double, range(9), workers)) == list(range(0, 18, 2))
+engines = pytest.mark.parametrize(
+    ("engine", "workers"),
+    [*((ordered_map, count) for count in (0, 1, 2)), (threaded_map, 1), (threaded_map, 3)],
+)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_a_worker_arrives_as_it_was_raised(workers: int) -> None:
-    results = ordered_map(_refuse, range(5), workers)
+@engines
+def test_results_come_in_the_order_of_the_tasks(engine: Engine, workers: int) -> None:
+    assert list(engine(_double, range(9), workers)) == list(range(0, 18, 2))
+
+
+@engines
+def test_an_error_of_a_worker_arrives_as_it_was_raised(engine: Engine, workers: int) -> None:
+    results = engine(_refuse, range(5), workers)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$") as caught:
         next(results)
     assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_threads_give_results_in_order_and_errors_as_they_were_raised(workers: int) -> None:
-    assert list(threaded_map(_double, range(9), workers)) == list(range(0, 18, 2))
-    results = threaded_map(_refuse, range(5), workers)
-    assert [next(results), next(results)] == [0, 1]
-    with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$"):
-        next(results)
 
 
 def test_threads_work_side_by_side_and_end_with_the_generator() -> None:

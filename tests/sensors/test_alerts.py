@@ -77,12 +77,6 @@ def hook() -> Iterator[Hook]:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def lake(tmp_path: Path, hook: Hook) -> Lake:
     ui = 'ui = "https://mill.example/"'
     (tmp_path / "gristmill.toml").write_text(f'[alerts]\nwebhook = "{hook.address}"\n{ui}\n')
@@ -110,24 +104,31 @@ class Ticks:
         self.cursor = result.cursor  # type: ignore[assignment]
         return str(result.skip_reason.skip_message)
 
+    def fail(self, *keys: str) -> list[str]:
+        """Runs without a process that failed, as the monitoring of runs closes them."""
+        job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+        subset = job.get_subset(asset_selection={PACK})
+        ids = []
+        for key in keys:
+            run = self.instance.create_run_for_job(
+                subset, asset_selection=frozenset([PACK]), tags={"dagster/partition": key}
+            )
+            self.instance.report_run_failed(run, "its process is gone")
+            ids.append(run.run_id)
+        return ids
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, lake: Lake) -> Ticks:
+    """Ticks, of which the first one was before any run failed."""
+    ticks = Ticks(instance, lake)
+    ticks()
+    return ticks
+
 
 @dg.asset(key=PACK, partitions_def=dg.DynamicPartitionsDefinition(name="drops"))
 def failing() -> None:
     raise dg.Failure("drop.txt: line 3: no board\nWhat to do: correct it", allow_retries=False)
-
-
-def fail(instance: dg.DagsterInstance, *keys: str) -> list[str]:
-    """Runs without a process that failed, as the monitoring of runs closes them."""
-    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
-    subset = job.get_subset(asset_selection={PACK})
-    ids = []
-    for key in keys:
-        run = instance.create_run_for_job(
-            subset, asset_selection=frozenset([PACK]), tags={"dagster/partition": key}
-        )
-        instance.report_run_failed(run, "its process is gone")
-        ids.append(run.run_id)
-    return ids
 
 
 @pytest.mark.parametrize(
@@ -151,10 +152,10 @@ def test_a_failed_run_is_reported_once(
     instance: dg.DagsterInstance, lake: Lake, hook: Hook
 ) -> None:
     tick = Ticks(instance, lake)
-    fail(instance, "before")
+    tick.fail("before")
     assert tick() == "failures from now on are reported"
     assert tick() == "no run failed" and hook.taken == []
-    (run,) = fail(instance, "d1")
+    (run,) = tick.fail("d1")
     assert tick() == "reported 1 failed runs"
     assert tick() == "no run failed"
     (sent,) = hook.taken
@@ -176,12 +177,8 @@ def test_the_reason_is_the_first_line_of_the_failed_step(instance: dg.DagsterIns
     assert (said["assets"], said["partition"]) == ("macroxue/pack", "d1")
 
 
-def test_many_failures_are_one_message_with_counts(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook
-) -> None:
-    tick = Ticks(instance, lake)
-    tick()
-    fail(instance, *(f"d{number}" for number in range(40)))
+def test_many_failures_are_one_message_with_counts(tick: Ticks, hook: Hook) -> None:
+    tick.fail(*(f"d{number}" for number in range(40)))
     tick()
     (sent,) = hook.taken
     assert sent["failed"] == 40 and len(sent["runs"]) == MOST_NAMED
@@ -200,18 +197,16 @@ def test_many_failures_are_one_message_with_counts(
     ],
 )
 def test_what_is_not_taken_is_tried_again_later(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook, status: int, how: str, said: str
+    tick: Ticks, hook: Hook, status: int, how: str, said: str
 ) -> None:
-    tick = Ticks(instance, lake)
-    tick()
     hook.status, hook.how = status, how
-    fail(instance, "d1")
+    tick.fail("d1")
     first = tick()
     assert said in first.replace("no answer in 1 s", "not reached: ")
     assert "try 1 of 12, the next in 30 s" in first and "s3cretpath" not in first
     assert "the next try is in 29 s" in tick(after=1) and len(hook.taken) == 1
     hook.status, hook.how = 200, ""
-    fail(instance, "d2")
+    tick.fail("d2")
     assert tick(after=30) == "reported 2 failed runs"
     assert tick(after=1000) == "no run failed"
     assert [sent["failed"] for sent in hook.taken] == [1, 2]
@@ -219,33 +214,25 @@ def test_what_is_not_taken_is_tried_again_later(
 
 
 @pytest.mark.parametrize("how", ["huge", "drip"])
-def test_the_body_of_the_answer_is_not_waited_for(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook, how: str
-) -> None:
-    tick = Ticks(instance, lake)
-    tick()
+def test_the_body_of_the_answer_is_not_waited_for(tick: Ticks, hook: Hook, how: str) -> None:
     hook.how = how
-    fail(instance, "d1")
+    tick.fail("d1")
     assert tick() == "reported 1 failed runs"
 
 
-def test_a_dead_webhook_is_given_up_and_the_next_message_says_so(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook
-) -> None:
-    tick = Ticks(instance, lake)
-    tick()
+def test_a_dead_webhook_is_given_up_and_the_next_message_says_so(tick: Ticks, hook: Hook) -> None:
     hook.status = 500
-    ids = fail(instance, "d1", "d2")
+    ids = tick.fail("d1", "d2")
     said = [tick(after=901) for _ in range(MOST_TRIES)]
     assert "try 11 of 12, the next in 900 s" in said[-2]
     assert "given up after 12 tries: 2 failed runs" in said[-1] and ids[0][:8] in said[-1]
     assert tick(after=901) == "no run failed" and len(hook.taken) == MOST_TRIES
     hook.status = 200
-    fail(instance, "d3")
+    tick.fail("d3")
     assert tick() == "reported 1 failed runs"
     assert hook.taken[-1]["not_reported"] == 2
     assert "2 failed runs before these could not be reported" in hook.taken[-1]["text"]
-    fail(instance, "d4")
+    tick.fail("d4")
     tick()
     assert hook.taken[-1]["not_reported"] == 0
 
@@ -302,10 +289,8 @@ def test_a_server_that_is_late_byte_by_byte_is_left() -> None:
     ],
 )
 def test_wrong_settings_name_file_and_key_and_no_secret(
-    instance: dg.DagsterInstance, lake: Lake, line: str, said: str
+    tick: Ticks, lake: Lake, line: str, said: str
 ) -> None:
-    tick = Ticks(instance, lake)
-    tick()
     file = lake.root / "gristmill.toml"
     file.write_text(f"[alerts]\n{line}\n")
     assert is_configured(lake)
@@ -316,13 +301,11 @@ def test_wrong_settings_name_file_and_key_and_no_secret(
 
 
 def test_the_address_may_be_in_the_environment(
-    instance: dg.DagsterInstance, lake: Lake, hook: Hook, monkeypatch: pytest.MonkeyPatch
+    tick: Ticks, lake: Lake, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK", hook.address)
     (lake.root / "gristmill.toml").write_text('[alerts]\nwebhook_env = "HOOK"\n')
-    tick = Ticks(instance, lake)
-    tick()
-    fail(instance, "d1")
+    tick.fail("d1")
     assert tick() == "reported 1 failed runs"
     assert hook.taken[0]["runs"][0]["link"].startswith("http://127.0.0.1:3000/runs/")
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import dagster as dg
-import pytest
 
 from assets.publishing import NOT_BUILT
 from sensors.answers import newest_answers
@@ -19,12 +16,6 @@ def pack() -> None: ...
 
 @dg.asset(key=["toy", "values"], deps=[pack], partitions_def=PARTITIONS)
 def values() -> None: ...
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def number(instance: dg.DagsterInstance, kind: dg.DagsterEventType, key: str) -> int:

@@ -1,7 +1,6 @@
 """The sensor `check_states`: what checks show stays true after a kill, and as packs change."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -14,14 +13,7 @@ from assets.macroxue import FAMILY
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from sensors.check_states import check_states
-from tests.assets.helpers import built
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
+from tests.assets.helpers import built, materialized
 
 pack, pool = built("macroxue/pack"), built("macroxue/pool")
 PACK = pack.key
@@ -91,14 +83,7 @@ class Pools:
 
     def materialize(self, asset: dg.AssetsDefinition, key: str) -> None:
         self.instance.add_dynamic_partitions(str(asset.partitions_def.name), [key])  # type: ignore[union-attr]
-        done = dg.materialize(
-            FAMILY.assets,
-            selection=[asset],
-            instance=self.instance,
-            resources={"lake": self.lake},
-            partition_key=key,
-        )
-        assert done.success
+        assert materialized(asset, FAMILY.assets, self.lake, self.instance, key).success
 
     def tick(self) -> str:
         context = dg.build_sensor_context(

@@ -1,6 +1,6 @@
 """What the raw-drop sensor asks Dagster for, tick by tick."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.sensors.run_requests import partitions_of
+from tests.sensors.ticks import Ticks
 from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 partitions = dg.DynamicPartitionsDefinition(name="toy_drops")
@@ -35,42 +36,16 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     add_inboxes(monkeypatch, toy=toy_kind(refuse))
 
 
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-class Ticks:
-    """Looks of the sensor of an inbox with one target; each goes on where the last one ended."""
-
-    def __init__(self, instance: dg.DagsterInstance, root: Path, inbox: Inbox = INBOX) -> None:
-        self._instance, self._lake = instance, Lake(data_root=str(root))
-        self._sensor, self._targets = raw_drop_sensor(inbox), list(inbox.targets)
-        self.cursor: str | None = None
-        (root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-
-    def __call__(self) -> dg.SensorResult:
-        resources = {"lake": self._lake}
-        context = dg.build_sensor_context(
-            instance=self._instance,
-            cursor=self.cursor,
-            resources=resources,
-            definitions=dg.Definitions(assets=[raw_drop, *self._targets], resources=resources),
-        )
-        result = self._sensor(context)
-        if isinstance(result, dg.SkipReason):
-            return dg.SensorResult(skip_reason=result)
-        assert isinstance(result, dg.SensorResult)
-        self.cursor = result.cursor
-        for request in result.dynamic_partitions_requests or []:
-            self._instance.add_dynamic_partitions("toy_drops", request.partition_keys)
-        return result
+def ticks(instance: dg.DagsterInstance, root: Path, inbox: Inbox = INBOX) -> Ticks:
+    """Looks of the sensor of an inbox, which knows no other assets."""
+    lake = Lake(data_root=str(root))
+    defs = dg.Definitions(assets=[raw_drop, *inbox.targets], resources={"lake": lake})
+    return Ticks(inbox, instance, lake, defs, adds=True)
 
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Ticks:
-    return Ticks(instance, tmp_path)
+    return ticks(instance, tmp_path)
 
 
 def reported(result: dg.SensorResult) -> list[Any]:
@@ -233,7 +208,7 @@ def test_drops_that_settle_at_the_same_look_share_a_run_up_to_the_policy_of_thei
     tmp_path, instance
 ):
     inbox = Inbox("toy", raw_drop.key, partitions, [of_many(3), of_many(100, "crumbs")])
-    look = Ticks(instance, tmp_path, inbox)
+    look = ticks(instance, tmp_path, inbox)
     for number in range(7):
         land(tmp_path, f"d{number}")
     look()
@@ -247,7 +222,7 @@ def test_drops_that_settle_at_the_same_look_share_a_run_up_to_the_policy_of_thei
 
 
 def test_a_shared_run_takes_no_partition_between_those_that_landed(tmp_path, instance):
-    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    look = ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
     for key in ("d1", "d3", "d2"):
         land(tmp_path, key)
     look()
@@ -262,7 +237,7 @@ def test_a_shared_run_takes_no_partition_between_those_that_landed(tmp_path, ins
 def test_a_shared_run_has_the_same_key_where_a_look_is_repeated_and_another_for_other_drops(
     tmp_path, instance
 ):
-    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    look = ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
     land(tmp_path, "d1"), land(tmp_path, "d2")
     look()
     before = look.cursor
@@ -278,7 +253,7 @@ def test_a_shared_run_has_the_same_key_where_a_look_is_repeated_and_another_for_
 
 
 def test_one_look_takes_as_many_drops_as_a_run_may_have(tmp_path, instance):
-    look = Ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
+    look = ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
     for number in range(120):
         land(tmp_path, f"d{number:03}")
     look()
@@ -321,32 +296,8 @@ several = Inbox(
 
 
 @pytest.fixture
-def see(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
-    cursor: list[str | None] = [None]
-    watch = raw_drop_sensor(several)
-    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-
-    def evaluate() -> dg.SensorResult:
-        lake = Lake(data_root=str(tmp_path))
-        definitions = dg.Definitions(
-            assets=[raw_drop, *LETTERS.values()], resources={"lake": lake}, sensors=[watch]
-        )
-        context = dg.build_sensor_context(
-            instance=instance,
-            cursor=cursor[0],
-            resources={"lake": lake},
-            definitions=definitions,
-        )
-        result = watch(context)
-        assert isinstance(result, dg.SensorResult)
-        cursor[0] = result.cursor
-        for request in result.dynamic_partitions_requests or []:
-            instance.add_dynamic_partitions(
-                request.partitions_def_name, request.partition_keys or []
-            )
-        return result
-
-    return evaluate
+def see(instance: dg.DagsterInstance, tmp_path: Path) -> Ticks:
+    return ticks(instance, tmp_path, several)
 
 
 def requested(result: dg.SensorResult) -> list[tuple[str, str | None]]:

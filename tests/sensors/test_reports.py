@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
-import pytest
 
 from assets.inbox import Inbox
 from gristmill.inbox import Arrival, Look, Refusal, present_drops
@@ -17,12 +15,6 @@ from tests.toy_inbox import asked
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
 RAW = dg.AssetKey(["toy", "raw_drop"])
 INBOX = Inbox("toy", RAW, PARTITIONS, [])
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def write(folder: Path, *names: str, text: str = "game") -> Arrival:

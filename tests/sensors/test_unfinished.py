@@ -10,12 +10,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets import ranges
 from assets.inbox import Inbox, Start
 from assets.publishing import NOT_BUILT
 from gristmill.inbox import State
 from resources import Lake
 from sensors import unfinished
-from sensors.raw_drops import raw_drop_sensor
+from tests.sensors.ticks import Ticks
 from tests.toy_inbox import add_inboxes, toy_kind
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
@@ -41,6 +42,7 @@ INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values])
 ERROR = ValueError("a bad line")
 INTERRUPT = KeyboardInterrupt()
 WHOLE = [("d1", ["pack", "values"])]
+TOGETHER = ranges.tags(["d1", "d2"])
 
 
 @pytest.fixture(autouse=True)
@@ -52,13 +54,9 @@ class Toy:
     """A data root, an instance, a sensor, and runs in this process."""
 
     def __init__(self, root: Path, instance: dg.DagsterInstance, inbox: Inbox = INBOX) -> None:
-        self.root, self.instance, self.cursor, self.inbox = root, instance, "", inbox
-        (root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-        self.lake = Lake(data_root=str(root))
-        self.watch = raw_drop_sensor(inbox)
-        self.defs = dg.Definitions(
-            assets=[RAW, pack, values], resources={"lake": self.lake}, sensors=[self.watch]
-        )
+        self.root, self.instance, lake = root, instance, Lake(data_root=str(root))
+        self.defs = dg.Definitions(assets=[RAW, pack, values], resources={"lake": lake})
+        self.look = Ticks(inbox, instance, lake, self.defs, adds=True)
 
     def land(self, key: str, text: str = "oats") -> None:
         folder = self.root / "drops/toy" / key
@@ -67,17 +65,7 @@ class Toy:
 
     def tick(self) -> list[tuple[str, list[str]]]:
         """Partition and assets of each run that a tick requests."""
-        context = dg.build_sensor_context(
-            instance=self.instance,
-            cursor=self.cursor,
-            resources={"lake": self.lake},
-            definitions=self.defs,
-        )
-        result = self.watch(context)
-        assert isinstance(result, dg.SensorResult)
-        self.cursor = result.cursor or ""
-        for request in result.dynamic_partitions_requests or []:
-            self.instance.add_dynamic_partitions("toy_drops", request.partition_keys or [])
+        result = self.look()
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)
         self.requests = list(result.run_requests or [])
@@ -106,7 +94,6 @@ class Toy:
     def begin(self, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run as the daemon made it, whose process does nothing."""
         chosen = frozenset({pack.key, values.key})
-        tags = tags or {"dagster/partition": key}
         job = self.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=chosen)
         return self.instance.create_run_for_job(
             job_def=job,
@@ -130,7 +117,7 @@ def toy(tmp_path: Path) -> Iterator[Toy]:
 def test_a_drop_that_was_built_is_left_alone(toy):
     toy.run("d1", "pack", "values")
     assert [toy.tick(), toy.tick()] == [[], []]
-    assert "asked" not in toy.cursor
+    assert "asked" not in str(toy.look.cursor)
 
 
 def test_a_run_that_was_interrupted_is_requested_again_with_another_key_at_most_three_times(toy):
@@ -168,19 +155,6 @@ def test_a_run_that_never_came_is_requested(toy):
     assert toy.tick() == WHOLE
 
 
-def test_a_run_that_a_person_cancelled_is_left_alone(toy):
-    run = toy.begin("d1", dg.DagsterRunStatus.STARTED)
-    toy.instance.report_run_canceling(run)
-    toy.instance.report_run_canceled(run)
-    assert toy.tick() == []
-
-
-def test_a_run_that_ended_as_cancelled_without_a_person_is_requested_again(toy):
-    run = toy.begin("d1", dg.DagsterRunStatus.STARTED)
-    toy.instance.report_run_canceled(run)
-    assert toy.tick() == WHOLE
-
-
 def test_values_follow_a_pack_that_was_built_by_hand(toy):
     toy.run("d1", "pack", "values", pack=ERROR)
     assert toy.tick() == []
@@ -202,7 +176,7 @@ def test_values_of_another_version_of_the_pack_are_built_again_and_those_of_the_
 def test_a_drop_that_was_not_built_for_a_reason_is_left_alone_until_it_changes(toy):
     """What is built from it is skipped, and says nothing."""
     toy.report("d1", pack, NOT_BUILT)
-    toy.cursor = ""
+    toy.look.cursor = None
     assert [toy.tick() for _ in range(3)] == [[], [], []]
     toy.land("d1", "wheat")
     assert [toy.tick(), toy.tick()] == [[], WHOLE]
@@ -211,7 +185,7 @@ def test_a_drop_that_was_not_built_for_a_reason_is_left_alone_until_it_changes(t
 def test_values_that_were_not_built_for_a_reason_are_left_alone_until_their_pack_changes(toy):
     toy.run("d1", "pack")
     toy.report("d1", values, NOT_BUILT)
-    toy.cursor = ""
+    toy.look.cursor = None
     assert [toy.tick() for _ in range(3)] == [[], [], []]
     VERSION["pack"] = "2"
     toy.run("d1", "pack")
@@ -222,7 +196,7 @@ def test_values_that_were_not_built_for_a_reason_are_left_alone_until_their_pack
 def test_a_report_of_another_kind_is_no_answer_to_a_drop(toy, asset):
     toy.report("d1", asset, NOT_BUILT)
     toy.report("d1", asset, "failed")
-    toy.cursor = ""
+    toy.look.cursor = None
     assert [toy.tick(), toy.tick()] == [[], WHOLE]
 
 
@@ -231,7 +205,7 @@ def test_what_was_built_before_its_drop_was_found_to_have_nothing_to_build_is_le
     toy.land("d1", "wheat")
     toy.tick(), toy.tick()
     toy.report("d1", pack, NOT_BUILT)
-    toy.cursor = ""
+    toy.look.cursor = None
     assert [toy.tick() for _ in range(3)] == [[], [], []]
 
 
@@ -244,20 +218,10 @@ def test_a_drop_that_grew_and_whose_run_was_interrupted_is_built_again(toy):
 
 
 def test_nothing_is_requested_while_a_run_of_many_partitions_builds_it(toy):
-    range_ = {
-        "dagster/asset_partition_range_start": "d1",
-        "dagster/asset_partition_range_end": "d1",
-    }
-    run = toy.begin("d1", dg.DagsterRunStatus.STARTED, **range_)
+    run = toy.begin("d1", dg.DagsterRunStatus.STARTED, **dict.fromkeys(TOGETHER, "d1"))
     assert toy.tick() == []
     toy.instance.report_run_failed(run, "Reaped")
     assert toy.tick() == WHOLE
-
-
-TOGETHER = {
-    "dagster/asset_partition_range_start": "d1",
-    "dagster/asset_partition_range_end": "d2",
-}
 
 
 def test_what_a_run_of_many_partitions_did_not_build_gets_a_run_of_its_own(toy):
@@ -271,15 +235,17 @@ def test_what_a_run_of_many_partitions_did_not_build_gets_a_run_of_its_own(toy):
     assert [toy.tick(), toy.tick()] == [[], []]
 
 
+@pytest.mark.parametrize("keys", [["d1"], ["d1", "d2"]])
 @pytest.mark.parametrize("is_person", [True, False], ids=["a person", "nobody"])
-def test_a_run_of_many_partitions_that_was_cancelled(toy, is_person):
-    toy.land("d2")
-    toy.tick(), toy.tick()
-    run = toy.begin("", dg.DagsterRunStatus.STARTED, **TOGETHER)
+def test_a_run_that_was_cancelled_is_requested_again_unless_a_person_did_it(toy, is_person, keys):
+    for key in keys[1:]:
+        toy.land(key)
+        toy.tick(), toy.tick()
+    run = toy.begin("", dg.DagsterRunStatus.STARTED, **ranges.tags(keys))
     if is_person:
         toy.instance.report_run_canceling(run)
     toy.instance.report_run_canceled(run)
-    assert [key for key, _ in toy.tick()] == ([] if is_person else ["d1", "d2"])
+    assert [key for key, _ in toy.tick()] == ([] if is_person else keys)
 
 
 def test_a_partition_does_not_wait_for_a_run_of_others(toy):
@@ -326,9 +292,9 @@ def test_the_next_tick_goes_on_after_the_last_key_with_the_one_that_follows(toy,
     toy.tick(), toy.tick()
     seen: list[str] = []
     monkeypatch.setattr(unfinished, "_reason", lambda *those: seen.append(those[-1].partition))
-    state = State.read(toy.cursor)
+    state = State.read(toy.look.cursor)
     state.asked_from = ""
-    toy.cursor = state.write()
+    toy.look.cursor = state.write()
     for _ in range(5):
         assert toy.tick() == []
     assert seen == ["d1", "d1-2", "d10", "d2", "d1"]

@@ -213,23 +213,11 @@ def test_changes_are_those_of_recorded_keys_that_decide_the_output() -> None:
     assert list(table.changes({"stones": 4}, {})) == []
 
 
-def test_every_family_has_its_tables_and_they_start_with_known_assets() -> None:
-    known = families.tables()
-    assert {
-        "inbox",
-        "macroxue/pack",
-        "macroxue/values",
-        "macroxue/pool",
-        "synth/raw",
-        "synth/harmony",
-        "synth/kd_shards",
-        "synth_smoke/kd_shards",
-        "chess/month",
-    } <= set(known)
+def test_every_family_has_its_tables() -> None:
     for family in families.FAMILIES:
         of_kinds = [kind.table for kind in families.catalog(family).kinds]
         assert any(of_kinds), f"{family} has no table"
-    assert known["macroxue/pack"].header == "[macroxue.pack]"
+    assert families.tables()["macroxue/pack"].header == "[macroxue.pack]"
 
 
 def test_docs_settings_md_lists_every_table_and_key() -> None:

@@ -17,7 +17,7 @@ from gristmill.contract import BadInput
 from gristmill.vocabularies import encode, engine, proven
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE, Encoder
 from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN, Gigatoken
-from gristmill.vocabularies.pinned import O200K, VOCABULARIES, MissingVocabulary, Vocabulary
+from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary, Vocabulary
 from gristmill.vocabularies.tokenizer import of_pinned
 from tests import budget
 from tests.vocabularies import random_texts
@@ -251,6 +251,12 @@ def test_a_missing_or_another_vocabulary_is_refused(tmp_path: Path, vocabulary: 
             encode.encoder(vocabulary, other, name).encode(["a"])
     with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
         encode.find_encoder(vocabulary, tmp_path)
+
+
+def test_the_vocabularies_have_their_own_ids(vocabulary_root: Path) -> None:
+    texts = ["Hello world"]
+    assert ids(encode.find_encoder(GPT2, vocabulary_root), texts) == [[15496, 995]]
+    assert ids(encode.find_encoder(O200K, vocabulary_root), texts) == [[13225, 2375]]
 
 
 def test_an_unknown_engine_is_refused(path: Path, vocabulary: Vocabulary) -> None:

@@ -16,6 +16,7 @@ from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES
 from tests.vocabularies.places import drop
 
 NOWHERE = "http://127.0.0.1:9/none"
+PREFIX = "litellm/litellm_core_utils/tokenizers/"
 
 
 def test_files_of_this_machine_are_fetched_without_network(
@@ -43,9 +44,12 @@ class _Silent(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+def served(tmp_path: Path, vocabulary_root: Path) -> Iterator[tuple[Path, str]]:
+    """A folder with the vocabularies, and the address where it is served."""
     folder = tmp_path / "served"
     folder.mkdir()
+    for vocabulary in VOCABULARIES:
+        (folder / vocabulary.file).write_bytes(drop(vocabulary_root, vocabulary).read_bytes())
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(_Silent, directory=folder)
     ) as server:
@@ -56,39 +60,25 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         thread.join()
 
 
-def test_fetch_from_an_address(
-    tmp_path: Path, vocabulary_root: Path, served: tuple[Path, str]
+def test_a_wrong_answer_leaves_no_file_and_the_right_one_is_fetched(
+    tmp_path: Path, served: tuple[Path, str]
 ) -> None:
     folder, base = served
-    root = tmp_path / "root"
-    for vocabulary in VOCABULARIES:
-        (folder / vocabulary.file).write_bytes(drop(vocabulary_root, vocabulary).read_bytes())
-    for path in fetch.fetch(root, wheel=None, base=base):
-        assert path.read_bytes() == (folder / path.name).read_bytes()
-
-
-def test_a_wrong_answer_leaves_no_file(
-    tmp_path: Path, vocabulary_root: Path, served: tuple[Path, str]
-) -> None:
-    folder, base = served
-    root = tmp_path / "root"
-    (folder / O200K.file).write_bytes(drop(vocabulary_root, O200K).read_bytes())
+    root, right = tmp_path / "root", (folder / GPT2.file).read_bytes()
     (folder / GPT2.file).write_bytes(b"<html>no</html>")
     with pytest.raises(GristmillError, match=r"r50k_base.*by hand"):
         fetch.fetch(root, wheel=None, base=base)
     assert [path.name for path in (root / "drops" / "tokenizers").iterdir()] == [O200K.file]
+    (folder / GPT2.file).write_bytes(right)
+    for path in fetch.fetch(root, wheel=None, base=base):
+        assert path.read_bytes() == (folder / path.name).read_bytes()
 
 
-def test_a_wheel_with_another_member_is_not_used(
-    tmp_path: Path, vocabulary_root: Path, served: tuple[Path, str]
-) -> None:
+def test_a_wheel_with_another_member_is_not_used(tmp_path: Path, served: tuple[Path, str]) -> None:
     folder, base = served
-    for vocabulary in VOCABULARIES:
-        (folder / vocabulary.file).write_bytes(drop(vocabulary_root, vocabulary).read_bytes())
-    prefix = "litellm/litellm_core_utils/tokenizers/"
     wheel = tmp_path / "other.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(prefix + "fb374d419588a4632f3f557e76b4b70aebbca790", bytes(50_000_000))
+        archive.writestr(PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790", bytes(50_000_000))
     fetch.fetch(tmp_path / "root", wheel=wheel, base=base)
     assert drop(tmp_path / "root", O200K).read_bytes() == (folder / O200K.file).read_bytes()
     with pytest.raises(GristmillError, match=r"does not have 3613922 bytes.*127\.0\.0\.1"):
@@ -100,15 +90,14 @@ def test_the_wheels_members_give_the_pinned_bytes(tmp_path: Path, vocabulary_roo
     import base64
 
     extra = b"".join(base64.b64encode(b" " * (2 + i)) + b" %d\n" % (50257 + i) for i in range(24))
-    prefix = "litellm/litellm_core_utils/tokenizers/"
     wheel = tmp_path / "made.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
-            prefix + "fb374d419588a4632f3f557e76b4b70aebbca790",
+            PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790",
             drop(vocabulary_root, O200K).read_bytes(),
         )
         archive.writestr(
-            prefix + "ec7223a39ce59f226a68acc30dc1af2788490e15",
+            PREFIX + "ec7223a39ce59f226a68acc30dc1af2788490e15",
             drop(vocabulary_root, GPT2).read_bytes() + extra,
         )
         archive.writestr("../escape", b"never extracted")

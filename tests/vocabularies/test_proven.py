@@ -33,14 +33,18 @@ def test_a_table_has_its_ranges_and_the_surrogates(vocabulary: Vocabulary) -> No
     assert len(proven.table(proven.UNPROVEN[vocabulary.name])) == 0x110000
 
 
+def _differ_as_the_table_says(vocabulary: Vocabulary, path: Path, count: int) -> bool:
+    codes = prove.sampled_codes(vocabulary, budget.seed(), count)
+    unproven = proven.table(proven.UNPROVEN[vocabulary.name])
+    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
+    return prove.differing(vocabulary, path, codes) == expected
+
+
 @vocabularies
 def test_a_sample_of_all_code_points_is_as_the_table_says(
     vocabulary: Vocabulary, vocabulary_root: Path
 ) -> None:
-    codes = prove.sampled_codes(vocabulary, budget.seed(), 5_000)
-    unproven = proven.table(proven.UNPROVEN[vocabulary.name])
-    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
-    assert prove.differing(vocabulary, drop(vocabulary_root, vocabulary), codes) == expected
+    assert _differ_as_the_table_says(vocabulary, drop(vocabulary_root, vocabulary), 5_000)
 
 
 @pytest.mark.slow
@@ -52,7 +56,4 @@ def test_all_code_points_are_as_the_table_says(
     if budget.seconds() is None:
         assert prove.measured(vocabulary, path) == proven.UNPROVEN[vocabulary.name]
         return
-    codes = prove.sampled_codes(vocabulary, budget.seed(), budget.count(0x110000, 5_000))
-    unproven = proven.table(proven.UNPROVEN[vocabulary.name])
-    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
-    assert prove.differing(vocabulary, path, codes) == expected
+    assert _differ_as_the_table_says(vocabulary, path, budget.count(0x110000, 5_000))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import jinja2
 import uvicorn
+from anyio import CapacityLimiter, to_thread
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -38,6 +39,8 @@ _LISTED: Final = 200
 _TOKENS: Final = 3_000
 """Tokens of a page of a row."""
 _FIRST_TOKENS: Final = 40
+_THREADS: Final = 2
+"""Pages that are made at a time."""
 _SPANS: Final = 6
 """Colours of spans in style.css."""
 
@@ -86,7 +89,12 @@ class _Pages:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
+        self._threads = CapacityLimiter(_THREADS)
         self._made = _templates()
+
+    async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
+        """A page within its share of the threads: Dagster's pages need them, too."""
+        return await to_thread.run_sync(page, request, limiter=self._threads)
 
     def answer(self, page: Callable[[Asked], Response], request: Request) -> Response:
         """A page, or a page with the reason why there is none."""
@@ -266,11 +274,12 @@ def routes(root: Path, keep: Path | None = None) -> list[Route]:
     keep: a folder outside of all artifacts for the places of lines; None (default) for none.
     """
     pages = _Pages(Shelf(root, keep))
-    made = [Route(f"{PREFIX}static/{{name}}", _static), Route(PREFIX, pages.list)]
-    for name, page in (("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)):
-        answer = partial(pages.answer, page)
-        made.append(Route(f"{PREFIX}{name}/{{path:path}}", answer))
-    return made
+    shown = {"": pages.list} | {
+        f"{name}/{{path:path}}": partial(pages.answer, page)
+        for name, page in (("rows", pages.rows), ("row", pages.row), ("trace", pages.trace))
+    }
+    static = Route(f"{PREFIX}static/{{name}}", _static)
+    return [static, *(Route(PREFIX + at, partial(pages.aside, page)) for at, page in shown.items())]
 
 
 def application(root: Path, keep: Path | None = None) -> Starlette:

@@ -78,7 +78,8 @@ def asked(path: str, given: Sequence[tuple[str, str]]) -> Asked:
 
     path: below the address of the page. given: the parameters in their order.
 
-    Raises GristmillError for a parameter that is too long, no number, or no rule of a filter.
+    A filter without a column or a value is none. Raises GristmillError for a parameter that is too
+    long, no number, or no rule of a filter.
     """
     for name, value in given:
         if len(value) > _LONGEST:
@@ -110,7 +111,7 @@ def _filters(given: Sequence[tuple[str, str]]) -> tuple[Filter, ...]:
     for column, rule, value in zip(columns, rules, values, strict=True):
         if rule not in RULES:
             raise GristmillError(f"the filter rule {rule!r} is none of {', '.join(RULES)}")
-        if column:
+        if column and value:
             found.append(Filter(column, rule, value))
     return tuple(found)
 

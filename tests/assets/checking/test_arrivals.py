@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from assets.versions import DATA_VERSION
 from commands.arrivals import register
 from gristmill.inbox import Look, Standing, present_drops
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
+from tests.sensors.ticks import Ticks
 from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
@@ -47,18 +46,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     add_inboxes(monkeypatch, toy=toy_kind(refuse))
 
 
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-    return Lake(data_root=str(tmp_path))
-
-
 def land(lake: Lake, key: str, name: str = "grain.txt") -> Path:
     folder = lake.inbox("toy") / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,8 +60,8 @@ def rows(evaluation: Any) -> dict[str, tuple[str, str]]:
     return {row.data["drop"]: (row.data["state"], row.data["reason"]) for row in records}
 
 
-def last(instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
-    key = dg.AssetCheckKey(RAW.key, NAME)
+def last(instance: dg.DagsterInstance, asset: dg.AssetKey = RAW.key) -> dg.AssetCheckEvaluation:
+    key = dg.AssetCheckKey(asset, NAME)
     found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
     assert found.evaluation is not None
     return found.evaluation
@@ -127,21 +114,11 @@ def test_the_command_names_each_drop_once_and_is_quiet_when_nothing_changes(inst
 
 def test_the_sensor_says_the_same_as_the_command(instance, lake):
     four_kinds(instance, lake)
-    sensor = raw_drop_sensor(INBOX)
-    cursor = None
+    defs = dg.Definitions(assets=[RAW, text], resources={"lake": lake})
+    tick = Ticks(INBOX, instance, lake, defs, adds=True)
     evaluations = []
     for _ in range(4):
-        context = dg.build_sensor_context(
-            instance=instance,
-            cursor=cursor,
-            resources={"lake": lake},
-            definitions=dg.Definitions(assets=[RAW, text], resources={"lake": lake}),
-        )
-        result = sensor(context)
-        assert isinstance(result, dg.SensorResult)
-        cursor = result.cursor
-        for request in result.dynamic_partitions_requests or []:
-            instance.add_dynamic_partitions("toy_drops", request.partition_keys)
+        result = tick()
         for event in result.asset_events:
             instance.report_runless_asset_event(event)
         evaluations.append(
@@ -270,9 +247,7 @@ def test_a_drop_of_fixed_partitions_is_known_until_it_is_retired(
     shutil.rmtree(lake.inbox("toy") / goes)
     assert standing(instance, lake, inbox) == {goes: gone(goes)}
     register(instance, lake, inbox)
-    key = dg.AssetCheckKey(inbox.raw_drop, NAME)
-    record = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
-    assert rows(record.evaluation) == {goes: ("gone", gone(goes))}
+    assert rows(last(instance, inbox.raw_drop)) == {goes: ("gone", gone(goes))}
     retire(instance, inbox, goes, partitions[goes])
     assert standing(instance, lake, inbox) == {}
     assert taken(instance, inbox) == {stays: partitions[stays]}

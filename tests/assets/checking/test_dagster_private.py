@@ -25,12 +25,6 @@ INBOX = Inbox("toy", RAW.key, PARTITIONS, [], lambda _: None)
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def without_target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A release of Dagster that has moved the class."""
     with monkeypatch.context() as patched:

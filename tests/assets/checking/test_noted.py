@@ -1,7 +1,6 @@
 """What the laws noted before a commit: kept by data version, and taken for what the run built."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,17 +12,12 @@ from assets.checking.noted import NOTED
 from assets.checking.rules import Scope
 from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Place, Verdict, Verdicts
-from gristmill.contract import FileNote, Summary, Violation
-from gristmill.publish.build import Attempt, Build
+from gristmill.contract import Violation
 from gristmill.publish.publish import publish
 from resources import Lake
+from tests.assets.words import words_build
 
 ODD = [Violation("usual words", "line 3", "odd: \u2028 \udcff"), Violation("b", "", "")]
-
-
-@dataclass(frozen=True)
-class Config:
-    """Nothing to choose."""
 
 
 @pytest.fixture
@@ -51,13 +45,8 @@ def test_what_another_release_kept_is_not_taken(verdicts: Verdicts, text: str) -
 def test_notes_count_for_the_very_files_that_the_run_built(
     verdicts: Verdicts, tmp_path: Path
 ) -> None:
-    def make(attempt: Attempt) -> Summary:
-        attempt.out.mkdir()
-        (attempt.out / "words.txt").write_text("odd")
-        return Summary(files={"words.txt": FileNote(rows=1)})
-
     began = datetime.now(UTC)
-    build = Build(tmp_path, "words/a", "words", "a", "1", Config(), [], make)
+    build = words_build(tmp_path, "words/a", "words", "a", lambda: "odd")
     version = publish(build).record.data_version
     verdicts.published("words", "a", Place(build.record_path, version))
     read: list[Path] = []

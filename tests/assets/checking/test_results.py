@@ -27,10 +27,14 @@ ASSET = "test/tiny"
 RULE = Rule(BUILT, "", None, lambda *_: "")
 
 
-def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
+def state_after(root: Path, verdicts: list[Verdict]) -> dg.AssetCheckResult:
     with opened(root) as kept:
         kept.keep(ASSET, BUILT, verdicts)
-        state = state_of(RULE, ASSET, kept, Known(None, ()))
+        return state_of(RULE, ASSET, kept, Known(None, ()))
+
+
+def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
+    state = state_after(root, verdicts)
     assert state.metadata[FALLING_SHORT] == len(verdicts)
     found = state.metadata[TABLE]
     assert isinstance(found, dg.TableMetadataValue)
@@ -81,16 +85,12 @@ def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(
 def test_the_description_keeps_a_path_whole_that_fits_one_line(
     tmp_path: Path, length: int, breaks: int
 ) -> None:
-    with opened(tmp_path) as kept:
-        kept.keep(ASSET, BUILT, [Verdict("", "", "x" * length)])
-        state = state_of(RULE, ASSET, kept, Known(None, ()))
+    state = state_after(tmp_path, [Verdict("", "", "x" * length)])
     assert state.description.count("\N{ZERO WIDTH SPACE}") == breaks
 
 
 def test_only_two_numbers_are_plotted_and_a_run_has_one_row(tmp_path: Path) -> None:
-    with opened(tmp_path) as kept:
-        kept.keep(ASSET, BUILT, [Verdict("", "", None)])
-        state = state_of(RULE, ASSET, kept, Known(None, ()))
+    state = state_after(tmp_path, [Verdict("", "", None)])
     assert state.metadata == {FALLING_SHORT: 0, "partitions": 1}
     looked = Looked({"a": "v", "b": "v"}, [("b", Violation("law", "b", "is odd"))])
     shown = found_by_run(looked, ["a", "b"])

@@ -1,7 +1,6 @@
 """The check `noteworthy`: equal raw files of a partition, and of two partitions of an asset."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,21 @@ from assets.checking.rules import CHECKED, equal_notes
 from assets.checks import disk_checks
 from assets.event_metadata import EQUAL, event_metadata
 from assets.publishing import BATCH, publish_asset
-from gristmill.contract import FileNote, Summary, Violation
+from gristmill.contract import Violation
 from gristmill.provenance import RECORD, Record, raw_inputs
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from resources import Lake
+from tests.assets.words import words_build
 
 KEYS = ["one", "two"]
 partitions = dg.StaticPartitionsDefinition(KEYS)
 
 
-@dataclass(frozen=True)
-class Config:
-    """Nothing to choose."""
-
-
 def _build(lake: Lake, key: str, asset: str = "toy") -> Build:
     files = sorted((lake.root / "drops/toy" / key).iterdir())
-
-    def make(attempt: Attempt) -> Summary:
-        attempt.out.mkdir()
-        (attempt.out / "words.txt").write_text(f"{key}\n")
-        return Summary(files={"words.txt": FileNote(rows=1)})
-
     inputs = raw_inputs.raw_inputs(lake.root, files, "toy/raw", key, known={})
-    return Build(lake.root, f"toy/{key}", asset, key, "1", Config(), inputs, make)
+    return words_build(lake.root, f"toy/{key}", asset, key, lambda: f"{key}\n", inputs)
 
 
 @dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)

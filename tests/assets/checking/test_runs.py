@@ -1,8 +1,6 @@
 """What the checks of an asset say of all its partitions, after runs of some that may fail."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import choices
+from assets import choices, ranges
 from assets.checking import results, rules, runs, verdict_file
 from assets.checking.results import FALLING_SHORT, THIS_RUN, findings_in
 from assets.checking.rules import CHECKED
@@ -19,26 +17,17 @@ from assets.checking.verdicts import Verdict
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
-from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary, Violation
+from gristmill.contract import GristmillError, NothingToBuild, Violation
 from gristmill.layout import WORK
-from gristmill.publish.build import Attempt, Build
+from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from resources import Lake
+from tests.assets.checking.test_verdict_file import locked
+from tests.assets.words import words_build
 
 pytestmark = pytest.mark.sampled(0.3)
 
-RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 partitions = dg.DynamicPartitionsDefinition(name="corpus")
-
-
-@dataclass(frozen=True)
-class Config:
-    """Nothing to choose."""
-
-
-@dataclass(frozen=True)
-class Counts(Summary):
-    rows: int
 
 
 @dataclass
@@ -54,17 +43,15 @@ DROPS = Drops()
 
 
 def build(lake: Lake, asset: str, key: str | None) -> Build:
-    def make(attempt: Attempt) -> Counts:
+    def text() -> str:
         meanwhile, DROPS.meanwhile = DROPS.meanwhile, None
         if meanwhile is not None:
             meanwhile()
-        attempt.out.mkdir()
-        (attempt.out / "words.txt").write_text(DROPS.texts.get(str(key), f"{key}\n"))
-        return Counts(files={"words.txt": FileNote(rows=1)}, rows=1)
+        return DROPS.texts.get(str(key), f"{key}\n")
 
     if asset == "words" and key in DROPS.errors:
         raise DROPS.errors[key]
-    return Build(lake.root, f"{asset}/{key}", asset, key, "1", Config(), [], make)
+    return words_build(lake.root, f"{asset}/{key}", asset, key, text)
 
 
 @dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
@@ -121,7 +108,7 @@ class Instance:
         return self._defs.resolve_job_def(job).execute_in_process(
             instance=self.dagster,
             partition_key=keys[0] if len(keys) == 1 else None,
-            tags=dict(zip(RANGE, (keys[0], keys[-1]), strict=True)) if len(keys) > 1 else None,
+            tags=ranges.tags(keys or [None]),
             raise_on_error=False,
         )
 
@@ -170,6 +157,15 @@ CLEAN = {
     "counted intact": PASSED,
     "counted lawful": PASSED,
 }
+
+
+def odd_good_and_failed(ui: Instance) -> dict[str, tuple[str, list[str]]]:
+    """Run the partition a, which is odd, then b, and c, which fails; what is shown then."""
+    DROPS.texts["a"] = "odd\n"
+    DROPS.errors["c"] = GristmillError("no game")
+    for key in "abc":
+        ui.run(key)
+    return ui.all_shown()
 
 
 def test_a_warning_stays_when_another_drop_is_built(ui):
@@ -265,11 +261,7 @@ def test_a_batch_with_a_failed_partition_checks_the_others(ui):
 
 
 def test_executed_by_itself_it_agrees_with_what_stands(ui):
-    DROPS.texts["a"] = "odd\n"
-    DROPS.errors["c"] = GristmillError("no game")
-    for key in "abc":
-        ui.run(key)
-    before = ui.all_shown()
+    before = odd_good_and_failed(ui)
     ui.execute_all()
     assert ui.all_shown() == before
     (ui.root / "words/b/words.txt").write_text("x\n")
@@ -337,11 +329,7 @@ def test_a_retired_partition_and_a_removed_artifact_have_no_findings(ui):
 
 
 def test_lost_verdicts_are_taken_from_what_is_shown(ui):
-    DROPS.texts["a"] = "odd\n"
-    DROPS.errors["c"] = GristmillError("no game")
-    for key in "abc":
-        ui.run(key)
-    before = ui.all_shown()
+    before = odd_good_and_failed(ui)
     (ui.root / WORK / FILE).unlink()
     ui.run("b")
     assert ui.all_shown() == before
@@ -351,14 +339,6 @@ def test_lost_verdicts_are_taken_from_what_is_shown(ui):
     ui.execute_all()
     assert ui.all_shown() == before
     assert "not checked" not in ui.record("intact").evaluation.metadata
-
-
-@contextmanager
-def locked(ui: Instance) -> Iterator[None]:
-    """Hold the file of verdicts, as a process that hangs in the middle of a change."""
-    with closing(sqlite3.connect(ui.root / WORK / FILE, isolation_level=None)) as other:
-        other.execute("begin immediate")
-        yield
 
 
 def broken(ui: Instance) -> None:
@@ -373,7 +353,7 @@ def test_a_build_comes_through_though_no_verdict_can_be_kept(ui, monkeypatch):
     DROPS.errors["a"] = GristmillError("no game")
     ui.run("a")
     del DROPS.errors["a"]
-    with locked(ui):
+    with locked(ui.root):
         assert ui.run("a").success
         assert ui.run("c", "d").success
         assert ui.shows("built")[1] in ([], ["a"])
@@ -390,7 +370,7 @@ def test_what_a_locked_file_did_not_take_stays_found(ui, monkeypatch):
         "words noteworthy": ("warn", ["a", "k1"]),
         "words built": ("error", ["c", "k2"]),
     }
-    with locked(ui):
+    with locked(ui.root):
         ui.run("a")
         ui.run("c")
         ui.run("k0", "k1", "k2")
@@ -407,11 +387,7 @@ def test_what_a_locked_file_did_not_take_stays_found(ui, monkeypatch):
 
 
 def test_a_file_of_verdicts_that_broke_loses_no_finding(ui):
-    DROPS.texts["a"] = "odd\n"
-    DROPS.errors["c"] = GristmillError("no game")
-    for key in "abc":
-        ui.run(key)
-    before = ui.all_shown()
+    before = odd_good_and_failed(ui)
     broken(ui)
     assert ui.run("b").success
     assert ui.all_shown() == before
@@ -445,7 +421,7 @@ def test_a_shown_finding_outlives_a_kept_verdict_that_may_be_older(ui, monkeypat
     ui.run("b")
     (ui.root / "words/a/words.txt").write_text("x\n")
     (ui.root / "words/a/left.txt").write_text("of no record\n")
-    with locked(ui):
+    with locked(ui.root):
         ui.execute_all()
         shown = ui.shows("intact")
         assert shown == ("error", ["a"])

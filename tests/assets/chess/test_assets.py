@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
+from assets import ranges
 from assets.chess import FAMILY, ChessMonth
 from commands.graph import Graph
 from definitions import build_defs
@@ -39,7 +40,6 @@ pytestmark = pytest.mark.sampled(0.25)
 
 REAL = REAL_DATA / "chess"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
-RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 GAMES = "chess/dataset/elite_2024-01_game"
 CACHE = f"{GAMES}/runtime_splice_cache"
 
@@ -58,30 +58,35 @@ def server() -> Iterator[ArchiveServer]:
     made.close()
 
 
+def run_of(
+    lake: Lake,
+    instance: dg.DagsterInstance,
+    address: str,
+    keys: Sequence[str],
+    assets: Any,
+    **config: Any,
+) -> dg.ExecuteInProcessResult:
+    """Materialize assets of a month or a collection, or of a range of months in one run."""
+    archive = EliteArchive(base_address=address, timeout_seconds=5, attempts=1, backoff_seconds=0)
+    return dg.materialize(
+        [*FAMILY.assets],
+        selection=list(assets),
+        instance=instance,
+        resources={
+            "lake": lake,
+            "elite_archive": archive,
+            "chess_month": ChessMonth(**config),
+        },
+        tags=ranges.tags(keys),
+        raise_on_error=False,
+    )
+
+
 @pytest.fixture
 def build(lake: Lake, instance: dg.DagsterInstance, server: ArchiveServer) -> Any:
-    """Materialize assets of a month, or of a range of months in one run."""
-
-    def materialize(*months: str, assets: Any = MONTH, **config: Any) -> Any:
-        archive = EliteArchive(
-            base_address=server.address, timeout_seconds=5, attempts=1, backoff_seconds=0
-        )
-        many = len(months) > 1
-        return dg.materialize(
-            [*FAMILY.assets],
-            selection=list(assets),
-            instance=instance,
-            resources={
-                "lake": lake,
-                "elite_archive": archive,
-                "chess_month": ChessMonth(**config),
-            },
-            partition_key=None if many else months[0],
-            tags=dict(zip(RANGE, (months[0], months[-1]), strict=True)) if many else {},
-            raise_on_error=False,
-        )
-
-    return materialize
+    return lambda *months, assets=MONTH, **config: run_of(
+        lake, instance, server.address, months, assets, **config
+    )
 
 
 def drop(lake: Lake, name: str, games: int = 60, seed: int = 3) -> Path:
@@ -204,20 +209,6 @@ def test_what_a_month_shows(build, lake):
         is_drawn = asset is not elite_pgn
         assert metadata(result, asset).get("picture", "").startswith("![ply") == is_drawn
     assert metadata(result, splice_cache)["samples/train"] > 1000
-
-
-def test_drops_of_every_ending_give_the_same_games(build, lake):
-    zstandard = pytest.importorskip("zstandard")
-    for name in ("a.2024-01.zip", "b.2024-02.pgn"):
-        drop(lake, name)
-    packed = zstandard.ZstdCompressor().compress(
-        (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
-    )
-    (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
-    assert build("2024-01", "2024-02", "2024-03", assets=[elite_pgn]).success
-    found = hashes(lake.root / "chess/raw/elite", "*.pgn")
-    assert len(found) == 3
-    assert len(set(found.values())) == 1
 
 
 def test_a_month_without_a_drop_is_downloaded(build, lake, server, tmp_path):

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import chess.pgn
 import dagster as dg
 import pytest
 
-import definitions
-from assets.chess import FAMILY, ChessMonth
+from assets.chess import FAMILY
 from assets.chess.partitions import chess_months
 from assets.versions import latest
 from commands.arrivals import register
@@ -25,9 +23,10 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.origins import cache_origins, game_origins, pgn_origins
 from gristmill.chess.samples import make_games, write_month
 from gristmill.families import Request
-from resources import EliteArchive, Lake
-from sensors.raw_drops import raw_drop_sensor
+from resources import Lake
+from tests.assets.chess.test_assets import run_of
 from tests.assets.helpers import built_by, failure, not_built
+from tests.sensors.ticks import Ticks
 
 (INBOX,) = FAMILY.inboxes
 ASSETS = [*built_by("chess").values()][:4]
@@ -55,22 +54,9 @@ LATIN = CHESS_COM.replace("Ann", "Jörg").replace("5. O-O Be7", "5. Qe2 d6 6. c3
 
 @pytest.fixture
 def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
-    def materialize(key: str, assets: Any = ASSETS, **config: Any) -> Any:
-        archive = EliteArchive(base_address="http://127.0.0.1:1", attempts=1)
-        return dg.materialize(
-            [*FAMILY.assets],
-            selection=list(assets),
-            instance=instance,
-            resources={
-                "lake": lake,
-                "elite_archive": archive,
-                "chess_month": ChessMonth(**config),
-            },
-            partition_key=key,
-            raise_on_error=False,
-        )
-
-    return materialize
+    return lambda key, assets=ASSETS, **config: run_of(
+        lake, instance, "http://127.0.0.1:1", [key], assets, **config
+    )
 
 
 def mine(lake: Lake, settings: str = "") -> Path:
@@ -196,48 +182,36 @@ def test_settings_of_a_collection_stand_in_its_drop_and_no_month_reads_them(
     assert "unknown key" in failure(build("mine", [elite_pgn]))
 
 
-@pytest.mark.parametrize("source_name", ["one.pgn"])
 def test_one_name_for_several_files_is_refused(
-    build: Any, lake: Lake, instance: dg.DagsterInstance, source_name: str
+    build: Any, lake: Lake, instance: dg.DagsterInstance
 ) -> None:
     mine(lake)
     register(instance, lake, INBOX)
     assert build("mine", [elite_pgn]).success
     assert "names one PGN, and mine has 3: leave it out of" in failure(
-        build("mine", [valid_games], source_name=source_name)
+        build("mine", [valid_games], source_name="one.pgn")
     )
-
-
-def tick(lake: Lake, instance: dg.DagsterInstance, cursor: str | None = None) -> Any:
-    context = dg.build_sensor_context(
-        instance=instance,
-        cursor=cursor,
-        resources={"lake": lake},
-        definitions=definitions.build_defs({"lake": lake}),
-    )
-    return raw_drop_sensor(INBOX)(context)
 
 
 def test_a_collection_that_arrives_becomes_a_partition_with_a_run(
     lake: Lake, instance: dg.DagsterInstance
 ) -> None:
-    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
     mine(lake)
-    first = tick(lake, instance)
-    (added,) = first.dynamic_partitions_requests
+    tick = Ticks(INBOX, instance, lake)
+    (added,) = tick().dynamic_partitions_requests or ()
     assert (added.partitions_def_name, added.partition_keys) == (
         "chess_collections",
         chess_months.get_partition_keys(),
     )
-    second = tick(lake, instance, first.cursor)
-    (request,) = second.run_requests
-    (added,) = second.dynamic_partitions_requests
+    second = tick()
+    (request,) = second.run_requests or ()
+    (added,) = second.dynamic_partitions_requests or ()
     assert request.partition_key == "mine" and added.partition_keys == [
         *chess_months.get_partition_keys(),
         "mine",
     ]
-    assert set(request.asset_selection) >= {asset.key for asset in ASSETS}
-    assert tick(lake, instance, second.cursor).run_requests == []
+    assert set(request.asset_selection or ()) >= {asset.key for asset in ASSETS}
+    assert tick().run_requests == []
 
 
 def test_a_collection_that_is_gone_is_named_and_its_artifacts_stay(
@@ -285,11 +259,4 @@ def test_months_of_the_version_before_stay_materialized_and_are_not_built_again(
     assert known == [*chess_months.get_partition_keys(), "mine"]
     assert instance.get_materialized_partitions(valid_games.key) == {"2024-01", "2024-03"}
     assert latest(instance, valid_games.key, ["2024-01", "2024-03"]) == before
-    asked = getattr(tick(lake, instance), "run_requests", None) or []
-    assert asked == []
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
+    assert not Ticks(INBOX, instance, lake)().run_requests

@@ -1,8 +1,6 @@
 """Months that land in drops/chess/: which start a run, and which are refused."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -12,8 +10,8 @@ from assets.chess import FAMILY
 from definitions import build_defs
 from gristmill.inbox import present_drops
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
 from tests.chess.raw.archives import GAME, zipped
+from tests.sensors.ticks import Ticks
 
 (INBOX,) = FAMILY.inboxes
 
@@ -26,33 +24,14 @@ def games(name: str) -> bytes:
 
 
 @pytest.fixture
-def tick(tmp_path: Path) -> Iterator[Any]:
-    cursor: list[str | None] = [None]
-    lake = Lake(data_root=str(tmp_path))
-    sensor = raw_drop_sensor(INBOX)
-    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-    with dg.DagsterInstance.ephemeral() as instance:
-
-        def evaluate() -> dg.SensorResult:
-            context = dg.build_sensor_context(
-                instance=instance,
-                cursor=cursor[0],
-                resources={"lake": lake},
-                definitions=build_defs({"lake": lake}),
-            )
-            result = sensor(context)
-            assert isinstance(result, dg.SensorResult)
-            cursor[0] = result.cursor
-            return result
-
-        yield evaluate
+def tick(instance: dg.DagsterInstance, lake: Lake) -> Ticks:
+    return Ticks(INBOX, instance, lake)
 
 
 @pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    folder = tmp_path / "drops/chess"
-    folder.mkdir(parents=True)
-    return folder
+def inbox(lake: Lake) -> Path:
+    lake.inbox("chess").mkdir(parents=True)
+    return lake.inbox("chess")
 
 
 @pytest.mark.parametrize(
@@ -96,26 +75,24 @@ def test_its_run_is_one_of_the_job():
         ("2024-01.rar", "only files that end in .zip or .pgn or .pgn.zst"),
     ],
 )
-def test_other_files_are_refused_by_name(tick, inbox, name, reason):
+def test_other_files_are_refused_by_name(tick, lake, inbox, name, reason):
     (inbox / name).write_text("x")
     tick()
     result = tick()
     assert result.run_requests == []
     assert reason in result.skip_reason.skip_message
-    decides = Lake(data_root=str(inbox.parents[1])).asked("chess")
-    (refusal,) = present_drops(inbox, decides, INBOX.shape).refusals
+    (refusal,) = present_drops(inbox, lake.asked("chess"), INBOX.shape).refusals
     assert reason in refusal.reason
 
 
-def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, inbox):
+def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, lake, inbox):
     for name in ("a_2024-01.pgn", "b_2024-01.zip"):
         (inbox / name).write_bytes(games(name))
     tick()
     result = tick()
     assert result.run_requests == []
     assert "a_2024-01.pgn, b_2024-01.zip are the same partition" in result.skip_reason.skip_message
-    decides = Lake(data_root=str(inbox.parents[1])).asked("chess")
-    assert present_drops(inbox, decides, INBOX.shape).arrivals == []
+    assert present_drops(inbox, lake.asked("chess"), INBOX.shape).arrivals == []
     (inbox / "a_2024-01.pgn").unlink()
     tick()
     assert [request.partition_key for request in tick().run_requests] == ["2024-01"]

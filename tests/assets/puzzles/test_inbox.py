@@ -7,6 +7,7 @@ from collections.abc import Callable
 import dagster as dg
 import pytest
 
+import definitions
 from assets import ranges
 from assets.puzzles import FAMILY
 from commands.arrivals import register
@@ -14,9 +15,9 @@ from gristmill.inbox import REFUSED
 from gristmill.puzzles.raw.known_recipes import wanted
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 from tests.sensors.run_requests import partitions_of
+from tests.sensors.ticks import Ticks
 
 Tick = Callable[[], list[tuple[str, str | None]]]
 
@@ -24,31 +25,14 @@ Tick = Callable[[], list[tuple[str, str | None]]]
 @pytest.fixture
 def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
     """One look of both sensors: assets and partitions of the runs that they request."""
-    import definitions
-
-    definitions = definitions.build_defs({"lake": lake})
-    graph = definitions.resolve_implicit_global_asset_job_def()
-    cursors: dict[str, str | None] = {}
-    lake.root.mkdir(exist_ok=True)
-    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+    defs = definitions.build_defs({"lake": lake})
+    graph = defs.resolve_implicit_global_asset_job_def()
+    ticks = [Ticks(inbox, instance, lake, defs, adds=True) for inbox in FAMILY.inboxes]
 
     def tick() -> list[tuple[str, str | None]]:
         found = []
-        for inbox in FAMILY.inboxes:
-            sensor = raw_drop_sensor(inbox)
-            context = dg.build_sensor_context(
-                instance=instance,
-                cursor=cursors.get(inbox.name),
-                resources={"lake": lake},
-                definitions=definitions,
-            )
-            result = sensor(context)
-            assert isinstance(result, dg.SensorResult)
-            cursors[inbox.name] = result.cursor
-            for request in result.dynamic_partitions_requests or []:
-                name, keys = request.partitions_def_name, request.partition_keys or []
-                instance.add_dynamic_partitions(name, keys)
-            for request in result.run_requests or []:
+        for tick_of_inbox in ticks:
+            for request in tick_of_inbox().run_requests or []:
                 (asset,) = request.asset_selection or []
                 keys = partitions_of(request)
                 found += [(asset.to_user_string(), key) for key in keys]

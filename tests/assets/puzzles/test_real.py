@@ -12,7 +12,7 @@ from assets.puzzles import FAMILY
 from commands.arrivals import register
 from gristmill import provenance
 from resources import Lake
-from tests.assets.helpers import built, failure
+from tests.assets.helpers import built, failure, materialized
 from tests.assets.puzzles.drops import put_recipe
 from tests.paths import REAL_DATA
 
@@ -63,14 +63,8 @@ def instance(lake: Lake) -> Iterator[dg.DagsterInstance]:
 def test_real_puzzles_are_published_without_a_finding(
     lake: Lake, instance: dg.DagsterInstance, kind: str, name: str
 ) -> None:
-    result = dg.materialize(
-        [*FAMILY.assets, *FAMILY.checks],
-        selection=dg.AssetSelection.assets(built(f"puzzles/{kind}")),
-        instance=instance,
-        resources={"lake": lake},
-        partition_key=name,
-        raise_on_error=False,
-    )
+    assets = [*FAMILY.assets, *FAMILY.checks]
+    result = materialized(built(f"puzzles/{kind}"), assets, lake, instance, name)
     assert result.success, failure(result)
     checks = result.get_asset_check_evaluations()
     assert {(check.check_name, check.passed) for check in checks} == {

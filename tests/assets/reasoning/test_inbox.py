@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -18,44 +16,17 @@ from gristmill.reasoning.builds import today
 from gristmill.reasoning.format.corpora import PARTITIONS
 from gristmill.reasoning.raw.ready import available, keys_of
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
 from tests.assets.helpers import built
 from tests.sensors.run_requests import partitions_of
+from tests.sensors.ticks import Ticks
 
 INBOX, *_ = FAMILY.inboxes
 RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(data_root=str(tmp_path))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
-def tick(instance: dg.DagsterInstance, lake: Lake) -> Any:
-    cursor: str | None = None
-    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-
-    def evaluate() -> dg.SensorResult:
-        nonlocal cursor
-        context = dg.build_sensor_context(
-            instance=instance,
-            cursor=cursor,
-            resources={"lake": lake},
-            definitions=definitions.build_defs({"lake": lake}),
-        )
-        result = raw_drop_sensor(INBOX)(context)
-        assert isinstance(result, dg.SensorResult)
-        cursor = result.cursor
-        return result
-
-    return evaluate
+def tick(instance: dg.DagsterInstance, lake: Lake) -> Ticks:
+    return Ticks(INBOX, instance, lake)
 
 
 def drop(lake: Lake, *files: str) -> Path:
@@ -72,7 +43,7 @@ def requested(result: dg.SensorResult) -> list[str]:
 
 
 def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_another(
-    tick: Any, lake: Lake
+    tick: Ticks, lake: Lake
 ) -> None:
     drop(lake, "gsm8k/test.jsonl")
     assert requested(tick()) == []
@@ -93,7 +64,7 @@ def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_anoth
 
 
 def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_file_that_is_missing(
-    tick: Any, lake: Lake
+    tick: Ticks, lake: Lake
 ) -> None:
     drop(lake, "audits/gsm8k__test.jsonl", "math/train.jsonl")
     tick()
@@ -133,15 +104,6 @@ def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report
     assert FAMILY.available(lake) == {"gsm8k__test", today().isoformat()}
     assert lake.judged("reasoning", folder).state == READY
     assert keys_of(folder) == ["gsm8k__test"]
-
-
-def test_a_drop_whose_settings_are_wrong_is_refused(tick: Any, lake: Lake) -> None:
-    folder = drop(lake, "gsm8k/test.jsonl")
-    (folder / "gristmill.toml").write_text("[reasoning.gpt2_shards]\nseq_length = 3\n")
-    tick()
-    result = tick()
-    assert requested(result) == []
-    assert "unknown key: did you mean seq_len" in str(result.skip_reason)
 
 
 def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(

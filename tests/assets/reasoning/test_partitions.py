@@ -9,7 +9,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-import definitions
 from assets.reasoning import FAMILY
 from assets.versions import latest
 from commands.arrivals import register
@@ -25,20 +24,17 @@ from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.raw import drops
 from gristmill.reasoning.show.place import traced_token
 from resources import Lake
-from sensors.raw_drops import raw_drop_sensor
-from tests.assets.helpers import not_built
+from tests.assets.helpers import metadata, not_built
 from tests.assets.reasoning.test_assets import (
-    alignment,
+    build_all,
     builder,
     failed_checks,
     gpt2_shards,
-    manifest,
-    metadata,
     normalized,
     place_vocabulary,
     qc_report,
-    raw_manifest,
 )
+from tests.sensors.ticks import Ticks
 
 INBOX, *_ = FAMILY.inboxes
 pytestmark = pytest.mark.sampled(0.3)
@@ -118,11 +114,7 @@ def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) 
         assert register(instance, lake, INBOX) == []
         build = builder(lake, instance)
         place_vocabulary(build, lake, vocabulary_root)
-        for key in (KEY, BOOKS, OTHER):
-            for asset in (normalized, gpt2_shards, alignment):
-                assert failed_checks(build(asset, key)) == {}
-        for asset in (raw_manifest, manifest):
-            assert failed_checks(build(asset)) == {}
+        build_all(build, KEY, BOOKS, OTHER)
         failed = failed_checks(build(qc_report, today().isoformat()))
         # Plain text has no steps, and its coverage warns of it.
         assert list(failed) == ["coverage"]
@@ -262,12 +254,5 @@ def test_partitions_of_the_version_before_stay_materialized(
     register(instance, lake, INBOX)
     assert instance.get_materialized_partitions(normalized.key) == set(PARTITIONS)
     assert latest(instance, normalized.key, PARTITIONS) == before
-    defs = definitions.build_defs({"lake": lake})
-    context = dg.build_sensor_context(
-        instance=instance,
-        resources={"lake": lake},
-        definitions=defs,
-    )
-    result = raw_drop_sensor(INBOX)(context)
-    asked = getattr(result, "run_requests", None) or []
+    asked = Ticks(INBOX, instance, lake)().run_requests or []
     assert not {request.partition_key for request in asked} & set(PARTITIONS)

@@ -22,7 +22,7 @@ from assets.checking.results import THIS_RUN
 from assets.synth import FAMILY
 from gristmill import families, provenance
 from gristmill.asset import Asset, Wanted
-from gristmill.inbox import READY, REFUSED, UNREAD, division
+from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
@@ -31,7 +31,15 @@ from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.builds import harmony_build
 from gristmill.synth.samples import write_drop
 from resources import Lake
-from tests.assets.helpers import built_by, failure, not_built, sha256
+from tests.assets.helpers import (
+    built_by,
+    evaluated,
+    failure,
+    materialized,
+    metadata,
+    not_built,
+    sha256,
+)
 from tests.drawings import images
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.publish.killing import wait_for_end
@@ -50,18 +58,10 @@ KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
 def builder(lake: Lake, instance: dg.DagsterInstance) -> Any:
     """What builds a partition of an asset in a run."""
 
-    def materialize(asset: dg.AssetsDefinition, key: str | None = None, **config: Any) -> Any:
-        return dg.materialize(
-            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
-            selection=[asset],
-            instance=instance,
-            resources={"lake": lake},
-            partition_key=key,
-            run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
-            raise_on_error=False,
-        )
-
-    return materialize
+    assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+    return lambda asset, key=None, **config: materialized(
+        asset, assets, lake, instance, key, **config
+    )
 
 
 def build_all(build: Any, asset: dg.AssetsDefinition, **config: Any) -> None:
@@ -74,17 +74,10 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
     return builder(lake, instance)
 
 
-def refusal(lake: Lake, drop: Path) -> str:
-    """Why a drop is refused."""
+def unread(lake: Lake, drop: Path, state: str = UNREAD) -> str:
+    """Why nothing reads a drop that is in order, or why it is in another state."""
     found = lake.judged(drop.parent.name, drop)
-    assert found.state == REFUSED
-    return found.reason
-
-
-def unread(lake: Lake, drop: Path) -> str:
-    """Why nothing reads a drop that is in order."""
-    found = lake.judged(drop.parent.name, drop)
-    assert found.state == UNREAD
+    assert found.state == state
     return found.reason
 
 
@@ -136,13 +129,6 @@ def converted(roots: dict[str, Path], lake: Lake) -> None:
 @pytest.fixture
 def built(roots: dict[str, Path], lake: Lake) -> None:
     _copy(roots["built"], lake.root)
-
-
-def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    assert result.success
-    (event,) = result.get_asset_materialization_events()
-    found = event.step_materialization_data.materialization.metadata
-    return {name: value.value for name, value in found.items()}
 
 
 def ready(lake: Lake, name: str = "ready") -> Path:
@@ -293,7 +279,7 @@ def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, 
 def test_a_drop_that_is_not_complete_waits(build, lake):
     folder = lake.inbox("synth") / "first"
     write_drop(folder, files=5, rows=3, done=False)
-    assert "5 Parquet files of 500" in refusal(lake, folder)
+    assert "5 Parquet files of 500" in unread(lake, folder, REFUSED)
     assert "5 Parquet files of 500" in failure(build(harmony, "00"))
     (folder / "gristmill.toml").write_text("[synth.raw]\nfiles = 5\n")
     assert lake.judged("synth", folder).state == READY
@@ -302,12 +288,6 @@ def test_a_drop_that_is_not_complete_waits(build, lake):
     assert lake.judged("synth", folder).state == REFUSED
     (folder / ".done").touch()
     assert lake.judged("synth", folder).state == READY
-
-
-def test_too_few_files_for_the_shards_are_refused(lake):
-    folder = lake.inbox("synth") / "first"
-    write_drop(folder, files=3, rows=3)
-    assert "3 files: 4 shards need a file each" in refusal(lake, folder)
 
 
 def test_of_two_drops_one_must_be_named(build, lake, drop):
@@ -374,27 +354,6 @@ def test_a_shard_of_the_samples_whose_record_is_damaged_is_built_again(build, la
     assert provenance.read_record(record).partition == "00"
 
 
-def test_a_drop_without_a_column_fails_by_name(build, drop, lake):
-    file = drop / "synth_001.parquet"
-    pq.write_table(pq.read_table(file).drop_columns(["query"]), file)
-    text = failure(build(harmony, "00"))
-    assert "synth_001.parquet: has no column query" in text
-    assert not (lake.root / "synth_harmony").exists()
-
-
-def test_a_shard_without_a_row_to_keep_fails_by_its_files(build, drop):
-    """As where the files are divided by exercise: editing has no reasoning at all."""
-    for path in sorted(drop.glob("*.parquet"))[-2:]:
-        table = pq.read_table(path)
-        at = table.column_names.index("synthetic_reasoning")
-        empty = pa.array([""] * len(table), pa.string())
-        pq.write_table(table.set_column(at, "synthetic_reasoning", empty), path)
-    reason = failure(build(harmony, "03"))
-    assert "synth_008.parquet: none of its 12 rows has a query, synthetic_reasoning and" in reason
-    assert "max_rows" not in reason
-    assert build(harmony, "02").success
-
-
 def test_a_shard_that_max_rows_leaves_empty_names_it(build, drop, lake):
     (lake.root / "gristmill.toml").write_text("[synth.harmony]\nmax_rows = 0\n")
     reason = failure(build(harmony, "00"))
@@ -430,22 +389,6 @@ def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
     assert provenance.verify(lake.root) == []
 
 
-@pytest.mark.real
-@needs_real
-@pytest.mark.parametrize(
-    ("gone", "reason"),
-    [
-        ("manifest.json", "manifest.json"),
-        ("metadata.json", "metadata.json"),
-        ("synth_harmony_shard_03.parquet", "no synth_harmony_shard_03.parquet"),
-    ],
-)
-def test_a_ready_folder_that_lacks_a_file_waits(lake, gone, reason):
-    drop = ready(lake)
-    (drop / gone).unlink()
-    assert reason in refusal(lake, drop)
-
-
 def test_without_the_vocabulary_the_build_says_what_to_do(build, lake, drop):
     assert build(harmony, "00").success
     text = failure(build(kd_shards, "00"))
@@ -458,15 +401,6 @@ def test_without_its_harmony_shard_the_build_says_what_to_do(build):
     assert "materialize synth/harmony first" in failure(build(kd_shards, "00"))
     assert "materialize synth/harmony first" in failure(build(harmony_manifest))
     assert "materialize synth/kd_shards first" in failure(build(kd_manifest))
-
-
-@pytest.mark.usefixtures("converted")
-def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
-    shard = lake.root / "synth_harmony/synth_harmony_shard_00.parquet"
-    data = bytearray(shard.read_bytes())
-    data[100] ^= 1
-    shard.write_bytes(data)
-    assert "is damaged" in failure(build(kd_shards, "00"))
 
 
 @pytest.mark.usefixtures("built")
@@ -508,18 +442,6 @@ def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
     assert provenance.verify(lake.root) == []
 
 
-@pytest.mark.usefixtures("converted")
-def test_the_split_follows_the_hash_of_the_id_in_all_shards(all_of, lake):
-    all_of(kd_shards, valid_fraction=0.5)
-    limit = division.threshold(0.5)
-    seen: dict[str, set[bool]] = {}
-    for path in sorted((lake.root / KD / "trace").glob("*.parquet")):
-        for row in pq.read_table(path, columns=["split", "synth_id"]).to_pylist():
-            assert (row["split"] == "valid") == (division.value(row["synth_id"]) < limit)
-            seen.setdefault(row["split"], set()).add(True)
-    assert set(seen) == {"train", "valid"}
-
-
 def spoiled(lake: Lake, row: int) -> str:
     """Put a ready folder there whose shard 01 has a bad row; the synth_id of that row."""
     folder = ready(lake)
@@ -559,7 +481,7 @@ from assets.synth import FAMILY
 from gristmill.run.part_store import PartStore
 from gristmill.synth.builders import kd_shard as kd
 from resources import Lake
-from tests.assets.helpers import built
+from tests.assets.helpers import built, materialized
 
 def main():
     kd._PART_ROWS = 20
@@ -571,14 +493,9 @@ def main():
     PartStore.data = waiting
     root, key = sys.argv[1:]
     with dg.DagsterInstance.ephemeral() as instance:
-        dg.materialize(
-            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
-            selection=[built("synth/kd_shards")],
-            instance=instance,
-            resources={"lake": Lake(data_root=root)},
-            partition_key=key,
-            run_config={"ops": {built("synth/kd_shards").op.name: {"config": {"workers": 2}}}},
-        )
+        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+        lake = Lake(data_root=root)
+        materialized(built("synth/kd_shards"), assets, lake, instance, key, workers=2)
 
 if __name__ == "__main__":
     main()
@@ -647,20 +564,10 @@ def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
 @pytest.fixture
 def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
-        job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(*FAMILY.checks))
-        result = (
-            dg.Definitions(
-                assets=[*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
-                asset_checks=FAMILY.checks,
-                resources={"lake": lake},
-                jobs=[job],
-            )
-            .resolve_job_def("check")
-            .execute_in_process(instance=instance)
-        )
+        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
         return {
             f"{item.asset_key.to_user_string()}:{item.check_name}": item
-            for item in result.get_asset_check_evaluations()
+            for item in evaluated(FAMILY.checks, assets, lake, instance)
         }
 
     return evaluate

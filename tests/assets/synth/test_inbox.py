@@ -1,8 +1,6 @@
 """Drops that feed fixed partitions: what the sensors of SYNTH ask for, tick by tick."""
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -15,43 +13,16 @@ from gristmill.synth.builders.source import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
 from sensors.followers import followers_sensor
-from sensors.raw_drops import raw_drop_sensor
-from tests.assets.helpers import built
+from tests.assets.helpers import built, materialized
+from tests.sensors.ticks import Ticks
 
 pytestmark = pytest.mark.sampled(0.25)
-
-inboxes = {inbox.folder: inbox for inbox in FAMILY.inboxes}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(data_root=str(tmp_path))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, lake: Lake) -> Any:
-    cursors: dict[str, str | None] = {}
-    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
-
-    def evaluate(family: str) -> dg.SensorResult:
-        context = dg.build_sensor_context(
-            instance=instance,
-            cursor=cursors.get(family),
-            resources={"lake": lake},
-            definitions=definitions.build_defs({"lake": lake}),
-        )
-        result = raw_drop_sensor(inboxes[family])(context)
-        assert isinstance(result, dg.SensorResult)
-        cursors[family] = result.cursor
-        return result
-
-    return evaluate
+    ticks = {inbox.folder: Ticks(inbox, instance, lake) for inbox in FAMILY.inboxes}
+    return lambda inbox: ticks[inbox]()
 
 
 def test_a_settled_drop_starts_one_run_a_shard(tick, lake):
@@ -90,16 +61,6 @@ def test_a_download_under_way_is_not_looked_into(tick, lake):
         assert tick("synth").run_requests == []
 
 
-def test_the_refusal_names_a_folder_that_cannot_be_imported(tick, lake):
-    folder = lake.inbox("synth_harmony") / "ready"
-    folder.mkdir(parents=True)
-    (folder / "synth_harmony_shard_00.parquet").write_bytes(b"PAR1")
-    tick("synth_harmony")
-    result = tick("synth_harmony")
-    assert result.run_requests == []
-    assert "no synth_harmony_shard_01.parquet" in str(result.skip_reason)
-
-
 def test_a_second_drop_waits_until_it_is_named(tick, lake):
     write_drop(lake.inbox("synth") / "first", files=4, rows=3)
     tick("synth")
@@ -123,13 +84,8 @@ def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
     cursor = None
 
     def run(asset: dg.AssetsDefinition, key: str | None = None) -> None:
-        assert dg.materialize(
-            [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets],
-            selection=[asset],
-            instance=instance,
-            resources={"lake": lake},
-            partition_key=key,
-        ).success
+        assets = [*tokenizers.FAMILY.assets[1:3], *FAMILY.assets]
+        assert materialized(asset, assets, lake, instance, key).success
 
     def asked() -> set[str]:
         nonlocal cursor

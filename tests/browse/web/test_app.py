@@ -197,12 +197,18 @@ def test_style_and_keys_are_the_only_files(client: TestClient) -> None:
 
 
 def test_an_address_holds_all_that_a_page_shows() -> None:
-    query = Query("ä&=", (Filter("a.b", "is", ""), Filter("c", "to", "+1 %")), "s", True)
+    query = Query("ä&=", (Filter("a.b", "is", " "), Filter("c", "to", "+1 %")), "s", True)
     state = Asked("a b/c#?", "x/y", "p", "t", query, "tok/+", 25, 3, 9)
     path, _, given = state.address("row").removeprefix("/browse/row/").partition("?")
     from urllib.parse import parse_qsl, unquote
 
     assert asked(unquote(path), parse_qsl(given, keep_blank_values=True)) == state
+
+
+@pytest.mark.parametrize(("column", "value"), [("", "x"), ("a", ""), ("", "")])
+def test_a_filter_without_a_column_or_a_value_is_none(column: str, value: str) -> None:
+    given = [("column", column), ("rule", "is"), ("value", value)]
+    assert not asked("x", given).is_query
 
 
 @pytest.mark.parametrize(

@@ -34,21 +34,10 @@ def drop_record(valid: Path, number: int) -> None:
     np.delete(np.fromfile(file, sidecar.GAME), number).tofile(file)
 
 
-def shorten_record(valid: Path, number: int) -> None:
-    file = sidecar.games_file(valid, "games")
-    records = np.fromfile(file, sidecar.GAME)
-    records["size"][number] -= 4
-    records.tofile(file)
-
-
 def drop_reject(valid: Path) -> None:
     path = valid / "invalid_games.csv"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:1] + lines[2:]))
-
-
-def test_a_sample_month_obeys_the_law(valid: Path, month: Path) -> None:
-    assert list(event_line_laws(Subject(valid, inputs=[month.parent]))) == []
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 import dagster as dg
@@ -13,16 +12,8 @@ from dagster._core.events import EngineEventData
 
 from assets import worker
 from commands.serving import launcher
+from tests.commands.test_reap import gone, idle
 from tests.paths import CHECKOUT
-
-
-@dg.op
-def nothing() -> None: ...
-
-
-@dg.job
-def idle() -> None:
-    nothing()
 
 
 @pytest.fixture
@@ -38,11 +29,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def gone() -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(["sleep", "60"])
-    process.kill()
-    process.wait()
-    return process
+def dead_process() -> int:
+    return int(gone().split(":")[1])
 
 
 def started(instance: dg.DagsterInstance, pids: tuple[int, ...] = (), tag: str = "") -> str:
@@ -69,7 +57,7 @@ def test_it_is_the_launcher_of_the_checkout() -> None:
 
 def test_the_first_process_of_a_run_decides(instance: dg.DagsterInstance) -> None:
     assert instance.run_launcher.supports_check_run_worker_health
-    dead = gone().pid
+    dead = dead_process()
     assert started(instance, (os.getpid(),)) == "RUNNING"
     assert started(instance, (dead,)) == "FAILED"
     # Later ones are of steps, which may end before the run does.
@@ -84,7 +72,7 @@ def test_a_run_that_has_named_no_process_is_left_alone(instance: dg.DagsterInsta
 def test_the_tag_comes_before_events(instance: dg.DagsterInstance) -> None:
     mine = str(worker.identity(os.getpid()))
     boot, process, _ = mine.split(":")
-    assert started(instance, (gone().pid,), mine) == "RUNNING"
+    assert started(instance, (dead_process(),), mine) == "RUNNING"
     assert started(instance, (os.getpid(),), f"{boot}:{process}:1") == "FAILED"
 
 
@@ -109,4 +97,4 @@ def test_a_block_of_dagster_yaml_that_an_earlier_version_took_is_taken(
     block = {"module": launcher.__name__, "class": "LocalHealthLauncher", "config": config}
     with dg.instance_for_test(overrides={"run_launcher": block}) as instance:
         assert type(instance.run_launcher) is launcher.LocalHealthLauncher
-        assert started(instance, (gone().pid,)) == "FAILED"
+        assert started(instance, (dead_process(),)) == "FAILED"

@@ -25,9 +25,12 @@ def beat(instance: dg.DagsterInstance, ago: float, kind: str = "SENSOR", who: st
     instance.add_daemon_heartbeat(DaemonHeartbeat(time.time() - ago, kind, who))
 
 
-def waited(instance: dg.DagsterInstance, after: int = 10**9, who: str = "a") -> float:
-    """Seconds that a start waits; the heartbeat is renewed after some looks."""
+def waited(
+    instance: dg.DagsterInstance, after: int = 10**9, who: str = "a"
+) -> tuple[float, list[str]]:
+    """Seconds that a start waits, and what it says; the heartbeat is renewed after some looks."""
     slept: list[float] = []
+    said: list[str] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -35,31 +38,22 @@ def waited(instance: dg.DagsterInstance, after: int = 10**9, who: str = "a") -> 
             beat(instance, 0, who=who)
 
     refuse_other_daemons(instance, said.append, sleep)
-    return sum(slept)
-
-
-said: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def silent() -> None:
-    said.clear()
+    return sum(slept), said
 
 
 def test_an_instance_without_recent_heartbeats_is_served_at_once(
     instance: dg.DagsterInstance,
 ) -> None:
-    assert waited(instance) == 0
+    assert waited(instance) == (0, [])
     beat(instance, 61)
-    assert waited(instance) == 0
-    assert said == []
+    assert waited(instance) == (0, [])
 
 
 def test_recent_heartbeats_are_waited_for_with_a_reason(instance: dg.DagsterInstance) -> None:
     beat(instance, 59, "SCHEDULER")
     beat(instance, 40)
-    assert waited(instance) == 35
-    (line,) = said
+    seconds, (line,) = waited(instance)
+    assert seconds == 35
     assert "a daemon worked on this instance 40 seconds ago" in line
     assert "35 seconds" in line
 
@@ -76,7 +70,7 @@ def test_a_heartbeat_that_is_renewed_refuses_the_start(
 def test_what_ended_in_order_is_not_waited_for(instance: dg.DagsterInstance) -> None:
     beat(instance, 1)
     forget_heartbeats(instance)
-    assert waited(instance) == 0
+    assert waited(instance) == (0, [])
 
 
 def test_processes_that_may_be_the_daemon_are_named(tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ class Cluster:
         return []
 
 
+def need_ray() -> None:
+    try:
+        import dagster_ray  # noqa: F401
+        import ray  # noqa: F401
+    except ImportError as error:
+        cannot_run("ray", f"{error}: make engines")
+
+
 @pytest.fixture
 def cluster() -> Cluster:
     return Cluster()
@@ -63,11 +71,7 @@ def cluster() -> Cluster:
 def instance(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dg.DagsterInstance]:
-    try:
-        import dagster_ray  # noqa: F401
-        import ray  # noqa: F401
-    except ImportError as error:
-        cannot_run("ray", f"{error}: make engines")
+    need_ray()
     monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
     config = {
         "ray": {"address": "http://127.0.0.1:8265", "num_cpus": 1, "memory": 1000},
@@ -185,10 +189,7 @@ def test_nothing_imports_ray_unless_dagster_yaml_names_it() -> None:
 
 
 def test_the_documented_block_is_one_that_dagster_takes(tmp_path: Path) -> None:
-    try:
-        import dagster_ray  # noqa: F401
-    except ImportError as error:
-        cannot_run("ray", f"{error}: make engines")
+    need_ray()
     page = (CHECKOUT / "docs/clusters.md").read_text()
     (block,) = re.findall(r"```yaml\n(run_launcher:.*?)```", page, re.DOTALL)
     (tmp_path / "dagster.yaml").write_text(block)

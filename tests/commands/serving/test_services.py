@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -66,11 +67,43 @@ def serve(checkout: Path, monkeypatch: pytest.MonkeyPatch, *started: Service) ->
         services.serve(checkout, "127.0.0.1", 1, lock)
 
 
+def serve_until(
+    ready: Callable[[], object],
+    number: signal.Signals,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    service: Service,
+) -> None:
+    """Serve, and send this process a signal once the service is ready."""
+
+    def ask() -> None:
+        until(ready)
+        os.kill(os.getpid(), number)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    serve(checkout, monkeypatch, service)
+    asking.join()
+
+
+@contextmanager
+def serving(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
+    """The command as a process; its service, the child of that, and their keeper."""
+    note = checkout / "pids"
+    with subprocess.Popen(
+        [*python(SERVE), str(note)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    ) as command:
+        until(lambda: note.exists() and note.read_text())
+        yield command, [int(pid) for pid in note.read_text().split()]
+
+
 def gone(process: int) -> bool:
     return worker.identity(process) is None
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline
@@ -123,15 +156,9 @@ def test_a_signal_ends_all_and_is_no_error(
         "try:\n    note.write_text('started'); time.sleep(100)\n"
         "except KeyboardInterrupt:\n    note.write_text('interrupted')"
     )
-
-    def ask() -> None:
-        until(lambda: note.exists() and note.read_text() == "started")
-        os.kill(os.getpid(), number)
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    serve(checkout, monkeypatch, Service("polite", [*python(polite), str(note)]))
-    asking.join()
+    service = Service("polite", [*python(polite), str(note)])
+    note.touch()
+    serve_until(lambda: note.read_text() == "started", number, checkout, monkeypatch, service)
     assert note.read_text() == "interrupted"
     assert signal.getsignal(number) is handler
 
@@ -145,27 +172,13 @@ def test_services_that_are_starting_end_without_a_stack_trace(
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "pathlib.Path(sys.argv[1]).touch(); time.sleep(100)"
     )
-
-    def ask() -> None:
-        until(note.exists)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    serve(checkout, monkeypatch, Service("starting", [*python(starting), str(note)]))
-    asking.join()
+    service = Service("starting", [*python(starting), str(note)])
+    serve_until(note.exists, signal.SIGINT, checkout, monkeypatch, service)
     assert capfd.readouterr().err == ""
 
 
 def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None:
-    note = checkout / "pids"
-    with subprocess.Popen(
-        [*python(SERVE), str(note)],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-    ) as command:
-        until(lambda: note.exists() and bool(note.read_text()))
-        processes = [int(pid) for pid in note.read_text().split()]
+    with serving(checkout) as (command, processes):
         with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
             pass
         assert not any(map(gone, processes))
@@ -183,14 +196,7 @@ def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None
 
 
 def test_services_die_with_the_command_even_without_the_keeper(checkout: Path) -> None:
-    note = checkout / "pids"
-    with subprocess.Popen(
-        [*python(SERVE), str(note)],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-    ) as command:
-        until(lambda: note.exists() and bool(note.read_text()))
-        service, child, keeper = (int(pid) for pid in note.read_text().split())
+    with serving(checkout) as (command, (service, child, keeper)):
         os.kill(keeper, signal.SIGKILL)
         command.kill()
     until(lambda: gone(service))

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gristmill.contract import BadInput
-from tests.fuzz.parser import HUNDRED_THOUSAND, TEN_THOUSAND, Parser, file, folder, scratch, split
+from tests.fuzz.parser import (
+    HUNDRED_THOUSAND,
+    JSON,
+    TEN_THOUSAND,
+    Parser,
+    file,
+    folder,
+    scratch,
+    split,
+)
 
 _RAW = "gristmill.chess.raw"
 _FORMAT = "gristmill.chess.format"
@@ -241,7 +250,6 @@ _PGN = (
     b"\r\n",
     b"\xef\xbb\xbf",
 )
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 _ROW = (
     b'"game_id":',
     b'"moves":["e2e4"]',
@@ -253,16 +261,12 @@ _ROW = (
 )
 _SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext"))
 
+_PGN_READERS = tuple(f"{_RAW}.{name}" for name in ("pgn", "batches", "python_chess", "text_limits"))
 PARSERS = (
     Parser(
         "chess_pgn",
         pgn,
-        (
-            f"{_RAW}.pgn",
-            f"{_RAW}.batches",
-            f"{_RAW}.python_chess",
-            f"{_RAW}.text_limits",
-        ),
+        _PGN_READERS,
         _SCANNED,
         words=_PGN,
         most_bytes=1500,
@@ -271,12 +275,7 @@ PARSERS = (
     Parser(
         "chess_pgn_reading",
         pgn_reading,
-        (
-            f"{_RAW}.pgn",
-            f"{_RAW}.batches",
-            f"{_RAW}.python_chess",
-            f"{_RAW}.text_limits",
-        ),
+        _PGN_READERS,
         _SCANNED,
         words=_PGN,
         most_bytes=1500,
@@ -352,7 +351,7 @@ PARSERS = (
         download_state,
         (f"{_RAW}.download",),
         words=(
-            *_JSON,
+            *JSON,
             b'"url": "' + _URL.encode() + b'"',
             b'"etag": ',
             b'"last_modified": ',
@@ -364,23 +363,23 @@ PARSERS = (
         row,
         (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
         allowed=(BadInput, ValueError),
-        words=_JSON + _ROW,
+        words=JSON + _ROW,
     ),
     Parser(
         "chess_rows",
         rows,
         (f"{_READ}.row_batches", f"{_FORMAT}.rows"),
-        words=_JSON + _ROW,
+        words=JSON + _ROW,
     ),
     Parser(
-        "chess_sidecar", sidecar, (f"{_FORMAT}.sidecar",), words=(*_JSON, b'"sources"', b"\xff\xfe")
+        "chess_sidecar", sidecar, (f"{_FORMAT}.sidecar",), words=(*JSON, b'"sources"', b"\xff\xfe")
     ),
     Parser(
         "chess_samples_settings",
         settings_of_samples,
         (f"{_READ}.dataset", f"{_READ}.months"),
         words=(
-            *_JSON,
+            *JSON,
             b'"runtime_splice_defaults"',
             b'"config"',
             b'"kind"',
@@ -388,5 +387,5 @@ PARSERS = (
             b"\xff\xfe",
         ),
     ),
-    Parser("chess_kind", kind, (f"{_FORMAT}.kind_of",), words=(*_JSON, b"dataset_format")),
+    Parser("chess_kind", kind, (f"{_FORMAT}.kind_of",), words=(*JSON, b"dataset_format")),
 )

@@ -7,7 +7,7 @@ import json
 from functools import cache
 from typing import Any
 
-from tests.fuzz.parser import Parser, file, folder, scratch, split
+from tests.fuzz.parser import JSON, Parser, file, folder, scratch, split
 
 _PROVENANCE = "gristmill.provenance"
 
@@ -142,9 +142,6 @@ def markdown(data: bytes) -> None:
     printable(text).encode()
 
 
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
-
-
 def _record_words() -> tuple[bytes, ...]:
     from gristmill.provenance.record import Input, Output, Record
 
@@ -168,12 +165,12 @@ _TOML = (
 )
 
 PARSERS = (
-    Parser("record", record, (f"{_PROVENANCE}.record",), words=(*_JSON, *_record_words())),
+    Parser("record", record, (f"{_PROVENANCE}.record",), words=(*JSON, *_record_words())),
     Parser(
         "record_inputs",
         record_inputs,
         (f"{_PROVENANCE}.record", f"{_PROVENANCE}.raw_inputs"),
-        words=(*_JSON, *_record_words(), b"\xff\xfe"),
+        words=(*JSON, *_record_words(), b"\xff\xfe"),
     ),
     Parser(
         "verification",
@@ -184,7 +181,7 @@ PARSERS = (
             f"{_PROVENANCE}.check_artifact",
             f"{_PROVENANCE}.find_artifacts",
         ),
-        words=(*_JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
+        words=(*JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
     ),
     Parser(
         "settings",
@@ -216,13 +213,13 @@ PARSERS = (
         "part_ledger",
         part_ledger,
         ("gristmill.run.part_store",),
-        words=(*_JSON, b'"sha256":', b'"summary":'),
+        words=(*JSON, b'"sha256":', b'"summary":'),
     ),
     Parser(
         "lock_holder",
         lock_holder,
         ("gristmill.publish.locks",),
-        words=(*_JSON, b'"process":', b'"host":', b'"since":'),
+        words=(*JSON, b'"process":', b'"host":', b'"since":'),
     ),
     Parser(
         "markdown",

@@ -9,7 +9,7 @@ import sqlite3
 import numpy as np
 
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import HUNDRED_THOUSAND, TEN_THOUSAND, Parser, file, folder, split
+from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, TEN_THOUSAND, Parser, file, folder, split
 
 _RAW = "gristmill.macroxue.raw"
 _FORMAT = "gristmill.macroxue.format"
@@ -230,7 +230,6 @@ def metadata_tables(data: bytes) -> None:
     content_sha256(path)
 
 
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 _STEP = (
     b'"seed":',
     b'"step_index":',
@@ -252,13 +251,13 @@ PARSERS = (
         step_line,
         (f"{_RAW}.strict_parser",),
         (f"{_RAW}.fast_scanner",),
-        words=_JSON + _STEP,
+        words=JSON + _STEP,
     ),
     Parser(
         "macroxue_meta",
         meta,
         (f"{_RAW}.strict_parser", "gristmill.untrusted.json_text"),
-        words=_JSON,
+        words=JSON,
     ),
     Parser("macroxue_gzip", gzip_file, (f"{_RAW}.read_run",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
     Parser(
@@ -268,7 +267,7 @@ PARSERS = (
         tuple(
             f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "run_facts", "read_run")
         ),
-        words=(*_JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
+        words=(*JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
     ),
     Parser(
         "macroxue_drop_names",
@@ -297,7 +296,7 @@ PARSERS = (
         (f"{_RAW}.view_file", f"{_RAW}.pool_file"),
         words=(b"pack", b"pool", b"annotations", b"[macroxue.training_view]", b"num_bins", b"inf"),
     ),
-    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.view_files",), words=_JSON),
+    Parser("macroxue_view_json", view_description, (f"{_FORMAT}.view_files",), words=JSON),
     Parser(
         "macroxue_annotations",
         annotations,
@@ -307,9 +306,9 @@ PARSERS = (
         words=(b"\x93NUMPY\x01\x00", b"'shape':", b"(0,)", b"<f4", b"'fortran_order':", b"{}"),
     ),
     Parser(
-        "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=_JSON
+        "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=JSON
     ),
-    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.jsonl",), words=_JSON),
+    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.jsonl",), words=JSON),
     Parser(
         "macroxue_npy",
         npy_rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import Parser, file
+from tests.fuzz.parser import JSON, Parser, file
 
 _MIRROR = "gristmill.mirror"
 _PLACE = ("family/tiny", "a")
@@ -56,8 +56,6 @@ def noted(data: bytes) -> None:
         assert number > 0 and entry.title
 
 
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
-
 PARSERS = (
     Parser(
         "mirror_keys",
@@ -70,13 +68,13 @@ PARSERS = (
         "mirror_version",
         version,
         (f"{_MIRROR}.layout",),
-        words=(*_JSON, b'"format":1', b'"outer":', b'"partition":"a"', b'"number":1'),
+        words=(*JSON, b'"format":1', b'"outer":', b'"partition":"a"', b'"number":1'),
     ),
     Parser(
         "mirror_manifest",
         manifest,
         (f"{_MIRROR}.layout", "gristmill.provenance.record_file"),
-        words=(*_JSON, b'"parts":[', b'"bytes":', b'"path":"', b'"part_bytes":', b"../"),
+        words=(*JSON, b'"parts":[', b'"bytes":', b'"path":"', b'"part_bytes":', b"../"),
     ),
-    Parser("mirror_note", noted, (f"{_MIRROR}.cache",), words=(*_JSON, b"1]")),
+    Parser("mirror_note", noted, (f"{_MIRROR}.cache",), words=(*JSON, b"1]")),
 )

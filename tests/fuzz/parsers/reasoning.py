@@ -9,6 +9,7 @@ import lzma
 from typing import Any
 
 from tests.fuzz.parser import (
+    JSON,
     TEN_THOUSAND,
     Parser,
     file,
@@ -149,7 +150,6 @@ def raw_manifest(data: bytes) -> None:
     list(raw_manifest_laws(file("manifest/manifest.json", data).parent))
 
 
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 _COLUMNS = (
     *(b'"question":', b'"answer":', b'"rationale":', b'"source":', b'"target":', b'"problem":'),
     *(b'"generations":[', b'"is_reasoning_complete":[true', b'"correctness_llama":[true'),
@@ -187,13 +187,13 @@ PARSERS = (
         ),
         covers=(f"{_RAW}.drops",),
         inputs=TEN_THOUSAND,
-        words=(*_JSON, *_COLUMNS, *_CSV),
+        words=(*JSON, *_COLUMNS, *_CSV),
     ),
     Parser(
         "reasoning_json",
         json_rows,
         (f"{_RAW}.rows", f"{_RAW}.json_files", "gristmill.untrusted.lines"),
-        words=(*_JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
+        words=(*JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
     ),
     Parser(
         "reasoning_packed",
@@ -229,12 +229,12 @@ PARSERS = (
         "reasoning_normalized_file",
         normalized_file,
         ("gristmill.reasoning.laws.normalized", "gristmill.reasoning.format.records"),
-        words=(*_JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
+        words=(*JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
     ),
     Parser(
         "reasoning_raw_manifest",
         raw_manifest,
         ("gristmill.reasoning.laws.raw_manifest",),
-        words=(*_JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
+        words=(*JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
     ),
 )

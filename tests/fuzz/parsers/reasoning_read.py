@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import Parser, file, folder
+from tests.fuzz.parser import JSON, Parser, file, folder
 
 _FORMAT = "gristmill.reasoning.format"
 
@@ -74,31 +74,30 @@ def origins(data: bytes) -> None:
     assert np.array_equal(found, np.array(found.tolist(), np.int64).reshape(-1, 2))
 
 
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 _META = tuple(
     f'"{name}": '.encode()
     for name in ("dataset", "split", "path", "seq_len", "num_sequences", "token_count", "sha256")
 )
 
 PARSERS = (
-    Parser("reasoning_shard_list", shard_list, (f"{_FORMAT}.shard_list",), words=(*_JSON, *_META)),
+    Parser("reasoning_shard_list", shard_list, (f"{_FORMAT}.shard_list",), words=(*JSON, *_META)),
     Parser(
         "reasoning_shards",
         shards,
         (f"{_FORMAT}.shards",),
-        words=(*_JSON, *_META, b'"source_files": [', b'"compression": ', b'"created_at": '),
+        words=(*JSON, *_META, b'"source_files": [', b'"compression": ', b'"created_at": '),
     ),
     Parser(
         "reasoning_index",
         index,
         (f"{_FORMAT}.index",),
-        words=(*_JSON, b'"spans": [{', b'"extras": {', b"\n"),
+        words=(*JSON, b'"spans": [{', b'"extras": {', b"\n"),
     ),
     Parser(
         "reasoning_staged",
         staged,
         (f"{_FORMAT}.staged", "gristmill.provenance.record_file"),
-        words=(*_JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
+        words=(*JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
     ),
     Parser(
         "reasoning_origins",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, scratch, split
+from tests.fuzz.parser import JSON, TEN_THOUSAND, Parser, file, folder, scratch, split
 
 _FORMAT = "gristmill.synth.format"
 _RENDER = "gristmill.synth.render"
@@ -162,7 +162,6 @@ def holdout(data: bytes) -> None:
 
 
 _PARQUET = (b"PAR1", b"synth_id", b"query", b"synthetic_answer", b"\x15\x00", b"\x19", b"\x4c")
-_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
 _HARMONY = (
     b'{"messages":[',
     b'{"role":"user","content":"',
@@ -223,13 +222,13 @@ PARSERS = (
         "synth_messages",
         row_texts,
         (f"{_RENDER}.templates", f"{_RENDER}.harmony", f"{_RENDER}.documents"),
-        words=_JSON + _HARMONY,
+        words=JSON + _HARMONY,
     ),
     Parser(
         "synth_conversion",
         finished_conversion,
         (f"{_BUILD}.import_harmony", f"{_BUILD}.manifest_files"),
-        words=(*_JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
+        words=(*JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
     ),
     Parser(
         "synth_raw_names",

@@ -44,12 +44,6 @@ def test_pairs_that_change_places_make_no_new_puzzle() -> None:
     assert len(arc_oracle.group(1, "x", pairs, 500)) == 4 * 36
 
 
-def test_no_augmentation_leaves_the_task() -> None:
-    numbers, symmetries, colours = kept_draws(np.uint64(3), 0, 0, *flat(pairs_of(1, 2, 4, 4)))
-    assert numbers.tolist() == [0] and symmetries.tolist() == [0]
-    assert colours.tolist() == [list(range(10))]
-
-
 def test_the_canonical_form_is_the_same_for_all_augmentations_of_a_pair() -> None:
     before, after = NUMBERS, NUMBERS[:2] * 0 + 7
     expected = canonical_pair(*flat([(before, after)]), 0).tobytes()

@@ -54,17 +54,6 @@ def test_a_dataset_of_the_builder_breaks_no_law(tmp_path: Path, dtype: str, num_
     assert [*arc_laws(tmp_path / "out"), *contract_laws(tmp_path / "out")] == []
 
 
-def test_a_dataset_with_dropped_leaks_breaks_no_law(tmp_path: Path) -> None:
-    source = arc_tasks.source(tmp_path / "arc")
-    task = json.loads((source / "training" / "aa.json").read_text())
-    other = json.loads((source / "evaluation" / "bb.json").read_text())
-    other["test"][0] = task["train"][1]
-    arc_tasks.write(source, {"evaluation/bb": other})
-    summary = build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8", "drop"))
-    assert summary.leaks_dropped == 1
-    assert laws(tmp_path / "out") == {}
-
-
 def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,17 +232,6 @@ def test_every_row_that_its_draw_does_not_make_is_found(
     assert found == {("not_augmentation", f"train/all row {row}")}
 
 
-def test_a_test_puzzle_in_training_is_found_whatever_its_clues(built: Path, tmp_path: Path) -> None:
-    def damage(arrays: Arrays) -> None:
-        for field in ("inputs", "labels"):
-            arrays[f"train/{field}"][7] = arrays[f"test/{field}"][2]
-
-    found = _found(_copy(built, tmp_path, damage))
-    assert len(found) == 1 and found <= {
-        (law, "train/all row 7") for law in ("not_augmentation", "clues_differ")
-    }
-
-
 def test_a_clue_that_a_whole_group_moves_is_found_by_the_key_of_the_source(
     built: Path, tmp_path: Path
 ) -> None:

@@ -22,7 +22,6 @@ from gristmill.puzzles.raw.samples import (
     GRIDS,
     MAZES,
     SIDE,
-    generated_sudoku,
     write_arc_sample,
     write_grid_sample,
     write_maze_sample,
@@ -45,11 +44,6 @@ def test_every_sudoku_of_the_sample_has_one_solution(tmp_path: Path) -> None:
         assert sudoku.solutions(row["question"].replace(".", "0")) == [row["answer"]]
     hashes = [sha256_file(tmp_path / "drop" / f"{split}.csv")[:16] for split in ("train", "test")]
     assert hashes == ["0149c00c1803ed39", "939a777dfb264be7"]
-
-
-def test_a_number_names_a_puzzle() -> None:
-    assert generated_sudoku(3) == generated_sudoku(3)
-    assert generated_sudoku(3)[0] != generated_sudoku(4)[0]
 
 
 def test_the_sample_of_mazes_is_always_the_same(tmp_path: Path) -> None:

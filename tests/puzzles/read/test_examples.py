@@ -12,7 +12,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.loading import Loader, Plan
-from gristmill.puzzles import PuzzleDataset, PuzzleDatasetConfig, PuzzleExamples
+from gristmill.puzzles import PuzzleExamples
 from gristmill.puzzles.format.names import FIELDS, TOKENS
 from tests.later import later
 from tests.puzzles.read.folders import write_split
@@ -61,18 +61,6 @@ def test_examples_are_the_rows_in_any_order(
         name: column[-1].tolist() for name, column in rows.items()
     }
     assert [example["inputs"].tolist() for example in examples] == rows["inputs"].tolist()
-
-
-def test_they_are_those_that_the_batches_of_the_original_have(tmp_path: Path) -> None:
-    write_split(tmp_path / "test", most_examples=3, sets=("all", "more"))
-    write_split(tmp_path / "train")
-    config = PuzzleDatasetConfig(0, tmp_path, 5, True, 1, 0, 1)
-    examples, first = PuzzleExamples(tmp_path, "test"), 0
-    for _, batch, size in PuzzleDataset(config, "test"):
-        same = examples.batch(range(first, first + size))
-        assert all(np.array_equal(column, batch[name][:size]) for name, column in same.items())
-        first += size
-    assert first == len(examples)
 
 
 def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:

@@ -11,13 +11,11 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.families import Misuse, Request
 from gristmill.puzzles.domains.dihedral import transform
-from gristmill.puzzles.domains.domino_augment import augmentation
-from gristmill.puzzles.domains.sudoku.symmetry import augmentation as symmetry
 from gristmill.puzzles.format.metadata import Sources
 from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import SYMMETRIES, parameters, trace, traced_example
-from tests.puzzles.small_datasets import QUESTION, SMALL, arc, write
+from tests.puzzles.small_datasets import SMALL, arc, write
 
 
 def test_an_example_leads_to_its_file_and_augmentation(tmp_path: Path) -> None:
@@ -109,19 +107,6 @@ def test_each_symmetry_has_its_words() -> None:
         assert np.array_equal(transform(grid, number), turned[words])
 
 
-def test_a_game_of_dominoes_draws_its_change_once_more(tmp_path: Path) -> None:
-    sources, found = _read(tmp_path, "domino", 1)
-    assert parameters(sources, found) == {}
-    done = augmentation(42, "train:1", 3, "reversal")
-    assert parameters(sources, replace(found, draw=3)) == {
-        "chain": "turned round" if done.is_reversed else "as it is",
-        "hand": "tiles of the slots " + " ".join(map(str, done.order)),
-    }
-    modular = replace(sources, config={"seed": 42, "augmentation": "modular"})
-    offset = augmentation(42, "train:1", 3, "modular").offset
-    assert parameters(modular, replace(found, draw=3)) == {"added to values": f"{offset} modulo 7"}
-
-
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     sources, found = _read(tmp_path, "arc", 2)
     for wrong in (
@@ -136,20 +121,6 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     sources, found = _read(tmp_path, "maze", 1)
     with pytest.raises(BadInput, match="cannot be read"):
         parameters(sources, replace(found, draw=8))
-
-
-def test_a_sudoku_draws_its_symmetry_once_more(tmp_path: Path) -> None:
-    sources, found = _read(tmp_path, "sudoku", 0)
-    assert parameters(sources, found) == {}
-    question = QUESTION.replace(".", "0")
-    done = symmetry(42, question, 7)
-    said = parameters(sources, replace(found, inputs=found.inputs + 1, draw=7), found.inputs)
-    assert said == {
-        "transposed": "yes, first" if done.transposes else "no",
-        "rows from": " ".join(map(str, done.rows)),
-        "columns from": " ".join(map(str, done.columns)),
-        "digits 1 to 9 become": " ".join(map(str, done.digits[1:])),
-    }
 
 
 def test_an_example_is_traced_by_its_number_split_and_set(tmp_path: Path) -> None:

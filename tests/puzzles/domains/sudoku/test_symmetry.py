@@ -25,10 +25,6 @@ def test_a_draw_is_the_one_of_the_page() -> None:
             assert found == sudoku.augmented(seed, question, (question, answer), number)
 
 
-def test_draws_turn_and_do_not_turn() -> None:
-    assert {symmetry.transposes for symmetry in symmetries(12)} == {False, True}
-
-
 def test_draw_zero_is_the_source() -> None:
     board = board_of(PAIRS[0][0])
     assert (applied(augmentation(42, PAIRS[0][0], 0), board) == board).all()
@@ -59,19 +55,6 @@ def test_a_group_is_the_source_and_its_draws() -> None:
         if row % 6:
             boards = sudoku.augmented(42, question, boards, row % 6)
         assert (np.array([given, label]) == sudoku.tokens(boards)).all()
-
-
-def test_a_source_alone_gives_the_same_group() -> None:
-    inputs, labels, draws, _ = groups(QUESTIONS, ANSWERS, KEYS, 7)
-    alone = groups(QUESTIONS[2:3], ANSWERS[2:3], KEYS[2:3], 7)
-    for whole, part in zip((inputs, labels, draws), alone[:3], strict=True):
-        assert (whole[16:24] == part).all()
-
-
-def test_without_augmentations_a_group_is_the_source() -> None:
-    inputs, labels, draws, sizes = groups(QUESTIONS, ANSWERS, KEYS, 0)
-    assert (inputs == QUESTIONS + 1).all() and (labels == ANSWERS + 1).all()
-    assert draws.tolist() == [0] * 4 and sizes.tolist() == [1] * 4
 
 
 def test_an_augmentation_that_repeats_an_example_is_passed_over() -> None:
