@@ -166,7 +166,7 @@ def coloured(tokens: Sequence[Token]) -> Text:
     from rich.text import Text
 
     names = dict.fromkeys(token.span for token in tokens if token.span)
-    grounds = {name: _GROUNDS[(at + 1) % len(_GROUNDS)] for at, name in enumerate(names)}
+    grounds = {name: _GROUNDS[at % len(_GROUNDS)] for at, name in enumerate(names)}
     text = Text()
     for name, ground in grounds.items():
         text.append(f" {printable(name)} ", f"black on {ground[0]}").append(" ")
