@@ -15,7 +15,6 @@ import dagster as dg
 from assets import choices
 from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import families, markdown, provenance
-from gristmill.browse.opening import pictured_table
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.printable import cut, plain, printable
@@ -190,6 +189,8 @@ def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, A
     An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
     """
     try:
+        from gristmill.browse.opening import pictured_table  # it loads NumPy
+
         table = pictured_table(published.folder, published.record)
         rows = table.rows(sample(published.folder), 1, inf) if table is not None else ()
         pictures = rows[0].pictures() if rows else ()

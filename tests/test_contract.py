@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import pickle
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 
-from gristmill import contract
 from gristmill.contract import (
     BadInput,
     FileFailed,
@@ -23,8 +20,6 @@ from gristmill.contract import (
     is_of_machine,
     os_reason,
 )
-from tests.architecture.graph import modules
-from tests.paths import CHECKOUT
 
 CURES = {
     errno.EIO: "Input/output error: the disk or the network failed (see `dmesg`): mend it, then "
@@ -81,36 +76,3 @@ def test_bad_input_names_file_row_and_rule_from_a_worker_process_too(
     error = BadInput("a.gz", "is no grain", row)
     for found in (error, pickle.loads(pickle.dumps(error))):
         assert (str(found), found.file, found.row, found.rule) == (text, "a.gz", row, "is no grain")
-
-
-def _bases() -> dict[str, tuple[str, str]]:
-    """Each error of the library whose text is for the user: its module and its first base."""
-    classes = {
-        node.name: (name.removeprefix("gristmill."), [ast.unparse(base) for base in node.bases])
-        for name, file in modules(CHECKOUT).items()
-        if name.startswith("gristmill.")
-        if "class " in (text := file.read_text())
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef)
-    }
-    found = {"GristmillError": ("contract", "")}
-    while new := {
-        name: (module, first)
-        for name, (module, bases) in classes.items()
-        if name not in found and bases and (first := bases[0].rpartition(".")[2]) in found
-    }:
-        found |= new
-    return found
-
-
-def test_the_head_of_the_module_draws_the_tree_of_the_errors() -> None:
-    drawn: dict[str, tuple[str, str]] = {}
-    above: list[str] = []
-    for line in str(contract.__doc__).partition("its module:")[2].strip("\n").splitlines():
-        names, place = re.split(r"  +", line.strip(), maxsplit=1)
-        depth = (len(line) - len(line.lstrip()) - 4) // 2
-        module = place if re.fullmatch(r"[\w.]+", place) else "contract"
-        for name in names.split(", "):
-            drawn[name] = (module, above[depth - 1] if depth else "")
-        above[depth:] = [name]
-    assert drawn == _bases()

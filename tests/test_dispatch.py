@@ -110,17 +110,14 @@ LEFT_OUT = {
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],
-    "chess/subset": [f"copied: {UNKNOWN}"],
     "chess/splice_cache": ["source_unchanged: where the manifest does not name the source"],
     "synth/harmony": [MANIFEST.format("synth/harmony_manifest")],
     "synth/kd_shards": [MANIFEST.format("synth/kd_manifest")],
     "synth_smoke/kd_shards": [MANIFEST.format("synth/kd_manifest")],
     "reasoning/normalized": [MANIFEST.format("reasoning/raw_manifest")],
-    "reasoning/gpt2_shards": [f"texts: {UNKNOWN}", MANIFEST.format("reasoning/manifest")],
-    "reasoning/alignment": [f"projection: {UNKNOWN}"],
+    "reasoning/gpt2_shards": [MANIFEST.format("reasoning/manifest")],
+    "reasoning/alignment": [f"index: {UNKNOWN}"],
     "reasoning/tokens": [f"texts: {UNKNOWN}", f"steps: {UNKNOWN}"],
-    "reasoning/exports": [f"documents: {UNKNOWN}"],
-    "reasoning/spans": [f"records: {UNKNOWN}"],
 }
 UNCHECKED = {"macroxue/values", "synth/kd_manifest", "synth_smoke/kd_manifest"}
 FACTS = {
