@@ -74,6 +74,7 @@ ACROSS = {
     "puzzles/builders/test_arc_real.py": "the builds of real ARC tasks",
     "puzzles/read/test_trace_of_builds.py": "traces of built datasets, made once more",
     "reasoning/read/test_source.py": "the sequences of shards as a source of the loader",
+    "reasoning/builders/test_shard_kills.py": "builds of shards that are killed",
     "sensors/test_first_ticks.py": "the sensors of all families over samples that are built",
     "synth/builders/chat/test_synth_recipe.py": "SYNTH by a recipe against its own assets",
     "synth/builders/chat/test_publishing.py": "conversations from their drop to a batch, published",

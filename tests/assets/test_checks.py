@@ -192,3 +192,17 @@ def test_a_drop_that_is_gone_is_retired_by_a_command_that_takes_any_key(
     found = [Violation("input", "a", f"is gone: gristmill retire {shown}")]
     cure = checks._mend("toy/mill", key, found)
     assert cure == f"bring the drop back, or run: gristmill retire {shown}"
+
+
+def test_a_broken_law_fails_the_check_lawful_alone(evaluate, tmp_path, monkeypatch):
+    evaluate(*KEYS)
+
+    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        if subject.folder.name == "k2":
+            yield Violation("words rhyme", "words.txt", "k2 does not")
+
+    monkeypatch.setattr(families, "check", check)
+    found = evaluate()
+    assert numbers(found["lawful"]) == (False, 5, 1)
+    assert "words rhyme: k2 does not" in str(found["lawful"].description)
+    assert numbers(found["intact"]) == (True, 5, 0)

@@ -271,3 +271,8 @@ def test_the_rest_of_the_data_root_is_not_searched(run, root, mirror, monkeypatc
     listed.clear()
     assert run().success
     assert listed == ["artifacts/tiny"]
+
+
+def test_a_batch_pushes_all_of_its_partitions(run, mirror):
+    assert run().success
+    assert versions(mirror) == ["k1 1", "k2 1", "k3 1"]

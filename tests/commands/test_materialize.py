@@ -736,3 +736,11 @@ def test_what_is_not_in_the_mirror_fails_until_a_run_has_pushed_it(
     assert f"{len(places)} new versions" in pushed.stderr
     again = run("materialize", asset).output
     assert "nothing needed doing" in again and "mirror" not in again
+
+
+def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
+    for number, key in enumerate(("one", "two", "three")):
+        land(data, key, seed=number)
+    words = ("materialize", "macroxue/pack", "--partition", "two", "--partition", "three")
+    assert run(*words).exit_code == 0
+    assert sorted(path.name for path in (data / PACKS).glob("[!.]*")) == ["three", "two"]

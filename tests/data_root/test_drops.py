@@ -12,7 +12,7 @@ import pytest
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.data_root.drops import RootSettings
-from gristmill.inbox import GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
+from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
 from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
 from gristmill.inbox.kind import IsThere
@@ -110,6 +110,12 @@ def test_a_name_that_is_no_key_makes_no_command(lake):
     (lake.inbox("toy/recipes")).mkdir(parents=True)
     with pytest.raises(NotReady, match=r"gristmill retire -- -r`"):
         lake.ready_drop("toy/recipes", "-r.toml")
+
+
+def test_a_drop_that_is_arriving_is_not_ready(lake):
+    (land(lake, "d1") / ".incomplete").touch()
+    state, reason = not_ready(lake, "d1")
+    assert (state, reason[:11]) == (ARRIVING, ".incomplete")
 
 
 def test_a_drop_that_waits_is_ready_when_the_other_one_is_whole(lake):

@@ -172,7 +172,8 @@ def test_the_state_of_the_file_is_that_of_its_artifact(
 ) -> None:
     spoil(root / file)
     found = _listed(root, name)
-    assert found.state == f"drop {state}" and reason in found.why
+    shown = "current (inputs gone)" if state == "gone" else f"drop {state}"
+    assert found.state == shown and reason in found.why
     violations, notes = of_artifacts(root)
     if state == "refused":
         (broken,) = violations

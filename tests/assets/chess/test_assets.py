@@ -454,3 +454,17 @@ def test_a_subset_is_built_where_it_is_asked_for_and_traced_to_the_drop(build, l
         with pytest.raises(BadInput, match="has 30 rows, no row 30"):
             list(subset_origins(Request(folder, "30", {})))
     assert metadata(build("2024-01", assets=[subset]), subset)["status"] == "unchanged"
+
+
+def test_drops_of_every_ending_give_the_same_games(build, lake):
+    zstandard = pytest.importorskip("zstandard")
+    for name in ("a.2024-01.zip", "b.2024-02.pgn"):
+        drop(lake, name)
+    packed = zstandard.ZstdCompressor().compress(
+        (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
+    )
+    (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
+    assert build("2024-01", "2024-02", "2024-03", assets=[elite_pgn]).success
+    found = hashes(lake.root / "chess/raw/elite", "*.pgn")
+    assert len(found) == 3
+    assert len(set(found.values())) == 1

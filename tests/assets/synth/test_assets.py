@@ -640,3 +640,12 @@ def test_the_checks_tell_documents_on_the_wrong_side_and_masks_that_differ(check
     assert "shard_01" in listed
     assert "trace_02" in listed
     assert found["synth/harmony:lawful"].passed
+
+
+@pytest.mark.usefixtures("converted")
+def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
+    shard = lake.root / "synth_harmony/synth_harmony_shard_00.parquet"
+    data = bytearray(shard.read_bytes())
+    data[100] ^= 1
+    shard.write_bytes(data)
+    assert "is damaged" in failure(build(kd_shards, "00"))
