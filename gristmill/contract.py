@@ -134,6 +134,8 @@ class Trace:
 class Summary:
     """What every builder's summary carries; families add their own counts as fields.
 
+    docs/numbers.md says what each count is.
+
     files: path relative to the artifact (POSIX) -> note. Files that are not
         named are payload without rows.
     """

@@ -93,10 +93,7 @@ class NoVocabularyFile(BadInput, MissingVocabulary):
 
 @dataclass(frozen=True)
 class PlacedVocabulary(Summary):
-    """What `place` wrote.
-
-    bytes: its size.
-    """
+    """What `place` wrote."""
 
     tokens: int
     bytes: int

@@ -36,17 +36,7 @@ from gristmill.run.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class GameSummary(Summary):
-    """Counts of a game dataset.
-
-    input_games: rows read.
-    eligible_games: rows with an accepted end.
-    spliceable_games: rows written.
-    games: rows written, by split.
-    plies: plies of these rows, by split.
-    duplicate_games: rows whose moves an earlier row of their split has too.
-    dropped_duplicates: rows left out by `drop_duplicates`; they are in dropped_games.csv.
-    shared_sequences: move sequences in more than one split; 0 unless `split="shuffle"`.
-    """
+    """Counts of a game dataset."""
 
     input_games: int
     eligible_games: int

@@ -29,13 +29,7 @@ from gristmill.run.progress import SILENT, Progress, Stage
 
 @dataclass(frozen=True)
 class CacheSummary(Summary):
-    """Counts of a cache.
-
-    games: games by split.
-    samples: samples by split.
-    phases: samples of all splits by phase.
-    vocabulary_size: number of words; 0 without a vocabulary.
-    """
+    """Counts of a cache."""
 
     games: Mapping[str, int]
     samples: Mapping[str, int]

@@ -41,14 +41,7 @@ _BATCH_SIZE = 256
 
 @dataclass(frozen=True)
 class SpliceSummary(Summary):
-    """Counts of a legacy splice dataset.
-
-    input_games: rows read.
-    eligible_games: rows with an accepted end.
-    spliceable_games: rows of games taken.
-    games: distinct ids by split.
-    samples: samples by split.
-    """
+    """Counts of a legacy splice dataset."""
 
     input_games: int
     eligible_games: int

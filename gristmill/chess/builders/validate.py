@@ -42,23 +42,7 @@ _FLAGGED_HEAD = "game_id,source_file,flag,result,detail,pgn_offset\r\n"
 
 @dataclass(frozen=True)
 class ValidateSummary(Summary):
-    """Counts of a validation.
-
-    total_games: games of all PGN files.
-    valid_games: games that became rows.
-    invalid_games: rejected games.
-    duplicate_games: valid games whose moves an earlier valid game has too.
-    equal_games: valid games with the id of an earlier valid game.
-    games_outside_month: valid games with a date that is not in the month of their file.
-    oracle_games: games that needed python-chess.
-    plies: plies of the valid games.
-    white_wins: valid games that White won.
-    black_wins: valid games that Black won.
-    draws: valid games without a winner.
-    reasons: rejected games by reason.
-    flags: flagged games by flag.
-    phases: plies of the valid games by phase.
-    """
+    """Counts of a validation, which docs/numbers.md explains."""
 
     total_games: int
     valid_games: int

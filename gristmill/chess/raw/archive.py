@@ -31,13 +31,7 @@ from gristmill.untrusted.lines import reads
 class ArchiveSummary(Summary):
     """The facts of a raw month.
 
-    origin: the URL, or the name of the drop.
-    archive_bytes: size of the file as it came.
-    archive_sha256: its sha256.
-    pgn_bytes: size of the PGN.
-    pgn_sha256: its sha256.
-    requests: requests made, 0 for a drop.
-    resumed_bytes: the size from which the last request went on, 0 for a drop.
+    origin: the URL, or the name of the drop. The sha256 are of the archive and of the PGN.
     """
 
     origin: str

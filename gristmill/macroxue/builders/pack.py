@@ -35,23 +35,7 @@ _WORKERS_PAY = 100_000_000
 
 @dataclass(frozen=True)
 class PackSummary(Summary):
-    """Counts of a pack.
-
-    runs, rows, shards: what was written.
-    quarantined: runs that were set aside.
-    quarantined_by_rule: these by the rule that they break; rules beyond the first twenty together.
-    unpaired: meta files without a steps file.
-    unpaired_logs: steps files without a meta file.
-    repeated_runs: runs that equal an earlier run in seed, steps, score and highest tile.
-    count_mismatches: runs whose rows differ from their num_moves.
-    warnings: lines of warnings.jsonl.
-    empty_runs: runs without steps.
-    score_min, score_max: lowest and highest score of a run.
-    seconds_played: sum of the metas' seconds.
-    rows_by_valuation_type: rows by name.
-    rows_by_max_rank: rows by rank, as text.
-    runs_by_highest_tile: runs by tile, as text.
-    """
+    """Counts of a pack, which docs/numbers.md explains."""
 
     runs: int
     rows: int

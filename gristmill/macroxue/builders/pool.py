@@ -33,16 +33,7 @@ from gristmill.run.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class MergeSummary(Summary):
-    """Counts of a pool.
-
-    packs: members.
-    runs, rows, shards: what was written.
-    names: valuation names.
-    warnings: lines of warnings.jsonl.
-    untraced_runs: runs of members without trace.jsonl.
-    repeated_runs: runs that equal an earlier run in seed, steps, score and highest tile.
-    runs_by_pack, rows_by_pack: by name of the member.
-    """
+    """Counts of a pool."""
 
     packs: int
     runs: int

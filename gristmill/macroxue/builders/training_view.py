@@ -75,19 +75,7 @@ _NO_LINK: Final = {errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.E
 
 @dataclass(frozen=True)
 class ViewSummary(Summary):
-    """Counts of a view.
-
-    runs, rows: of all sides, with images.
-    runs_by_side, rows_by_side: the same by folder; "all" without a split.
-    runs_left_out: runs that neither query gives.
-    gaps_by_reason: runs of the view with missing steps, without images.
-    games_without_images: training games that have a tile whose rank cannot be found, or an image
-        whose board_eval does not fit int32.
-    linked: files that are hard links.
-    rows_without_value: training rows whose chosen move has no expected value; the trainer's
-        tokenizer refuses them. Not counted without a tokenizer.
-    annotated_rows: rows that the student annotated.
-    """
+    """Counts of a view."""
 
     runs: int
     rows: int

@@ -25,17 +25,7 @@ SETTINGS = "values.json"
 
 @dataclass(frozen=True)
 class ValueSummary(Summary):
-    """Counts of a sidecar.
-
-    runs, rows, shards: what was written.
-    rows_above_65536: rows with a masked tile.
-    rows_followed, rows_solved, rows_unknown: of these, by the way their ranks were found; 0 with
-        compat="reference".
-    idle_moves: recorded moves that change nothing.
-    scores_matched: runs whose rewards sum to their max_score.
-    scores_differ: the other runs that have steps.
-    reward_sum: points of all rows.
-    """
+    """Counts of a sidecar."""
 
     runs: int
     rows: int

@@ -56,16 +56,7 @@ _ZERO: Final = ord("0")
 
 @dataclass(frozen=True)
 class ArcSummary(DatasetSummary):
-    """What was built, by ARC's own counts.
-
-    not_full: tasks with fewer augmentations than `num_aug`, after all draws.
-    leaks_dropped: test pairs that are left out, because training has them.
-    known_leaks: test pairs that are not, because the published benchmark counts them.
-    equal_tasks: tasks with the pairs of an earlier one, in any order; the published benchmark has
-        one. They are kept.
-    training_tasks, evaluation_tasks: tasks by the name of their source; a source with 0 of one of
-        them has that folder not. One without evaluation tasks is for training alone.
-    """
+    """What was built, by ARC's own counts."""
 
     tasks: int
     duplicates_removed: int

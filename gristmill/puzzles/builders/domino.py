@@ -29,11 +29,7 @@ _MOST_NAMED: Final = 10
 
 @dataclass(frozen=True)
 class DominoSummary(DatasetSummary):
-    """What was built.
-
-    duplicates_removed: games that are the same as an earlier one of their split.
-    leaks_dropped: games of the test split that the training split has, too.
-    """
+    """What was built."""
 
     duplicates_removed: int
     leaks_dropped: int

@@ -41,10 +41,7 @@ _TURNED: Final = re.compile(r"_t[1-7]$")
 
 @dataclass(frozen=True)
 class GridSummary(DatasetSummary):
-    """What was built.
-
-    leaks_dropped: test examples that are left out, because training has them.
-    """
+    """What was built."""
 
     rows_read: int
     leaks_dropped: int

@@ -40,11 +40,7 @@ _MOST_NAMED: Final = 10
 
 @dataclass(frozen=True)
 class MazeSummary(DatasetSummary):
-    """What was built.
-
-    duplicates_removed: mazes that an earlier one of their split is the same as, up to symmetry.
-    leaks_dropped: mazes of the test split that the training split has, up to symmetry.
-    """
+    """What was built."""
 
     duplicates_removed: int
     first_repeats: Mapping[str, int]

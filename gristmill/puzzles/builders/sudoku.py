@@ -173,13 +173,7 @@ _TASK_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True)
 class SudokuSummary(DatasetSummary):
-    """What was built.
-
-    duplicates_removed: rows whose question an earlier row of the split has.
-    first_ambiguous: of each file with rows of `ambiguous_dropped` the line of the first one.
-    ambiguous_dropped: rows looked at with another number of solutions than one.
-    augmentations_missing: augmentations that repeated an example of their group too often.
-    """
+    """What was built."""
 
     sources_read: int
     below_difficulty: int

@@ -213,10 +213,7 @@ _RECORD: Final = re.compile(rb'\{"example_id": "[a-z0-9_]+_([0-9]{6,})"')
 
 @dataclass(frozen=True)
 class AlignSummary(Summary):
-    """What was aligned.
-
-    confidence: rows by confidence, in tenths: "0.8" for 0.8 up to 0.9; "0.9" has 1.0, too.
-    """
+    """What was aligned."""
 
     examples: int
     aligned: int

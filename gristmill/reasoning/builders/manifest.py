@@ -21,10 +21,7 @@ _EQUAL: Final = ("seq_len", "world_size", "tokenizer_sha256")
 
 @dataclass(frozen=True)
 class ManifestSummary(Summary):
-    """Sums over all splits.
-
-    text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
-    """
+    """Sums over all splits."""
 
     splits: int
     shards: int

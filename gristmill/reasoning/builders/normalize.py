@@ -42,14 +42,7 @@ _NO_ROW: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class NormalizeSummary(Summary):
-    """What was normalised.
-
-    raw_rows: that were read: those of records, of rejected ones, and `grouped`.
-    without_cot_by: records whose column of `think` has a text without `</think>`, by the column;
-        they are kept, without a chain of thought.
-    rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
-    unknown_keys: of a corpus of a drop, number of rows that have a key that nothing reads, by key.
-    """
+    """What was normalised."""
 
     raw_rows: int
     grouped: int

@@ -148,12 +148,7 @@ class SplitIndex:
 
 @dataclass(frozen=True)
 class TokenizeSummary(Summary):
-    """Counts of one split.
-
-    text_tokens, eos_tokens, pad_tokens: tokens of texts, ends of examples, and padding.
-    control_texts: how often texts hold the text of the end of a document, which stays text.
-    fast_texts, tiktoken_texts: texts that gigatoken and the tokenizer's own library encoded.
-    """
+    """Counts of one split."""
 
     examples: int
     skipped_empty: int

@@ -25,10 +25,7 @@ from gristmill.synth.config import HarmonyConfig
 
 @dataclass(frozen=True)
 class HarmonyManifestSummary(Summary):
-    """Sums over all shards.
-
-    bytes: sizes of all shards.
-    """
+    """Sums over all shards."""
 
     shards: int
     rows: int

@@ -42,10 +42,7 @@ _SHOWN: Final = 300
 
 @dataclass(frozen=True)
 class ImportedManifest(Summary):
-    """Counts of an imported manifest.
-
-    manifest_bytes: its size.
-    """
+    """Counts of an imported manifest."""
 
     manifest_bytes: int
     claimed_rows: int

@@ -31,12 +31,7 @@ _TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows
 
 @dataclass(frozen=True)
 class KDSummary(Summary):
-    """Counts of one shard. Tokens include every EOD.
-
-    control_texts: texts of control tokens in contents, which stayed plain text.
-    languages, exercises: documents of the most frequent names; "other" has the rest.
-    unknown_keys: messages that have a key that is not rendered, by its name, in the same way.
-    """
+    """Counts of one shard. Tokens include every EOD."""
 
     rows: int
     train_rows: int

@@ -32,10 +32,7 @@ _SPLITS: Final = ("train", "valid")
 
 @dataclass(frozen=True)
 class KDManifestSummary(Summary):
-    """Sums over all shards.
-
-    bad_rows: rows of the Harmony shards that were left out, because they are damaged.
-    """
+    """Sums over all shards."""
 
     shards: int
     train_rows: int

@@ -41,11 +41,7 @@ _NO_ROW: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class ConversationsSummary(Summary):
-    """What was normalised, of the rows that belong to the shard.
-
-    raw_rows: rows that were read; but for trees, those of `rows` and `rejected`.
-    rejected: rows that are no conversation: damaged, or left out by a rule of the recipe.
-    """
+    """What was normalised, of the rows that belong to the shard."""
 
     rows: int
     raw_rows: int

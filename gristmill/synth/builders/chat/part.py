@@ -182,10 +182,7 @@ class PiecesPart(ChatPart):
 
 @dataclass(frozen=True)
 class ChatSummary(KDSummary):
-    """Counts of one shard.
-
-    dropped_thoughts: thoughts to be trained on that the template left out.
-    """
+    """Counts of one shard."""
 
     dropped_thoughts: int = 0
 

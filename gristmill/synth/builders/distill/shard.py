@@ -45,12 +45,7 @@ _SCANNED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class DistillSummary(KDSummary):
-    """Counts of a dataset; spans are those of its tokens.
-
-    dropped_thoughts: thoughts to be trained on that the template left out.
-    memorization_keep: share of the rows of the exercise memorization that stays.
-    other_languages_keep: share of the rows in other languages than English that stays.
-    """
+    """Counts of a dataset; spans are those of its tokens."""
 
     left_out: Mapping[str, int]
     dropped_thoughts: int
