@@ -14,7 +14,8 @@ from tests.planted.faults import Fault, drawn, faults
 
 FILE: Final = Path(__file__).with_name("base_line.json")
 """Its head: the commit, the seed, and `left_out`, patterns of modules that nothing is drawn from.
-Then the faults, each with `by`, as in `Verdict`."""
+Then the faults, with `by` and `is_late` as in `Verdict`: what lacks `by` was not asked, what lacks
+`is_late` does not say whether time was over."""
 
 _KEY: Final = ("module", "inside", "before", "after")
 
