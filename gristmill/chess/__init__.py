@@ -1,4 +1,7 @@
-"""Chess: elite months to valid games, game datasets, legacy rows and splice caches."""
+"""Chess: elite months to valid games, game datasets, legacy rows and splice caches.
+
+A public name is imported when it is first used. Source: `docs/chess.md`.
+"""
 
 from __future__ import annotations
 

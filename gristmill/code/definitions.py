@@ -27,6 +27,8 @@ _CONFIG: Final = "CODE_VERSION"
 """A class with this constant is a config: the values of its fields are in the fingerprint."""
 _ERROR: Final = "GristmillError"
 """The class of the errors that end a build: what they say is in no artifact."""
+_READERS: Final = frozenset({"raw", "untrusted"})
+"""Packages whose errors may be of one row: the rule is then published with the refused row."""
 
 
 class Place(NamedTuple):
@@ -328,6 +330,8 @@ class _Writer:
     def _without_words(self, error: ast.Call) -> ast.Call:
         """An error that is raised, without its texts where they only tell a person why."""
         found, _ = self._resolved(error.func)
+        if _READERS & {*self._module.name.split(".")}:
+            return error
         if found is None or found[1] or not self._sources.is_error(found[0]):
             return error
         named = [each for each in error.keywords if not _is_text(each.value)]

@@ -1,8 +1,8 @@
 """The families, and what each of them can say about its artifacts.
 
 `FAMILIES` is the one list of families. `gristmill/<family>/family.py` holds a `Catalog`: which
-laws, views, traces and sample drops belong to which asset. It is imported when it is asked for, and
-it imports what a family needs when that is called.
+laws, tables, traces and sample drops belong to which asset. It is imported when it is asked for,
+and it imports what a family needs when that is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One loader for all families: it resumes anywhere, mixes without copying, and replays any step."""
+"""One loader for all families: it resumes anywhere, mixes without copying, and replays any step.
+
+A public name is imported when it is first used. Source: `docs/training.md`.
+"""
 
 from __future__ import annotations
 

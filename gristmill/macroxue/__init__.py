@@ -1,4 +1,7 @@
-"""The macroxue family: logs of 2048 games to packs, value sidecars and pools."""
+"""The macroxue family: logs of 2048 games to packs, value sidecars and pools.
+
+A public name is imported when it is first used. Source: `docs/macroxue.md`.
+"""
 
 from __future__ import annotations
 

@@ -135,9 +135,9 @@ def entry(row, place):
 def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write: Write) -> None:
     """What other errors say may be published, as why a row was refused."""
 
-    def raised(error: str, arguments: str) -> str:
-        write({"mill.py": _RAISED.format(error=error, arguments=arguments)})
-        return Code(("fake.mill.entry",)).digest
+    def raised(error: str, arguments: str, room: str = "builders") -> str:
+        write({f"{room}/mill.py": _RAISED.format(error=error, arguments=arguments)})
+        return Code((f"fake.{room}.mill.entry",)).digest
 
     for error in ("GristmillError", "Below"):
         words = raised(error, "place, 'a rule'")
@@ -145,6 +145,8 @@ def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write: Write
         assert words == raised(error, "place, rule='a' + row")
         assert words != raised(error, "row, 'a rule'")
         assert words != raised(error, "place, 'a rule', row")
+        for room in ("raw", "untrusted"):
+            assert raised(error, "'a'", room) != raised(error, "'b'", room)
     for error in ("Row", "ValueError", "row.error"):
         assert raised(error, "'a rule'") != raised(error, "'another rule'")
 

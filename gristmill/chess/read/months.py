@@ -69,8 +69,8 @@ def check_cache(
     """Check that a cache was built from this dataset's rows, and for which config.
 
     sha256: of the rows; None to compare only their size.
-    Returns why the cache is of no use here, as its config differs, "" if it is. Raises StaleCache
-    where it is damaged or its rows have changed.
+    Returns "" if the cache can be used, or how its config differs. Raises StaleCache where it is
+    damaged or its rows have changed.
     """
     manifest = read_manifest(cache)
     try:

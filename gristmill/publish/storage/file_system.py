@@ -25,6 +25,9 @@ class Abilities:
     """What one file system gives: None for an ability that is there, else why it is not.
 
     place: rename to a name that is free, and only there (`RENAME_NOREPLACE`).
+    exchange: swap two folders in one step (`RENAME_EXCHANGE`).
+    locks: a lock that a second holder is refused (flock).
+    case: names that differ in case alone are two names.
     """
 
     place: str | None

@@ -20,7 +20,6 @@ from gristmill.untrusted.walk import visible_files
 MIRROR: Final = "mirror"
 PUBLIC: Final = "public"
 SEED: Final = "seed"
-CHOICES: Final = (MIRROR, PUBLIC, SEED)
 """Kinds of places, in the order in which one is chosen."""
 _MIRROR: Final = re.compile(
     r"(?:(?P<endpoint>https?://[^\s@]+?)/)?(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?"

@@ -104,7 +104,7 @@ def test_corpora_are_mixed_in_a_batch(sample_root: SampleRoot) -> None:
     }
     tokens = dict.fromkeys(sources, 4 * 2048 - 1)
     mixed = mixture(sources, tokens=tokens, max_epochs=9)
-    assert [facts["tokens"] for facts in mixed.facts()] == [4 * 2048] * 2
+    assert [facts["tokens"] for facts in Plan(mixed).facts()] == [4 * 2048] * 2
     (batch,) = Loader(Plan(mixed, seed=1), 8, form="numpy")
     assert sorted(batch["source"].tolist()) == [0] * 4 + [1] * 4
 
