@@ -149,7 +149,7 @@ SORTED_BYTES: Final = 512 << 20
 MOST_ROWS: Final = 1_000
 """Rows of one page."""
 _KEPT_ORDERS: Final = 2
-_OF_CONTENTS: Final = (
+OF_CONTENTS: Final = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
 )
 """What drawings raise for contents that no law has looked at."""
@@ -307,7 +307,7 @@ class Table:
             return ask(record)
         except GristmillError:
             raise
-        except _OF_CONTENTS as error:
+        except OF_CONTENTS as error:
             rule = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             raise GristmillError(
                 f"{record.raw.file}:{record.number + 1}: cannot be shown ({rule}): see "

@@ -49,11 +49,6 @@ class Augmentation(NamedTuple):
         return before[transform(grid, INVERSE[self.symmetry])]
 
 
-def is_base(text: str) -> bool:
-    """Whether a text can begin the ids of augmentations: a task id without `_`."""
-    return is_task_id(text) and "_" not in text
-
-
 def is_task_id(text: str) -> bool:
     """Whether a text can be a task id: 1 to 100 printable letters, not as `<a`, `a|` or `a|||b`."""
     is_named = 0 < len(text) <= MOST_BASE and text.isprintable()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
@@ -26,9 +27,9 @@ def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what breaks the rules of grids in a dataset.
 
     Each input and label has a grid at the upper left; where no cell may be padding, it is a whole
-    rectangle. With symmetries each training puzzle is followed by its seven others, whose cells are
-    not looked at. No test example is one of training, as it is or up to symmetry. Puzzles have
-    names where the config says so. Without a trace, sizes are not known, and nothing is looked at.
+    rectangle. With symmetries each training puzzle is followed by its seven others, cell by cell.
+    No test example is one of training, as it is or up to symmetry. Puzzles have names where the
+    config says so. Without a trace, sizes and symmetries are not known, and nothing is looked at.
     """
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")
@@ -100,13 +101,17 @@ class _Looked:
         dihedral: bool,
         is_whole: bool,
     ) -> None:
-        self._sides, self._is_whole = sides, is_whole
+        self._arrays, self._sides, self._is_whole = arrays, sides, is_whole
         self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
         self._turned, self._dihedral = turned, dihedral
         self._cells = partial(turned_cells, sides=sides)
 
     def __call__(self, rows: Rows) -> tuple[list[_Finding], list[tuple[int, bytes]]]:
         here = rows.first + np.arange(len(rows.inputs))
+        puzzle = np.searchsorted(self._puzzles, here, "right") - 1
+        draws = puzzle % self._turned
+        sources = self._puzzles[puzzle - draws] + here - self._puzzles[puzzle]
+        sources = np.clip(sources, 0, len(self._arrays.inputs) - 1)
         found: list[_Finding] = []
         shapes = []
         for field, tokens in (("inputs", rows.inputs), ("labels", rows.labels)):
@@ -117,10 +122,26 @@ class _Looked:
                 is_whole &= (grids != PAD).sum(axis=(1, 2)) == sizes.prod(axis=1)
             found += [("border", int(row), f"the {field} {_BORDER}") for row in here[~is_whole]]
             shapes.append(sizes)
-        puzzle = np.searchsorted(self._puzzles, here, "right") - 1
-        own = np.flatnonzero(puzzle % self._turned == 0)
+            if self._turned > 1:
+                of_source = np.asarray(getattr(self._arrays, field)[sources])
+                wrong = (self._turns(of_source, draws) != tokens).any(axis=1)
+                rule = "is not the symmetry of its puzzle that its place says"
+                found += [("symmetry", int(row), f"the {field} {rule}") for row in here[wrong]]
+        own = np.flatnonzero(draws == 0)
         marks = [(int(here[k]), self._mark(rows, k, [s[k] for s in shapes])) for k in own.tolist()]
         return found, marks
+
+    def _turns(self, tokens: npt.NDArray[Any], draws: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Rows of tokens after their symmetries."""
+        made = tokens.copy()
+        shapes = extents(tokens.reshape(-1, *self._sides))
+        kinds, which = np.unique(np.c_[shapes, draws], axis=0, return_inverse=True)
+        for number, (height, width, symmetry) in enumerate(kinds.tolist()):
+            if symmetry and height and width:
+                rows = np.flatnonzero(which.reshape(-1) == number)
+                cells = self._cells(symmetry, (height, width))
+                made[rows] = np.where(cells < 0, PAD, tokens[rows][:, cells])
+        return made
 
     def _mark(self, rows: Rows, at: int, shapes: list[Any]) -> bytes:
         """A hash of an example, the same for its symmetries where these are made."""

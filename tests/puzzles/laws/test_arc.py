@@ -15,7 +15,7 @@ from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import encode
 from gristmill.puzzles.laws.arc import arc_laws
-from gristmill.puzzles.laws.contract import contract_laws
+from gristmill.puzzles.laws.contract import contract_laws, trace_laws
 from tests.puzzles import arc_tasks
 
 Change = Callable[[np.ndarray], object]
@@ -228,6 +228,15 @@ def test_a_test_puzzle_that_nothing_trains_is_found(dataset: Path) -> None:
         lambda array: array.__setitem__(1, fresh),
     )
     assert f"identifiers.json {fresh}" in laws(dataset)["identifier"]
+
+
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_an_origin_that_is_not_that_of_its_puzzle_is_found(dataset: Path, column: int) -> None:
+    def change(array: np.ndarray) -> None:
+        array[8, column] += 1
+
+    edit(dataset / "trace" / "train" / "all.npy", change)
+    assert "trace/train/all.npy row 8" in {each.where for each in trace_laws(dataset)}
 
 
 def test_a_source_with_another_hash_or_without_a_file_is_found(dataset: Path) -> None:

@@ -47,6 +47,20 @@ def _json(name: str, change: Callable[[Any], Any]) -> Callable[[Path], object]:
     return apply
 
 
+def _swapped(value: Any) -> Any:
+    value["ev_2"]["test"], value["c"]["test"] = value["c"]["test"], value["ev_2"]["test"]
+    return value
+
+
+def _recoloured(split: str) -> Callable[[Any], Any]:
+    def change(value: Any) -> Any:
+        line = value["c"][split][0]["output"][0]
+        line[0] = (line[0] + 1) % 10
+        return value
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [
@@ -59,7 +73,9 @@ def _json(name: str, change: Callable[[Any], Any]) -> Callable[[Path], object]:
             "is not the name of 'bb_t",
         ),
         (_json("test_puzzles.json", lambda puzzles: {**puzzles, "x": {}}), "test_puzzles.json x"),
-        (_json("test_puzzles.json", lambda p: {**p, "c": p["ev_2"]}), "c: trm: has not the test"),
+        (_json("test_puzzles.json", _swapped), "test_puzzles.json ev-2: trm: has not the pairs"),
+        (_json("test_puzzles.json", _recoloured("test")), "json c: trm: has not the pairs"),
+        (_json("test_puzzles.json", _recoloured("train")), "json c: trm: has not the pairs"),
         (_json("test_puzzles.json", lambda puzzles: {**puzzles, "c": None}), "json c: trm"),
         (_json("test_puzzles.json", lambda _: []), "must hold an object"),
         (lambda trm: (trm / "test_puzzles.json").write_text("{"), "cannot be read"),

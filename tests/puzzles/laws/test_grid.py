@@ -36,6 +36,15 @@ def _set(name: str, place: Any, value: int) -> Callable[[Path], object]:
     return apply
 
 
+def _copied(field: str, row: int, source: int) -> Callable[[Path], object]:
+    def apply(folder: Path) -> None:
+        array = np.load(folder / f"train/all__{field}.npy")
+        array[row] = array[source]
+        np.save(folder / f"train/all__{field}.npy", array)
+
+    return apply
+
+
 def _json(name: str, **values: Any) -> Callable[[Path], object]:
     def apply(folder: Path) -> None:
         read = json.loads((folder / name).read_text())
@@ -65,6 +74,8 @@ def _renamed(folder: Path) -> None:
         (_set("train/all__inputs", (0, 0), 0), "border", "train/all row 0"),
         (_set("test/all__labels", (1, 8), 2), "border", "test/all row 1"),
         (_set("test/all__labels", (0, slice(None)), 0), "border", "test/all row 0"),
+        (_copied("inputs", 5, 4), "symmetry", "train/all row 5"),
+        (_copied("labels", 7, 6), "symmetry", "train/all row 7"),
         (_set("trace/train/all", (3, 2), 4), "group", "train/all"),
         (_set("train/all__group_indices", 1, 15), "group", "train/all"),
         (_set("train/all__puzzle_identifiers", 1, 4), "identifier", "train/all puzzle 1"),

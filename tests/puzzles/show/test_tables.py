@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from gristmill.browse.opening import open_table
+from gristmill.puzzles.format.names import array
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.show.tables import facts_of, sample, tables
 from tests.drawings import texts
@@ -74,6 +75,17 @@ def test_the_page_draws_the_first_row_whose_picture_fits(
 
 def test_the_page_of_a_kind_without_a_drawing_has_the_first_row(tmp_path: Path) -> None:
     assert sample(write(tmp_path / "d", SMALL["towers"]())) == 0
+
+
+@pytest.mark.parametrize("config", [{}, {"height": "x"}, {"height": 1, "width": 7}])
+def test_the_page_of_a_damaged_dataset_asks_for_the_first_row(
+    tmp_path: Path, config: dict[str, object]
+) -> None:
+    small = replace(SMALL["towers"](), kind="grid", config=config, origins=[(-1, 0, 0)] * 2)
+    folder = write(tmp_path / "d", small)
+    assert sample(folder) == 0
+    (folder / array("train", "all", "inputs")).write_bytes(b"x")
+    assert sample(folder) == 0
 
 
 def test_the_lines_on_a_folder_count_what_is_in_it(tmp_path: Path) -> None:
