@@ -188,13 +188,14 @@ def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, A
 
     An artifact without rows or pictures, or with a damaged file, which its checks report, has none.
     """
-    try:
-        from gristmill.browse.opening import pictured_table  # it loads NumPy
+    from gristmill.browse.opening import pictured_table  # it loads NumPy
+    from gristmill.browse.source import OF_CONTENTS
 
+    try:
         table = pictured_table(published.folder, published.record)
         rows = table.rows(sample(published.folder), 1, inf) if table is not None else ()
         pictures = rows[0].pictures() if rows else ()
-    except GristmillError:
+    except (GristmillError, *OF_CONTENTS):
         return {}
     text = markdown.image(pictures[0].title, pictures[0].svg) if pictures else ""
     return {"picture": dg.MetadataValue.md(text)} if 0 < len(text) <= markdown.INLINE else {}

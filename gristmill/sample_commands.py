@@ -75,9 +75,10 @@ def _request(asset: str, path: Path, sample: str, chosen: Mapping[str, Any]) -> 
 def show(path: Path, sample: str, table: str | None, **chosen: Any) -> None:
     """Show row SAMPLE of the artifact at PATH: columns, a board or tokens in colours, origin.
 
-    SAMPLE is a number from 0, an id, or COLUMN=VALUE, which is the first row that fits. Options
-    choose a table of the artifact, or a row. What a row is depends on the asset: a step on a board,
-    a conversation, a game. The page of each family in docs/ says so.
+    SAMPLE is a number from 0, an id, or COLUMN=VALUE, which is the first row that fits; or the name
+    of a table or partition. Options choose a table of the artifact, or a row. What a row is depends
+    on the asset: a step on a board, a conversation, a game. The page of each family in docs/ says
+    so.
     """
     from rich.console import Console
 

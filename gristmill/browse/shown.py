@@ -44,6 +44,7 @@ def show(request: Request) -> Iterator[RenderableType]:
 
     `Request.sample` is the number of a row from 0, an id, or `COLUMN=VALUE`, which is the first row
     that fits; "" is the first row, or those that the options name, and all members of a JSON file.
+    The name of a table or of its partition stands for that table and "".
     `Request.options` has those that were typed; `table` is the name of a table.
 
     Raises Misuse for an option or a value that no table has, and GristmillError where there is no
@@ -57,6 +58,9 @@ def show(request: Request) -> Iterator[RenderableType]:
     terms = {name: options[name] for name in options if any(name in s.terms for _, s in declared)}
     if terms and sample:
         raise Misuse(f"{sample} and --{next(iter(terms))}: name a row by one of them")
+    if not _NUMBER.fullmatch(sample):
+        named = [each for each in declared if sample in (each[1].name, each[1].partition)]
+        declared, sample = (named, "") if named else (declared, sample)
     if not sample and declared[0][1].name.endswith(".json"):
         yield from _members(open_stored(path, *declared[0]))
         return
@@ -102,7 +106,10 @@ def _found(
     column, equals, value = sample.partition("=")
     looked: list[str] = []
     for asset, stored in declared:
-        has_any = terms.keys() <= stored.terms.keys() if terms else equals or stored.ids
+        ids = stored.ids if stored.named is None else stored.named(sample)
+        if isinstance(ids, int):
+            return open_stored(path, asset, stored), [ids]
+        has_any = terms.keys() <= stored.terms.keys() if terms else equals or ids
         if not has_any:
             continue
         table = open_stored(path, asset, stored)
@@ -111,7 +118,7 @@ def _found(
         elif equals and column in {each.name for each in table.columns}:
             wanted = [{column: value}]
         else:
-            wanted = [{each: sample} for each in stored.ids]
+            wanted = [{each: sample} for each in ids]
         for cells in wanted:
             looked += cells
             filters = tuple(Filter(name, "is", text) for name, text in cells.items())

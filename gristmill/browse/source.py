@@ -100,6 +100,8 @@ class Stored:
     sample: takes a row, and returns what `gristmill trace` takes: the sample, and its options.
     chosen: the options of `gristmill show` that choose this table, as {"split": "train"}.
     ids: columns whose value names a row, as `gristmill show` and a person call it.
+    named: takes an id, and returns the number of its row, or the columns in which it is looked for,
+        none where it is of another table; default: `ids` for every id.
     terms: option of `gristmill show` -> column that must have its value, as {"run": "run_id"}.
     drawn: takes a row and the options of `gristmill show`; yields a board, a grid or a position for
         a terminal. Other rows are shown by their columns and tokens alone.
@@ -115,6 +117,7 @@ class Stored:
     tokens: Callable[[Record], Sequence[Token]] = lambda _: ()
     chosen: Mapping[str, str] = field(default_factory=dict)
     ids: Sequence[str] = ()
+    named: Callable[[str], int | Sequence[str]] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     drawn: Callable[[Record, Mapping[str, Any]], Iterable[RenderableType]] = lambda *_: ()
 

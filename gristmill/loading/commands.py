@@ -116,7 +116,8 @@ def _show(source: Source, number: int) -> None:
 
     from gristmill.browse.shown import show
 
-    console, shown = Console(highlight=False, markup=False), getattr(source, "shown", None)
+    console = Console(highlight=False, markup=False, emoji=False)
+    shown = getattr(source, "shown", None)
     for request in shown(number) if shown else ():
         for each in show(request):
             console.print(each, soft_wrap=True)

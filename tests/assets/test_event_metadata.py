@@ -34,12 +34,14 @@ from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record
 from gristmill.publish.build import Published
+from gristmill.puzzles.show import tables
 from gristmill.reasoning.format import align, index, records
 from gristmill.synth.builders.harmony_part import schema_of
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.trace import schema
 from tests.assets.helpers import MOST_BYTES
 from tests.paths import CHECKOUT
+from tests.puzzles.small_datasets import SMALL, write
 from tests.sample_root import SampleRoot
 
 TABLES = [
@@ -136,11 +138,24 @@ def test_a_picture_stands_first_if_dagster_shows_it_inline(
 
     stored = Stored("t", lambda: of_values(Path("x"), rows), pictures=pictures)
     table = open_stored(Path("x"), "corn/mill", stored)
-    monkeypatch.setattr("assets.event_metadata.pictured_table", lambda *_: table)
+    monkeypatch.setattr("gristmill.browse.opening.pictured_table", lambda *_: table)
     metadata = event_metadata(published({"rows": 3}), lambda _: 7)
     assert asked == [7]
     assert (next(iter(metadata)) == "picture") == ("picture" in metadata) == is_shown
     assert "picture" not in event_metadata(published({"rows": 3}), lambda _: 9)
+
+
+def test_a_damaged_folder_has_no_picture_and_its_event_goes_on(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sudoku", SMALL["sudoku"]())
+    some = published({"rows": 60}, folder=folder)
+    some.record.asset, some.record.outputs = "puzzles/sudoku", []
+    assert "picture" in event_metadata(some, tables.sample)
+    (folder / "train/dataset.json").unlink()
+    (folder / "train/dataset.json").mkdir()
+    with pytest.raises(IsADirectoryError):
+        tables.sample(folder)
+    metadata = event_metadata(some, tables.sample)
+    assert "picture" not in metadata and metadata["rows"] == 60
 
 
 HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]

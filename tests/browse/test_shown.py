@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gristmill.browse import open_table, shown, tables_of
 from gristmill.browse.columns import of_values
-from gristmill.browse.source import Record, Stored
+from gristmill.browse.source import Record, Source, Stored
 from gristmill.browse.table import Token
 from gristmill.cli import main
 from gristmill.contract import GristmillError
@@ -82,6 +82,36 @@ def test_a_row_is_named_by_number_id_value_or_options(folder: Path) -> None:
     assert heads(printed(folder, run=2)) == [100, 109, 119, 129, 139, 149]
     assert printed(folder, split="val").startswith("val: row 0 of 200")
     assert printed(folder, table="val", ply=None) == printed(folder, split="val")
+
+
+def test_a_table_is_named_in_the_place_of_a_row(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert printed(folder, "val") == printed(folder, table="val")
+    of_day = Stored("a.b", lambda: of_values(folder, ROWS), partition="2026-11-22")
+    of_shard = Stored("x/07", lambda: of_values(folder, ROWS), partition="07")
+    monkeypatch.setattr(shown, "declared_tables", lambda _: [("a", of_shard), ("a", of_day)])
+    assert printed(folder, "2026-11-22").startswith("a.b: row 0 of 200")
+    assert printed(folder, "07").startswith("x/07: row 7 of 200")  # a number is one of a row
+
+
+def test_an_id_that_says_its_row_is_not_looked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never() -> Source:
+        raise AssertionError
+
+    other = Stored("other", never, ids=("id",), named=lambda _: ())
+    numbered = Stored(
+        "rows",
+        lambda: of_values(folder, ROWS),
+        named=lambda text: int(text[1:]) if text[:1] == "n" else ("id",) if text else (),
+    )
+    monkeypatch.setattr(shown, "declared_tables", lambda _: [("a", other), ("a", numbered)])
+    assert heads(printed(folder, "n0")) == [0]
+    assert heads(printed(folder, "r5")) == [5]
+    with pytest.raises(GristmillError, match="there is no row 200"):
+        printed(folder, "n200")
 
 
 def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder: Path) -> None:

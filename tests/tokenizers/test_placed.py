@@ -46,6 +46,8 @@ def test_a_drop_is_published_read_listed_and_shown(root: Path) -> None:
     assert tables_of(folder) == ["tiny"]
     rows = open_table(folder).rows(0, 300)
     assert [len(rows), rows[258].cells["text"]] == [265, "in"]
+    run = CliRunner().invoke(main, ["show", str(folder), "tiny"])
+    assert run.output.startswith("tiny: row 0 of 265\n"), run.output
 
 
 def test_another_name_than_the_folder_and_another_file_break_laws(root: Path) -> None:

@@ -154,5 +154,6 @@ def late_row(folder: Path) -> int:
     """Returns the number of a late step of the best run, which the page of a pack or view draws."""
     side = read_description(folder).sides[0] if (folder / DESCRIPTION).exists() else ""
     runs = read_runs(folder / side / "metadata.db")
-    at = max((at for at, run in enumerate(runs) if run.steps), key=lambda at: runs[at].max_score)
-    return sum(run.steps for run in runs[:at]) + (runs[at].steps - 1) * 19 // 20
+    numbers = [at for at, run in enumerate(runs) if run.steps]
+    at = max(numbers, key=lambda at: runs[at].max_score, default=-1)
+    return 0 if at < 0 else sum(run.steps for run in runs[:at]) + (runs[at].steps - 1) * 19 // 20

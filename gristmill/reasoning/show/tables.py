@@ -73,6 +73,12 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         by_id = str(row.values.get("example_id", ""))
         return (by_id or str(row.number)), chosen
 
+    def named(sample: str) -> int | Sequence[str]:
+        place = parsed(sample)
+        if place is None or place[:2] != (corpus, split):
+            return ()
+        return place.record if asset == NORMALIZED else ("example_id",)
+
     return Stored(
         f"{corpus}__{split}",
         lambda: files.lines(name, form),
@@ -82,6 +88,7 @@ def _table(asset: str, folder: Path, files: Files, corpus: str, split: str) -> S
         sample=sample,
         chosen=chosen,
         ids=() if asset == NORMALIZED else ("example_id",),
+        named=named,
         **shown,
     )
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.families import Subject
+from gristmill.synth.builders.distill import part
+from gristmill.synth.config import DistillConfig
 from gristmill.synth.format import harmony_tokens, trace
 from gristmill.synth.read import distill
 
@@ -55,6 +57,7 @@ def _split(
             ids = [text.partition(":")[2] for text in batch.column("id").to_pylist()]
             if own != ids:
                 yield Violation("trace", where, f"the ids from row {row} on are not those of it")
+            yield from _drawn(config, split, own, where)
         row += len(batch)
     if next(names, None) is not None:
         yield Violation("trace", where, f"has more documents than the {row} rows")
@@ -95,3 +98,14 @@ def _names(folder: Path, split: str) -> Iterator[str]:
                 for own, name in zip(*(column.to_pylist() for column in batch), strict=True):
                     if own == split:
                         yield name
+
+
+def _drawn(config: Any, split: str, names: list[str], where: str) -> Iterator[Violation]:
+    """Yield the first row of SYNTH that its draw puts into the other split."""
+    if "render" in config or "valid_fraction" not in config:
+        return
+    rule = DistillConfig(Path(), float(config["valid_fraction"]), seed=int(config["seed"]))
+    for name in names:
+        if part.is_valid(rule, name) != (split == "valid"):
+            yield Violation("split", where, f"synth_id {name!r} is of the other split")
+            return

@@ -1,11 +1,14 @@
 """Laws of the Megatron datasets of a shard: files, types, boundaries, documents and their rows.
 
-Source: `docs/formats/synth.md#trace-laws`.
+Several conversations may have one synth_id, as the answers of one prompt that were sampled, and
+then all of them are in one split. So the share of a split is one of ids, not of conversations,
+and one hash value divides the splits. Source: `docs/formats/synth.md#trace-laws`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,13 +40,14 @@ class HashBounds:
         self.highest_valid = -1
         self.lowest_train = 1 << 64
 
-    def add(self, split: str, synth_ids: Iterable[str]) -> None:
-        """Take the ids of some conversations into the bounds."""
+    def add(self, split: str, synth_ids: Iterable[str]) -> list[int]:
+        """Take the ids of some conversations into the bounds; returns their hashes."""
         values = list(map(division.value, synth_ids))
         if split == "valid":
             self.highest_valid = max(self.highest_valid, max(values, default=-1))
         else:
             self.lowest_train = min(self.lowest_train, min(values, default=1 << 64))
+        return values
 
     def divide(self) -> bool:
         """Return whether some threshold divides valid from train."""
@@ -52,6 +56,34 @@ class HashBounds:
     def divide_at(self, valid_fraction: float) -> bool:
         """Return whether the threshold of a fraction divides valid from train."""
         return self.highest_valid < division.threshold(valid_fraction) <= self.lowest_train
+
+
+class HashSample:
+    """Different hashes of each split; of many those with the lowest low bits, which bounds memory.
+
+    most: number of hashes, at most; default 131,072.
+
+    The high bits decide the split, so the choice favours none.
+    """
+
+    def __init__(self, most: int = 1 << 17) -> None:
+        self._most, self._below = most, 1 << 32
+        self._hashes: dict[str, set[int]] = {split: set() for split in SPLITS}
+
+    def add(self, split: str, hashes: Iterable[int]) -> None:
+        """Take the hashes of some conversations; those that are there count once."""
+        self._hashes[split].update(filter(self._is_kept, hashes))
+        while self._below > 1 and sum(map(len, self._hashes.values())) > self._most:
+            self._below >>= 1
+            for name, kept in self._hashes.items():
+                self._hashes[name] = set(filter(self._is_kept, kept))
+
+    def _is_kept(self, value: int) -> bool:
+        return value & 0xFFFF_FFFF < self._below
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of hashes of each split."""
+        return {name: len(kept) for name, kept in self._hashes.items()}
 
 
 _BATCH_ROWS: Final = 1024
@@ -185,9 +217,9 @@ def check(
     if not (root / where).exists():
         yield Violation("trace", where, "there is no trace file")
         return
-    counts, bounds = dict.fromkeys(tokens, 0), HashBounds()
+    counts, bounds, sample = dict.fromkeys(tokens, 0), HashBounds(), HashSample()
     try:
-        found = _rows(root / where, where, tokens, counts, bounds, form.is_harmony)
+        found = _rows(root / where, where, tokens, counts, bounds, sample, form.is_harmony)
         broken = next(found, None)
     except (BadInput, UnicodeDecodeError) as error:
         broken = Violation("trace", where, str(error))
@@ -203,8 +235,19 @@ def check(
     if not bounds.divide():
         rule = "no value of the synth_id hash divides train from valid"
         yield Violation("disjoint splits", where, rule)
-    if valid_fraction is not None and not bounds.divide_at(valid_fraction):
-        yield Violation("split rule", where, f"is not the split at {valid_fraction}")
+    if valid_fraction is not None:
+        if not bounds.divide_at(valid_fraction):
+            yield Violation("split rule", where, f"is not the split at {valid_fraction}")
+        yield from _share(where, sample.counts(), valid_fraction)
+
+
+def _share(where: str, counts: Mapping[str, int], valid_fraction: float) -> Iterator[Violation]:
+    """Yield that the share of valid ids is more than six standard deviations and one off."""
+    total = sum(counts.values())
+    expected = valid_fraction * total
+    if abs(counts["valid"] - expected) > 1 + 6 * math.sqrt(expected * (1 - valid_fraction)):
+        rule = f"{counts['valid']} of {total} synth_ids are valid, {expected:.1f} expected"
+        yield Violation("split share", where, rule)
 
 
 def _rows(
@@ -213,6 +256,7 @@ def _rows(
     tokens: Mapping[str, Values | None],
     counts: dict[str, int],
     bounds: HashBounds,
+    sample: HashSample,
     is_harmony: bool,
 ) -> Iterator[Violation]:
     """Yield what is wrong with single rows; count the documents of each split, and their ids."""
@@ -231,7 +275,7 @@ def _rows(
                     yield Violation("trace", f"{where}: {split}", wrong)
                     return
                 counts[split] += len(rows)
-                bounds.add(split, rows.column("synth_id").to_pylist())
+                sample.add(split, bounds.add(split, rows.column("synth_id").to_pylist()))
 
 
 def _documents(

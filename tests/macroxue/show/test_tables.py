@@ -72,6 +72,8 @@ def test_a_page_draws_a_late_step_of_the_best_run(tmp_path: Path) -> None:
                         validation_query="SELECT 5")  # fmt: skip
     training_view(pack, [tmp_path / "v"], tmp_path / "view", config)
     assert late_row(tmp_path / "view") == 30 + 27
+    empty = write_pack(tmp_path / "empty", GAMES, runs=[Run(0, 1, 0, 0, 0)])
+    assert late_row(empty) == 0
 
 
 def test_tables_are_chosen_by_split_and_rows_by_run_and_step(tmp_path: Path) -> None:
