@@ -83,7 +83,11 @@ class _Walk:
             for cell in function.__closure__ or ():
                 yield from self._value(cell.cell_contents, ())
             yield from self._value(function.__defaults__, ())
-            yield from self._code(function.__code__, function.__globals__)
+            constants = function.__code__.co_consts
+            if function.__doc__ is not None:  # the first constant, which nobody executes
+                constants = (None, *constants[1:])
+            code = function.__code__.replace(co_consts=constants)
+            yield from self._code(code, function.__globals__)
 
     def _code(self, code: CodeType, names: dict[str, Any]) -> Iterator[bytes]:
         if _IMPORT in code.co_code[::2]:

@@ -109,6 +109,7 @@ def test_a_change_of_a_kernel_or_of_what_it_calls_elsewhere_changes_its_key(
 def test_equal_code_has_the_same_key_wherever_it_is() -> None:
     elsewhere = "# A comment.\n\n" + SHARED.replace("UNUSED = 1", "UNUSED = 2\nOTHER = object()")
     assert _key(elsewhere, "\n\n" + CODE, Path("/two")) == _key()
+    assert _key(SHARED, CODE.replace("What it does.", "Its docstring.")) == _key()
 
 
 def test_a_name_of_a_module_is_part_of_the_key() -> None:
