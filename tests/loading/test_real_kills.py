@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gristmill.loading.state import _digest
 from tests import budget
 from tests.loading import training_run
 from tests.loading.test_mix_file import SOURCES
@@ -100,7 +101,12 @@ def test_a_state_of_another_step_is_found(
     run = written_run(tmp_path / "run", sample_root.data, text)
 
     def shifted(self: Run, state: Mapping[str, Any], kept: int) -> None:
-        moved = {**state, "position": state["position"] + steps * training_run.BATCH}
+        moved = {
+            **state,
+            "position": state["position"] + steps * training_run.BATCH,
+            "step": state["step"] + steps,
+        }
+        moved["sha256"] = _digest(moved)
         (self.folder / STATE).write_text(json.dumps({"loader": moved, "kept": kept}))
 
     stopped = itertools.islice(run.lines(1), 5)
