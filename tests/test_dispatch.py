@@ -117,7 +117,7 @@ LEFT_OUT = {
     "reasoning/normalized": [MANIFEST.format("reasoning/raw_manifest")],
     "reasoning/gpt2_shards": [MANIFEST.format("reasoning/manifest")],
     "reasoning/alignment": [f"index: {UNKNOWN}"],
-    "reasoning/tokens": [f"texts: {UNKNOWN}", f"steps: {UNKNOWN}"],
+    "reasoning/tokens": [f"steps: {UNKNOWN}"],
 }
 UNCHECKED = {"macroxue/values", "synth/kd_manifest", "synth_smoke/kd_manifest"}
 FACTS = {
