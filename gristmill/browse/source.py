@@ -277,9 +277,10 @@ class Table:
             self._sorts[query] = sort
             try:
                 order = sort.order(until, self.count)
-            except GristmillError as error:
-                if not isinstance(error, StillCounting):
-                    del self._sorts[query]
+            except StillCounting:
+                raise
+            except BaseException:
+                del self._sorts[query]  # a look that failed has ended, and not with the last row
                 raise
         stop = min(len(order), start + most)
         numbers = order[start:stop].tolist()

@@ -1,6 +1,6 @@
 """The bytes of a record or of its list of inputs, whatever is in the file's place.
 
-A data root may come from elsewhere: a pipe, a link or a file without end in the place of a record
+A data root may come from elsewhere: a pipe, a link or an endless file instead of a record
 is an error, and no program waits for it.
 """
 

@@ -248,7 +248,7 @@ def check_table(raw: Mapping[str, Any], key: str, keys: Mapping[str, str]) -> No
 def check_known(
     table: Mapping[str, Any], keys: Collection[str], where: str, more: str = ""
 ) -> None:
-    """Raise ValueError for a key of a table that is none of `keys`."""
+    """Raise ValueError for a key of a table that is not one of `keys`."""
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys)
