@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gristmill.browse import Filter, Query, StillCounting, open_table, source, tables_of
+from gristmill.browse.source import Place
+from gristmill.browse.table import where_of
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
@@ -112,6 +115,22 @@ def test_a_sort_goes_on_where_its_time_ended(tmp_path: Path) -> None:
     assert [each.cells["n"] for each in found.rows] == list(range(25))
     after = table.find(Query(sort="n"), found.token, seconds=0)
     assert [each.cells["n"] for each in after.rows] == list(range(25, 50))
+
+
+def test_a_sort_whose_look_failed_leaves_no_rows_out(
+    values: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(values)
+
+    def broken(*_: object) -> Iterator[object]:
+        yield next(iter(look(Place(), where_of(Query(sort="reward"), table.columns))))
+        raise OSError("the disk")
+
+    look = table._source.look
+    monkeypatch.setattr(table._source, "look", broken)
+    for _ in range(2):
+        with pytest.raises(OSError, match="the disk"):
+            table.find(Query(sort="reward"))
 
 
 def test_a_column_that_is_too_large_is_not_sorted(
