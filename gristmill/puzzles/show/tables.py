@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.browse.columns import Columns
-from gristmill.browse.source import OF_CONTENTS, Record, Stored
+from gristmill.browse.source import Record, Stored
 from gristmill.browse.table import Picture, Token, Type
-from gristmill.contract import GristmillError
 from gristmill.markdown import INLINE, image
 from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
@@ -54,15 +53,9 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
 def sample(folder: Path) -> int:
     """The first row whose picture fits the page of the asset; 0 where none of the first ones does.
 
-    folder: of the dataset. One that is damaged, which its checks report, has 0, too.
+    folder: of the dataset. One that is damaged raises, as any reader does.
     """
-    try:
-        return _fitting(Dataset(folder))
-    except (GristmillError, *OF_CONTENTS):
-        return 0
-
-
-def _fitting(data: Dataset) -> int:
+    data = Dataset(folder)
     for place in islice(data.sets(), 1):
         arrays = data.arrays(*place)
         for row in range(min(_LOOKED_AT, len(arrays.inputs))):
