@@ -72,6 +72,15 @@ def test_it_can_be_pickled_until_it_is_rebuilt(folders: list[Path], tmp_path: Pa
     assert np.array_equal(source.read(np.array([3, 0]))["labels"], expected["labels"])
 
 
+def test_a_shorter_row_of_a_mixture_has_no_label_behind_its_end(folders: list[Path]) -> None:
+    plan = Plan(
+        mixture({each.name: DistilledRows([each]) for each in folders}, epochs={"00": 1, "02": 1})
+    )
+    for batch in Loader(plan, 4, form="numpy"):
+        behind = np.arange(batch["labels"].shape[1]) >= batch["length"][:, None]
+        assert (batch["labels"][behind] == -100).all()
+
+
 def test_it_is_mixed_by_tokens_with_its_like_and_not_with_documents(
     folders: list[Path], sample_root: SampleRoot
 ) -> None:
