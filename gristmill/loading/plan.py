@@ -145,18 +145,11 @@ class Plan:
             mixture = Mixture((mixture,), (int(mixture.cuts[-1]),))
         if window < 0:
             raise ValueError(f"window {window}: 0 for all samples, or a number of shards")
-        self.seed, self.window = seed, window
-        quotas = self._quotas(mixture, [0] * len(mixture.sources))
-        self._set(mixture.sources, [(0, quotas)], mixture.tokens)
+        self.seed, self.window, self.tokens = seed, window, mixture.tokens
+        self._set(mixture.sources, [(0, self._quotas(mixture, [0] * len(mixture.sources)))])
 
-    def _set(
-        self,
-        sources: Sequence[Source],
-        segments: Sequence[Segment],
-        tokens: tuple[int, ...] | None,
-    ) -> None:
+    def _set(self, sources: Sequence[Source], segments: Sequence[Segment]) -> None:
         refuse_twice(sources)
-        self.tokens = tokens
         self.sources, self.segments = tuple(sources), tuple(segments)
         self._orders = [self._order(source) for source in self.sources]
         self._keys = [key("draw", self.seed, s.identity.text) for s in self.sources]
@@ -186,11 +179,6 @@ class Plan:
             else 0  # of a source that is gone nobody knows the lengths
             for source, begin, tokens in zip(mixture.sources, begins, mixture.tokens, strict=True)
         )
-
-    @property
-    def mixture(self) -> Mixture:
-        """The last mixture."""
-        return Mixture(self.sources, self.segments[-1][1], self.tokens)
 
     def facts(self) -> list[dict[str, Any]]:
         """What each source gives in the last mixture: samples, tokens, epochs, and its share.
@@ -292,8 +280,8 @@ class Plan:
     ) -> Plan:
         """A plan of several mixtures, as a state has them."""
         made = cls.__new__(cls)
-        made.seed, made.window = seed, window
-        made._set(sources, segments, tokens)
+        made.seed, made.window, made.tokens = seed, window, tokens
+        made._set(sources, segments)
         return made
 
     def drawn(self, position: int) -> list[int]:
@@ -337,5 +325,5 @@ class Plan:
         return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.seed, self.window = state["seed"], state["window"]
-        self._set(state["sources"], state["segments"], state["tokens"])
+        self.seed, self.window, self.tokens = state["seed"], state["window"], state["tokens"]
+        self._set(state["sources"], state["segments"])

@@ -18,6 +18,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import VERSION as ORDER
+from gristmill.loading.mixtures import Mixture
 from gristmill.loading.plan import Plan, Segment
 from gristmill.loading.source import Identity, Source, names_of
 from gristmill.loading.steps import Change, step_after
@@ -90,37 +91,32 @@ def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, l
         sources = [_Gone.found(known, each) for each in written]
     else:
         sources = [_same(plan.sources, each, number) for number, each in enumerate(written)]
-        _refuse_added(plan.sources, sources)
+        texts = [source.identity.text for source in sources]
+        for added in (each for each in plan.sources if each.identity.text not in texts):
+            raise OtherData(
+                f"{added.identity.artifact}: the state has no such source: leave it out, and add"
+                " it when the state is loaded: loader.mix(mixture)"
+            )
     if (tuple(sources), tuple(segments)) == (plan.sources, plan.segments):
         return plan, changes, position
+    asked = Mixture(plan.sources, plan.segments[-1][1], plan.tokens)
     whole = Plan.of(sources, segments, plan.seed, plan.window)
     for number, (first, quotas) in reversed(list(enumerate(segments, 1))):
         # The loader's mixture as it would have begun there: one by tokens counts on from the draws.
         before = Plan.of(sources, segments[:number], plan.seed, plan.window)
-        begun = before.changed(first, plan.mixture)
+        begun = before.changed(first, asked)
         if begun.segments[-1][1] == (*quotas, *[0] * (len(sources) - len(quotas))):
             if number == len(segments):
                 return begun, changes, position
             if changed != "continue":
                 return whole, changes, position
     if changed == "continue":
-        return whole.changed(position, plan.mixture), changes, position
+        return whole.changed(position, asked), changes, position
     raise OtherData(
         f"the state's quotas are {list(segments[-1][1])}, here they are"
         f" {list(plan.segments[-1][1])}: give the state's mixture; another one begins when the"
         " state is loaded: loader.mix(mixture)"
     )
-
-
-def _refuse_added(here: Sequence[Source], written: Sequence[Source]) -> None:
-    """Raise OtherData where the loader has a source that the state has not."""
-    texts = [source.identity.text for source in written]
-    for source in here:
-        if source.identity.text not in texts:
-            raise OtherData(
-                f"{source.identity.artifact}: the state has no such source: leave it out, and add"
-                " it when the state is loaded: loader.mix(mixture)"
-            )
 
 
 class Consumed(NamedTuple):

@@ -231,9 +231,6 @@ def test_a_budget_of_tokens_counts_on_where_its_segment_began() -> None:
     )
     again = Loader(Plan(other, seed=7), 4, form="numpy")
     again.load_state_dict(state, changed="continue")
-    assert again.plan.facts()[0] == made.plan.facts()[0] | {
-        "share": pytest.approx(33 / 42, abs=0.2)
-    }
     assert again.state_dict()["segments"][1][1][:2] == [made.plan.segments[1][1][0], 0]
 
 
