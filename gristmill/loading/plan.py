@@ -264,10 +264,10 @@ class Plan:
             wanted = dict(zip(texts, values, strict=True))
             return tuple(wanted.get(source.identity.text, 0) for source in sources)
 
-        last = (position, placed(self._quotas(mixture, begins)))
+        begun = (position, placed(self._quotas(mixture, begins)))
         kept = [segment for segment in self.segments if segment[0] < position]
         tokens = None if mixture.tokens is None else placed(mixture.tokens)
-        return self.of(sources, [*kept, last], self.seed, self.window, tokens)
+        return self.of(sources, [*kept, begun], self.seed, self.window, tokens)
 
     @classmethod
     def of(

@@ -169,7 +169,8 @@ class Trial:
             drawn[at] += 1
             return sample_at(self.sources[at], self.order, self.window, drawn[at] - 1)
 
-        for (first, mixed), (end, _) in pairwise([*self._mixtures(), (count, None)]):
+        mixtures = self._mixtures()
+        for (first, mixed), (end, _) in pairwise([*mixtures, (count, mixtures[0][1])]):
             quotas, before = list(mixed.quotas), drawn.copy()
             for at, budget in enumerate(mixed.tokens or ()):
                 tokens = 0
