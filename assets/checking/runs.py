@@ -87,7 +87,7 @@ def _result(
     keep(rule, checked, scope, looked)
     state = state_of(rule, checked.name, scope.verdicts, known)
     found = _found(rule, looked, checked.name, keys, scope.verdicts)
-    severity = rule.severity
+    severity = state.severity
     if rule.blocking and not found and not state.passed:
         # What was found in other partitions blocks nothing that this run built.
         severity = dg.AssetCheckSeverity.WARN
@@ -203,17 +203,11 @@ def look_again(
 def _prepare(
     instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts
 ) -> Known:
-    """Forget verdicts on what changed since; without any, take what is shown elsewhere."""
+    """Forget verdicts on what changed since; without any, take what disk and events say."""
     if verdicts.knows(checked.name):
         verdicts.refresh(checked.name, checked.of_bytes)
     else:
-        adopt(
-            instance,
-            lake,
-            checked,
-            verdicts,
-            lambda rule: _last_evaluation(instance, checked.key(rule)),
-        )
+        adopt(instance, lake, checked, verdicts)
     return Known.of(verdicts, checked.name, checked.partitions(instance))
 
 
@@ -246,14 +240,6 @@ def _latest(instance: dg.DagsterInstance, keys: Iterable[dg.AssetCheckKey]) -> M
 def _is_under_way(instance: dg.DagsterInstance, run_id: str) -> bool:
     run = instance.get_run_by_id(run_id)
     return run is not None and not run.is_finished
-
-
-def _last_evaluation(
-    instance: dg.DagsterInstance, key: dg.AssetCheckKey
-) -> dg.AssetCheckEvaluation | None:
-    """The last evaluation of a check that was not only planned."""
-    history = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
-    return next(filter(None, map(_evaluation, history)), None)
 
 
 def _evaluation(record: Any) -> dg.AssetCheckEvaluation | None:
