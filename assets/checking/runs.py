@@ -11,7 +11,7 @@ import dagster as dg
 from assets.checking import rules
 from assets.checking.dagster_private import newest_target
 from assets.checking.found_again import adopt
-from assets.checking.results import Known, State, found_by_run, state_of
+from assets.checking.results import FALLING_SHORT, Known, State, found_by_run, state_of
 from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
@@ -137,7 +137,7 @@ def settle(
             ):
                 continue
             state = state_of(rule, checked.name, verdicts, known[checked.name])
-            if record is None and state.passed:
+            if record is None and not state.metadata[FALLING_SHORT]:
                 continue  # never executed, and nothing to say
             if not state.is_shown_by(evaluation):
                 found[key] = state
