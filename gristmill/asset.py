@@ -224,6 +224,7 @@ class Wanted:
                 self.asset.asset,
                 Subject(out, shared or None, folders, config=fields, sampled=sampled, noted=noted),
             ),
+            notes=self.asset.notes or (lambda _: ()),
             noted=noted,
             shared=bool(shared),
             outer=outer,

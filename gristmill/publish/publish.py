@@ -22,7 +22,7 @@ from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, counts_of
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
-from gristmill.provenance import InputsFile, Output, Record, Replaced, environment
+from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import (
     PUBLISHER,
@@ -345,6 +345,8 @@ def write_record(
     outputs = provenance.outputs_of(out, hashes_of(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
+    with progress.current():
+        notes = Notes.of(build.notes(out) if build.noted is None else build.noted)
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(
@@ -367,6 +369,7 @@ def write_record(
         libraries=environment.libraries(),
         platform=environment.platform(),
         replaced=other,
+        notes=notes,
         seconds=round(seconds, 3),
         peak_memory_bytes=environment.peak_memory_bytes(),
         created=datetime.now(UTC),
