@@ -172,7 +172,8 @@ READ = {
             "data/arc_evaluation2_challenges.json": json.dumps({"t": TASK}),
             "data/arc_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
-        'kind = "arc"\nsources = ["mine/data"]\n[settings]\nevaluation = ["evaluation2"]\n',
+        'kind = "arc"\nsources = ["mine/data"]\n[settings]\nevaluation = ["evaluation2"]\n'
+        'dtype = "uint8"\n',
     ),
     "Sudoku with a sign": (
         {"sudoku.csv": f"puzzle,solution\n{BOARD.replace('.', '_')},{SOLVED}\n"},
@@ -183,7 +184,8 @@ READ = {
             "arc-agi_evaluation2_challenges.json": json.dumps({"t": TASK}),
             "arc-agi_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
-        'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n',
+        'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n'
+        'dtype = "uint8"\n',
     ),
     "Sudoku": (
         {"sudoku.csv": f"quizzes,solutions\n{BOARD},{BOARD}\n"},

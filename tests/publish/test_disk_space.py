@@ -74,7 +74,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 80 MiB: the 64 MiB that a build keeps spare, and some room."""
+    """A file system of 80 MiB: what a build keeps spare, and some room."""
     root = tmp_path / "small"
     root.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "gristmill-test", str(root)]
@@ -106,7 +106,7 @@ def test_a_build_that_cannot_fit_is_not_begun(small_disk: Path) -> None:
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     build = tiny_build(small_disk, config=TinyConfig(seed=2), make=_fill, space=100 << 20)
-    with pytest.raises(DiskFull, match=r"needs about 171,966,464 bytes in .*, [\d,]+ are free"):
+    with pytest.raises(DiskFull, match=r"needs about 105,906,176 bytes in .*, [\d,]+ are free"):
         publish(build)
     assert State.of(small_disk) == before
     assert garbage(small_disk) == []
@@ -236,14 +236,14 @@ def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: 
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
-def test_a_build_needs_its_own_space_and_64_mib(
+def test_a_build_needs_its_own_space_and_1_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool
 ) -> None:
-    free = 1000 + (64 << 20) - missing
+    free = 1000 + (1 << 20) - missing
     monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     build = tiny_build(tmp_path, space=1000)
     if fits:
         disk_space.check(build, tmp_path)
     else:
-        with pytest.raises(DiskFull, match=r"needs about 67,109,864 bytes"):
+        with pytest.raises(DiskFull, match=r"needs about 1,049,576 bytes"):
             disk_space.check(build, tmp_path)

@@ -19,6 +19,7 @@ from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.arc_collections import (
     Subset,
     is_collection,
+    pair_of,
     part_of,
     read_subset,
     subsets_of,
@@ -284,6 +285,7 @@ def _task_id(task: object, path: Path) -> str:
 
 
 def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
+    pair = pair_of(pair)
     if not isinstance(pair, dict):
         raise BadInput(path, f"{where} must be an object with input and output only{_MEND}")
     for key in ("input", "output"):
