@@ -180,10 +180,6 @@ def _is_collected(name: str) -> bool:
     return re.search(r"[-_](challenges|solutions)\.json$", name) is not None
 
 
-def _is_kaggle(found: Reading, columns: Columns) -> bool:
-    return any(_is_collected(file.name) for file in found.files)
-
-
 def _is_sudoku(found: Reading, columns: Columns) -> bool:
     is_read = {"question", "answer", "rating"} <= {*columns.by_name}
     return len(_boards(columns)) >= 2 and not is_read
@@ -201,10 +197,7 @@ def _is_grid_row(columns: Columns) -> bool:
 
 
 def _is_game(found: Reading, columns: Columns) -> bool:
-    names = [*found.others, *(file.name for file in found.files)]
-    return any(
-        re.search(r"\.pgn(?:\.zst|\.bz2|\.gz)?$|\.pgn\.zip$", name.lower()) for name in names
-    )
+    return any(re.search(r"\.pgn(\.(zst|bz2|gz|zip))?$", name.lower()) for name in found.others)
 
 
 def _is_tokenizer(found: Reading, columns: Columns) -> bool:
@@ -250,11 +243,6 @@ _FLAT: Final = (
     "training/TASK.json"
 )
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
-    (
-        _is_kaggle,
-        "tasks of ARC in one file: `puzzles` reads NAME_SUBSET_challenges.json with its "
-        "NAME_SUBSET_solutions.json in the folder itself",
-    ),
     (
         _is_sudoku,
         "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "

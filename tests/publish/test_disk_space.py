@@ -9,6 +9,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +17,13 @@ from types import SimpleNamespace
 
 import pytest
 
+import definitions
 from gristmill import provenance
 from gristmill.contract import FileFailed, Summary
+from gristmill.data_root import DataRoot
+from gristmill.provenance import find_artifacts
 from gristmill.publish import disk_space
-from gristmill.publish.build import Attempt, DiskFull
+from gristmill.publish.build import Attempt, Build, DiskFull
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
@@ -29,6 +33,7 @@ from tests.publish.killing import State, forms
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 from tests.requirements import cannot_run
 from tests.run import tiny_work
+from tests.sample_root import SampleRoot
 
 
 def _write(attempt: Attempt, mebibytes: int) -> Summary:
@@ -247,3 +252,22 @@ def test_a_build_needs_its_own_space_and_1_mib(
     else:
         with pytest.raises(DiskFull, match=r"needs about 1,049,576 bytes"):
             disk_space.check(build, tmp_path)
+
+
+def test_what_a_build_needs_fits_what_it_makes(sample_root: SampleRoot) -> None:
+    """Manifests, reports and samples of samples need what is spare."""
+    checked = Counter[str]()
+    for item in find_artifacts.artifacts(sample_root.data):
+        record = provenance.read_record(item.record_path)
+        build = definitions.build_of(record.asset, DataRoot(sample_root.data), record.partition)
+        assert build is not None
+        # Files of TRM are links to those of HRM.
+        stats = {stat.st_ino: stat for each in record.outputs for stat in [_stat(build, each.path)]}
+        made = sum(stat.st_size for stat in stats.values())
+        assert made <= build.space + (1 << 20) <= 8 * made + (2 << 20), build.title
+        checked[record.asset] += build.space > 0
+    assert len(+checked) > 20
+
+
+def _stat(build: Build, path: str) -> os.stat_result:
+    return (build.folder / path).stat()

@@ -105,7 +105,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
 class _Seen:
     """What was seen of tasks beside their grids.
 
-    unread: keys that nothing reads. unfit: folders with a task that no recipe reads, and why.
+    unread: keys that nothing reads. unfit: folders with a grid that is too large, and why.
     cure: the setting that leaves them out.
     """
 
@@ -127,6 +127,8 @@ def account(
     Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
     read.
     """
+    from gristmill.puzzles.raw.arc_collections import is_collection
+
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
         if entry.refusal is not None:
@@ -149,7 +151,7 @@ def account(
             refused.append((recipe.name, error))
     if not taken:
         tasks = tasks_in(drop, {name: each.stat.st_size for name, each in entries.items()}, links)
-        if tasks is not None and tasks.way:
+        if tasks is not None and tasks.way and not is_collection(tasks.file):
             raise BadInput(drop / tasks.file, tasks.cure)
         raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
@@ -327,9 +329,9 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[st
 def _tasks(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
     """Paths in a source of the files of ARC tasks; the first MiB of each folder is read.
 
-    A folder with a task that does not fit is left out where no recipe names the source.
+    A folder with a grid that is too large is left out where no recipe names the source.
     """
-    from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
+    from gristmill.puzzles.raw.arc_tasks import Parts, TooLarge, read_task, task_files
 
     given = recipe.settings
     parts = Parts(given.get("evaluation", Parts.evaluation), given.get("subsets", ()))
@@ -340,7 +342,7 @@ def _tasks(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[s
         if below not in unfit and (not size or looked[below] + size <= _LOOKED_AT):
             try:
                 seen.unread |= dict.fromkeys(read_task(folder, entry.name, links).unread)
-            except BadInput as error:
+            except TooLarge as error:
                 unfit[below] = error
         looked[below] += size
     if fit := sorted({*looked} - {*unfit}):
