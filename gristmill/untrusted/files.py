@@ -66,10 +66,7 @@ def kind_refusal(mode: int) -> str | None:
 
 
 def hole_refusal(name: str, folder: int, found: os.stat_result) -> str | None:
-    """Why a large file that was hardly written is refused, as of a download; None for another one.
-
-    name, folder: its name, and a descriptor of its folder. found: its stat.
-    """
+    """Why a large file that was hardly written is refused; None for another one."""
     written = 512 * found.st_blocks
     if found.st_size < _LARGE or 100 * written > found.st_size:
         return None

@@ -39,9 +39,8 @@ def way_to(head: bytes, is_it: Callable[[Way, bytes], bool]) -> Way | None:
 
 def jq(way: Way) -> str:
     """The filter of jq that gives every value on a way."""
-    made = "".join("[]" if key is None else f".{_key(key)}" for key in way)
+    keys = ((key, key is None or re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key)) for key in way)
+    made = "".join(
+        "[]" if key is None else f".{key if ok else json.dumps(key)}" for key, ok in keys
+    )
     return made if made.startswith(".") else f".{made}"
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key) else json.dumps(key)

@@ -44,9 +44,8 @@ def part_of(name: str) -> str:
 
 def pair_of(pair: Any) -> Any:
     """A pair that is a list, `[input, output]`, as an object; any other value as it is."""
-    keys = ("input", "output")
-    is_list = isinstance(pair, list) and 0 < len(pair) <= len(keys)
-    return dict(zip(keys, pair, strict=False)) if is_list else pair
+    is_list = isinstance(pair, list) and len(pair) == 2
+    return {"input": pair[0], "output": pair[1]} if is_list else pair
 
 
 def subsets_of(source: Path, names: Iterable[str], wanted: Collection[str] = ()) -> list[Subset]:

@@ -103,11 +103,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
 
 @dataclass
 class _Seen:
-    """What was seen of tasks beside their grids.
-
-    unread: keys that nothing reads. unfit: folders with a grid that is too large, and why.
-    cure: the setting that leaves them out.
-    """
+    """Keys that nothing reads, folders with a grid that is too large, and the setting for these."""
 
     unread: dict[str, None] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
