@@ -23,7 +23,7 @@ from gristmill.contract import FileFailed, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import find_artifacts
 from gristmill.publish import disk_space
-from gristmill.publish.build import Attempt, Build, DiskFull
+from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
@@ -262,12 +262,8 @@ def test_what_a_build_needs_fits_what_it_makes(sample_root: SampleRoot) -> None:
         build = definitions.build_of(record.asset, DataRoot(sample_root.data), record.partition)
         assert build is not None
         # Files of TRM are links to those of HRM.
-        stats = {stat.st_ino: stat for each in record.outputs for stat in [_stat(build, each.path)]}
-        made = sum(stat.st_size for stat in stats.values())
+        stats = [(build.folder / each.path).stat() for each in record.outputs]
+        made = sum({stat.st_ino: stat.st_size for stat in stats}.values())
         assert made <= build.space + (1 << 20) <= 8 * made + (2 << 20), build.title
         checked[record.asset] += build.space > 0
     assert len(+checked) > 20
-
-
-def _stat(build: Build, path: str) -> os.stat_result:
-    return (build.folder / path).stat()
