@@ -202,16 +202,13 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
 
 
 def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
-    """Yield the settings of a recipe of ARC. names: of its parts. is_part: whether others are left.
-
-    Where several parts are evaluations, as `evaluation` and `evaluation2`, each number is a version
-    of one collection, whose training has tasks that another one evaluates: the last one is taken.
-    """
+    """Yield the settings of a recipe of ARC. names: of its parts. is_part: whether others are left."""
     from gristmill.puzzles.raw.arc_tasks import EVALUATION
 
     version = {name: re.sub(r".*?([0-9]*)$", r"\1", name).zfill(9) for name in names}
     tested = [name for name in names if name.startswith("eval")]
     last = max((version[name] for name in tested), default="")
+    # As of evaluation and evaluation2: one has tasks for training that the other one tests.
     if len({version[name] for name in tested}) > 1:
         names, is_part = [name for name in names if version[name] == last], True
     if is_part:
