@@ -202,7 +202,7 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
 
 
 def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
-    """Yield the settings of a recipe of ARC. names: of its parts. is_part: whether others are left."""
+    """Yield the settings of a recipe of ARC. names: of parts. is_part: whether others are left."""
     from gristmill.puzzles.raw.arc_tasks import EVALUATION
 
     version = {name: re.sub(r".*?([0-9]*)$", r"\1", name).zfill(9) for name in names}
