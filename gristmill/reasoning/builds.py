@@ -88,7 +88,7 @@ def normalized_build(wanted: Wanted) -> Build:
         inputs,
         make,
         shared=key,
-        space=sum(item.bytes or 0 for item in inputs),
+        space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
     )
 
@@ -225,6 +225,7 @@ def alignment_build(wanted: Wanted) -> Build:
         make,
         shared=key,
         tokenizer=_TOKENIZER,
+        space=_GROWTH * bytes_of(jsonl),
     )
 
 

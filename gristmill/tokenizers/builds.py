@@ -50,7 +50,8 @@ def pinned_build(vocabulary: Vocabulary, wanted: Wanted) -> Build:
     inputs = raw_inputs.raw_inputs(
         root.root, [source], wanted.asset.asset, None, known={}, links=links
     )
-    return wanted.build(PLACE, vocabulary, inputs, make, shared=vocabulary.name)
+    space = sum(each.bytes or 0 for each in inputs)
+    return wanted.build(PLACE, vocabulary, inputs, make, shared=vocabulary.name, space=space)
 
 
 def is_asked(vocabulary: Vocabulary, root: DataRoot, _partition: str) -> bool:
