@@ -21,6 +21,7 @@ from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.format.shards import rows_header
 from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.raw.readings import KEYS, Reading
 from gristmill.macroxue.raw.run_facts import FileDigest, RawDigest
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
@@ -71,6 +72,7 @@ class StepDrop:
     folder: Path
     links: LinkRule
     fields: Mapping[str, str]
+    reading: Reading
     dtype: np.dtype[Any]
     files: tuple[StepFile, ...]
     kinds: tuple[str, ...] | None
@@ -175,7 +177,8 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     if not folder.is_dir() or not has_file(folder / STEPS, root=folder, links=links):
         return None
     sizes = _sizes(folder, links)
-    fields = _fields(folder / STEPS, read_toml(folder / STEPS, root=folder, links=links))
+    table = read_toml(folder / STEPS, root=folder, links=links)
+    fields, reading = _fields(folder / STEPS, table), Reading.of(folder / STEPS, table)
     names = _step_names(folder, sizes)
     if not names:
         raise BadInput(folder, f"holds {STEPS}, and neither steps.npy nor steps-*.npy beside it")
@@ -197,8 +200,11 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     if not any(file.rows for file in files):
         raise BadInput(folder / names[0], "holds no row of steps: write it again")
     _check(folder, names[0], dtypes[0], fields)
+    if "first_cell" in table and dtypes[0][fields["board"]].shape:
+        rule = "first_cell: the board has a number for each cell; `cells` says their order"
+        raise BadInput(folder / STEPS, rule)
     others = tuple(sorted(sizes.keys() - {*small, *names}))
-    return StepDrop(folder, links, fields, dtypes[0], tuple(files), kinds, small, others)
+    return StepDrop(folder, links, fields, reading, dtypes[0], tuple(files), kinds, small, others)
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
@@ -315,8 +321,8 @@ def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
         if table.get(key) != value:
             raise BadInput(path, f"needs {key} = {shown(value)}, not {shown(table.get(key))}")
     fields = table.get("fields")
-    if other := sorted(table.keys() - {"schema", "kind", "fields"}):
-        raise BadInput(path, f"{other[0]}: unknown key; the keys are schema, kind, fields")
+    if other := sorted(table.keys() - (known := {"schema", "kind", "fields", *KEYS})):
+        raise BadInput(path, f"{other[0]}: unknown key; the keys are {', '.join(sorted(known))}")
     if not isinstance(fields, dict):
         raise BadInput(path, "needs a table [fields], the column of each field of a pack")
     for field, column in fields.items():
