@@ -18,7 +18,6 @@ from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.find_reading import none_fits
 from gristmill.macroxue.raw.pool_file import VIEW_TABLE, read_pool_file
 from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
-from gristmill.macroxue.raw.step_files import STEPS
 from gristmill.macroxue.raw.view_file import (
     ANNOTATIONS_INBOX,
     read_view_file,
@@ -57,10 +56,8 @@ def pack_build(wanted: Wanted) -> Build:
                 links=links,
             )
         except BadInput as error:
-            more = none_fits(drop, links)
-            raise BadInput(
-                error.file, "; ".join(filter(None, [error.rule, more])), error.row
-            ) from error
+            rule = error.rule + none_fits(drop, links)
+            raise BadInput(error.file, rule, error.row) from error
         # The publisher compares only the files that were listed, but the pack may contain a
         # game that arrived after the listing.
         present = [file.relative_to(root.root).as_posix() for file in raw_files(drop, links)]
@@ -78,10 +75,8 @@ def pack_build(wanted: Wanted) -> Build:
     build = wanted.build(artifact, config, inputs, make, noted=noted, space=space, account=account)
 
     def laws(out: Path) -> Iterator[Violation]:
-        violations = list(build.laws(out))
-        if violations and (more := none_fits(drop, links)):
-            yield Violation("reading", STEPS, more)
-        yield from violations
+        for at, each in enumerate(build.laws(out)):
+            yield each if at else replace(each, found=each.found + none_fits(drop, links))
 
     return replace(build, laws=laws)
 

@@ -30,6 +30,7 @@ from gristmill.macroxue.rules.moves import (
     move,
     move_towards,
 )
+from gristmill.macroxue.rules.symmetries import CELLS
 
 MOST_STEPS = 1 << 22
 """Steps of a run: all its rows are in memory at once."""
@@ -188,14 +189,14 @@ class RawRun:
 
     @cached_property
     def given(self) -> Ranks | None:
-        """The moves of the column as `move_dir`, or None: uint8 [N]."""
+        """The numbers of the moves in the files, uint8 [N]; None without them."""
         if not self.has("move_dir"):
             return None
-        column, reading = self.column("move_dir"), self.run.steps.reading
-        if column.dtype.kind in "iu":
-            names = "0 {}, 1 {}, 2 {} or 3 {}".format(*reading.directions)
+        column = self.column("move_dir")
+        if not self.run.steps.has_names:
+            names = "0 {}, 1 {}, 2 {} or 3 {}".format(*self.run.steps.reading.directions)
             self.refuse((column < 0) | (column > 3), f"the move is not {names}")
-            return reading.moves[column.astype(np.uint8)]
+            return column.astype(np.uint8)
         moves = np.full(len(column), 255, np.uint8)
         for direction, name in enumerate(MOVES):
             # No text is made of a value: NumPy keeps characters that Python does not have.
@@ -228,7 +229,7 @@ class RawRun:
 def _boards(raw: RawRun) -> Ranks:
     """The ranks of the boards: uint8 [N, 16], those above `raw.cap` as the cap."""
     reading = raw.run.steps.reading
-    return raw.cells(reading.first_cell)[:, reading.order]
+    return raw.cells(reading.first_cell)[:, CELLS[reading.turn]]
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
@@ -236,7 +237,9 @@ def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
 
     Ranks at the cap that follow from the game are raised to the truth.
     """
-    given = raw.given
+    steps, given = raw.run.steps, raw.given
+    if given is not None and not steps.has_names:
+        given = steps.reading.moves[given]
     fits = np.zeros((4, len(ranks)), np.bool_)
     for direction in range(4):
         after, _, changed = move_towards(ranks[:-1], direction)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -18,10 +19,9 @@ from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import left_out_of
 from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format.rows import MOVES, Rows
 from gristmill.macroxue.format.shards import rows_header
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.raw.readings import KEYS, Reading
 from gristmill.macroxue.raw.run_facts import FileDigest, RawDigest
 from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.tables import FILE
@@ -51,6 +51,54 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], str, tuple[tuple[int, ...], 
     "seed": (("seed",), "iu", _ONE),
     "branch_evs": (("branch_evs",), "f", ((4,),)),
 }
+
+
+_TURNS: Final = (
+    *(("right", "down"), ("up", "right"), ("left", "up"), ("down", "left")),
+    *(("left", "down"), ("up", "left"), ("right", "up"), ("down", "right")),
+)
+"""The cells of a file whose boards the symmetries 0 to 7 turn into those of a pack."""
+READINGS: Final[Mapping[str, tuple[Sequence[Any], str]]] = {
+    "first_cell": (("high", "low"), '"high" or "low"'),
+    "directions": ([*permutations(MOVES)], "each of up, down, left and right once"),
+    "cells": (_TURNS, 'the directions of cells and of lines, as ["right", "down"]'),
+}
+"""The values that each key of a reading may have, and their words."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What boards and directions of a program mean; the defaults are those of a pack.
+
+    first_cell: the nibble of a 64-bit board that has the first cell, the highest or the lowest.
+    directions: what the numbers 0 to 3 of moves mean, which is the order of values and their bits.
+    cells: the direction in which cells follow one another, and that of the lines of four.
+    """
+
+    first_cell: str = "high"
+    directions: tuple[str, ...] = MOVES
+    cells: tuple[str, str] = _TURNS[0]
+
+    @staticmethod
+    def of(path: Path, table: Mapping[str, Any]) -> Reading:
+        """What a steps.toml says. Raises BadInput for a value that is not one of the allowed."""
+        stated = {}
+        for key, (allowed, words) in READINGS.items():
+            value = table.get(key, getattr(Reading, key))
+            stated[key] = tuple(value) if isinstance(value, list) else value
+            if stated[key] not in allowed:
+                raise BadInput(path, f"{key} = {shown(value)}: needs {words}")
+        return Reading(**stated)
+
+    @property
+    def moves(self) -> npt.NDArray[np.uint8]:
+        """The move that each number means: uint8 [4]."""
+        return np.array([MOVES.index(name) for name in self.directions], np.uint8)
+
+    @property
+    def turn(self) -> int:
+        """The symmetry that turns the boards of the file into those of a pack."""
+        return _TURNS.index(self.cells)
 
 
 @dataclass(frozen=True)
@@ -83,6 +131,12 @@ class StepDrop:
     def name(self) -> str:
         """Name of the drop."""
         return _shown(self.folder.resolve().name)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the moves are names of directions, which mean the same in any order."""
+        column = self.fields.get("move_dir")
+        return column is not None and self.dtype[column].kind not in "iu"
 
     @property
     def taken(self) -> list[str]:
@@ -321,7 +375,7 @@ def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
         if table.get(key) != value:
             raise BadInput(path, f"needs {key} = {shown(value)}, not {shown(table.get(key))}")
     fields = table.get("fields")
-    if other := sorted(table.keys() - (known := {"schema", "kind", "fields", *KEYS})):
+    if other := sorted(table.keys() - (known := {"schema", "kind", "fields", *READINGS})):
         raise BadInput(path, f"{other[0]}: unknown key; the keys are {', '.join(sorted(known))}")
     if not isinstance(fields, dict):
         raise BadInput(path, "needs a table [fields], the column of each field of a pack")
