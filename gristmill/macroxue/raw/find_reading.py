@@ -91,7 +91,7 @@ def _wrong_rows(steps: StepDrop) -> tuple[dict[Reading, int], int]:
     return wrong, count
 
 
-def _keys(raw: RawRun, first_cell: str) -> npt.NDArray[np.int64]:
+def _keys(raw: RawRun, first_cell: str) -> _Ints:
     """What counts of each row that becomes a row of a pack: int64 [M].
 
     From the lowest bit: 3 of the number of its move, then 4 each of legal moves, of those that lead
@@ -114,8 +114,10 @@ def _keys(raw: RawRun, first_cell: str) -> npt.NDArray[np.int64]:
     valued = stated & np.packbits(evs != 0, axis=1, bitorder="little")[:, 0]
     # Two tiles that the column cannot tell apart need not merge.
     kept = (raw.follows | (number != _FOUND)) & ((ranks >= raw.cap).sum(axis=1) < 2)
-    parts = {3: legal, 7: leads, 11: valued, 15: stated, 19: scored}
-    return sum((part.astype(np.int64) << by for by, part in parts.items()), number)[kept]
+    for part, by in ((legal, 3), (leads, 7), (valued, 11), (stated, 15), (scored, 19)):
+        number |= part.astype(int) << by
+    made: _Ints = number[kept]
+    return made
 
 
 def _broken(keys: _Ints, counts: _Ints, readings: list[Reading], steps: StepDrop) -> _Ints:

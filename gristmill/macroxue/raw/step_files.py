@@ -82,7 +82,7 @@ class Reading:
     @staticmethod
     def of(path: Path, table: Mapping[str, Any]) -> Reading:
         """What a steps.toml says. Raises BadInput for a value that is not one of the allowed."""
-        stated = {}
+        stated: dict[str, Any] = {}
         for key, (allowed, words) in READINGS.items():
             value = table.get(key, getattr(Reading, key))
             stated[key] = tuple(value) if isinstance(value, list) else value
@@ -375,8 +375,9 @@ def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
         if table.get(key) != value:
             raise BadInput(path, f"needs {key} = {shown(value)}, not {shown(table.get(key))}")
     fields = table.get("fields")
-    if other := sorted(table.keys() - (known := {"schema", "kind", "fields", *READINGS})):
-        raise BadInput(path, f"{other[0]}: unknown key; the keys are {', '.join(sorted(known))}")
+    keys = ["schema", "kind", "fields", *READINGS]
+    if other := sorted(table.keys() - {*keys}):
+        raise BadInput(path, f"{other[0]}: unknown key; the keys are {', '.join(keys)}")
     if not isinstance(fields, dict):
         raise BadInput(path, "needs a table [fields], the column of each field of a pack")
     for field, column in fields.items():
