@@ -54,7 +54,7 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], str, tuple[tuple[int, ...], 
 
 
 _TURNS: Final = (
-    *(("right", "down"), ("up", "right"), ("left", "up"), ("down", "left")),
+    *(("right", "down"), ("down", "left"), ("left", "up"), ("up", "right")),
     *(("left", "down"), ("up", "left"), ("right", "up"), ("down", "right")),
 )
 """The cells of a file whose boards the symmetries 0 to 7 turn into those of a pack."""

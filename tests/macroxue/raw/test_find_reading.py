@@ -17,12 +17,13 @@ from gristmill.macroxue.raw.find_reading import none_fits
 from gristmill.macroxue.raw.step_files import READINGS, Reading
 from gristmill.macroxue.rules.board_eval import board_eval
 from gristmill.macroxue.rules.moves import legal_moves
-from gristmill.macroxue.rules.symmetries import CELLS, turned
+from gristmill.macroxue.rules.symmetries import turned
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.macroxue.games import all_rows, play
 from tests.macroxue.step_drops import save
 
 FORMS = [Reading(*each) for each in product(*(values for values, _ in READINGS.values()))]
+_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 RL = ("up", "right", "down", "left")
 # The board is so full that one move alone leads to the next one.
 GAME = play(1, 40, [3, 2, 1, 4, 5, 1, 2, 3, 1, 4, 3, 2, 0, 1, 0, 1])
@@ -30,8 +31,12 @@ GAME = play(1, 40, [3, 2, 1, 4, 5, 1, 2, 3, 1, 4, 3, 2, 0, 1, 0, 1])
 
 def dropped(folder: Path, how: Reading, *fields: str) -> Path:
     """A drop of the game by a program that counts in its own order; steps.toml does not say so."""
-    cells, game = np.empty_like(GAME.boards), GAME
-    cells[:, CELLS[how.turn]] = game.boards
+    # From a corner, each cell in one direction, and each line of four in the other.
+    (down, right), (down_line, right_line) = (_WAYS[name] for name in how.cells)
+    line, at = np.divmod(np.arange(16), 4)
+    row, column = (3 * (name in how.cells) for name in ("up", "left"))
+    row, column = row + at * down + line * down_line, column + at * right + line * right_line
+    game, cells = GAME, GAME.boards[:, 4 * row + column]
     legal = (legal_moves(game.boards)[:, None] >> np.arange(4)) & 1
     evs = np.where(legal, np.random.default_rng(1).random(legal.shape) + 1, np.nan)
     columns = {
