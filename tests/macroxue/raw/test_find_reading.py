@@ -101,7 +101,10 @@ def test_each_of_the_384_forms_is_found_and_gives_the_bytes_of_the_game(
         (Reading("low"), "board move", ['first_cell = "low"']),
         (Reading(directions=RL), "exps move", [f"directions = {json.dumps(RL)}"]),
         (Reading(directions=RL), "exps move_dir branch_evs", [f"directions = {json.dumps(RL)}"]),
-        (Reading(cells=("down", "right")), "exps move_dir", ['cells = ["down", "right"]']),
+        *(
+            (Reading(cells=cells), "exps move_dir", [f"cells = {json.dumps(cells)}"])
+            for cells in READINGS["cells"][0][1:]
+        ),
     ],
 )
 def test_the_reading_that_is_named_changes_least(
