@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -218,11 +219,11 @@ def _is_arrow(found: Reading, columns: Columns) -> bool:
 
 
 def _is_sheet(found: Reading, columns: Columns) -> bool:
-    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|npz|pt)$", n.lower()) for n in found.others)
+    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|pt)$", n.lower()) for n in found.others)
 
 
 def _is_array(found: Reading, columns: Columns) -> bool:
-    return any(name.lower().endswith(".npy") for name in found.others)
+    return any(name.lower().endswith((".npy", ".npz")) for name in found.others)
 
 
 def _is_prose(found: Reading, columns: Columns) -> bool:
@@ -231,6 +232,18 @@ def _is_prose(found: Reading, columns: Columns) -> bool:
 
 def _is_log(found: Reading, columns: Columns) -> bool:
     return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
+
+
+def _is_boards(found: Reading, columns: Columns) -> bool:
+    """Whether each row has the cells of a board of 2048, with at most a few numbers beside them."""
+    rows = [row for file in found.files for row in file.sample]
+    return bool(rows) and all(map(_has_cells, rows))
+
+
+def _has_cells(row: Mapping[str, object]) -> bool:
+    words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
+    runs = [len([*own]) for is_cell, own in groupby(words, _CELLS.__contains__) if is_cell]
+    return any(16 <= length < 24 for length in runs)
 
 
 def _is_nested_tree(found: Reading, columns: Columns) -> bool:
@@ -242,6 +255,15 @@ _FLAT: Final = (
     "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
     "training/TASK.json"
 )
+_STEPS: Final = (
+    "`macroxue` reads them from steps*.npy, whose rows have named columns, and ranks for cells "
+    "(1 is the tile 2), as "
+    '`np.save("steps.npy", np.array(rows, [("game", "u4"), ("exps", "u1", 16), ("move", "u1")]))` '
+    "writes them, beside a steps.toml that says which column is run_id and which is board, as "
+    'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"'
+)
+_CELLS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
+"""Cells of a board, as ranks or as tiles."""
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
     (
         _is_sudoku,
@@ -276,12 +298,8 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
         'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`',
     ),
-    (
-        _is_array,
-        "arrays of NumPy: `macroxue` reads steps of 2048 from steps*.npy, whose rows have named "
-        "columns, beside a steps.toml that says which of them is run_id and which is board, as "
-        'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"',
-    ),
+    (_is_array, f"arrays of NumPy; if they are boards of 2048, {_STEPS}"),
+    (_is_boards, f"boards of 2048, by the 16 cells of each row: {_STEPS}"),
     (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
     (
         _is_prose,
