@@ -187,7 +187,8 @@ def _reasons(instance: dg.DagsterInstance, run_id: str) -> Iterator[str | None]:
         if entry.dagster_event is not None:
             failure = entry.dagster_event.step_failure_data
             yield failure.user_failure_data and failure.user_failure_data.description
-            yield failure.error and (failure.error.cause or failure.error).message
+            if failure.error is not None:
+                yield (failure.error.cause or failure.error).message
     for entry in instance.all_logs(run_id, of_type=_FAILED):
         yield entry.dagster_event and entry.dagster_event.message
 
