@@ -53,6 +53,12 @@ def test_what_a_dry_run_would_build_has_no_numbers(printed) -> None:
         "  l                        may follow",
         "dry run: 1 to build, 1 may follow (2.0 s)",
     ]
+    assert printed(UNCHANGED, Outcome("macroxue/pack", "d3", TO_BUILD))[:4] == [
+        "macroxue/pack",
+        "  checkout/data/macroxue/packs/d1",
+        "  d2                       unchanged            1 rows   48 bytes        0.2 s",
+        "  d3                       to build",
+    ]
 
 
 def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
