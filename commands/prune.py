@@ -57,9 +57,9 @@ def prune(keep_days: int, keep_runs: int, parts: bool, dry_run: bool) -> None:
     with open_instance() as instance:
         for line in chain(close_dead_runs(instance, dry_run), _clean_builds(parts, dry_run)):
             say(shown(line))
-        pruned = retention.prune(instance, keep_days, keep_runs, dry_run=dry_run)
+        removed, kept = retention.prune(instance, keep_days, keep_runs, dry_run=dry_run)
     verb = "would be removed" if dry_run else "removed"
-    say(f"{verb}: {pruned.removed:,} runs; {pruned.kept:,} stay")
+    say(f"{verb}: {removed:,} runs; {kept:,} stay")
 
 
 def _clean_builds(parts: bool, dry_run: bool) -> Iterator[str]:

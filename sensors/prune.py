@@ -22,16 +22,13 @@ class PruneRun(dg.Config):
 @dg.op(description="Removes old runs, and says how many.")
 def prune_history(context: dg.OpExecutionContext, config: PruneRun) -> None:
     """Prune the instance of the run; the run itself is under way, and stays."""
-    pruned = retention.prune(context.instance, config.keep_days, config.keep_runs)
-    context.log.info(f"removed {pruned.removed:,} runs; {pruned.kept:,} stay")
+    removed, kept = retention.prune(context.instance, config.keep_days, config.keep_runs)
+    context.log.info(f"removed {removed:,} runs; {kept:,} stay")
 
 
 @dg.job(
     name="prune",
-    description=(
-        "Removes old runs of the instance, as `gristmill prune` does. Artifacts stay, and the "
-        "newest run of each partition."
-    ),
+    description="Removes old runs, as `gristmill prune`; the newest of each partition stays.",
 )
 def prune_job() -> None:
     """The one op of the job."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,22 +20,14 @@ _BACKFILL: Final = "dagster/backfill"
 _BACKFILLS_UNDER_WAY: Final = ("REQUESTED", "CANCELING", "FAILING")
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """How many runs were removed, or would be, and how many stay."""
-
-    removed: int
-    kept: int
-
-
 def prune(
     instance: dg.DagsterInstance,
     keep_days: int = KEEP_DAYS,
     keep_runs: int = KEEP_RUNS,
     *,
     dry_run: bool = False,
-) -> Pruned:
-    """Remove runs that are old or too many.
+) -> tuple[int, int]:
+    """Remove runs that are old or too many; returns how many, and how many stay.
 
     instance: the Dagster instance.
     keep_days: what ended in so many days stays.
@@ -68,7 +59,7 @@ def prune(
         elif run.is_failure:
             continue
         _remove_log(instance, run.run_id)
-    return Pruned(len(records) - kept, kept)
+    return len(records) - kept, kept
 
 
 def _newest_runs(instance: dg.DagsterInstance) -> set[str | None]:

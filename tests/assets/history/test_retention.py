@@ -14,7 +14,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from assets.checking.rules import CHECKED
 from assets.history import retention
-from assets.history.retention import Pruned, prune
+from assets.history.retention import prune
 from bench.large_instance import PACK, add_run, fill
 
 DAY = 86_400.0
@@ -165,7 +165,7 @@ def test_the_newest_run_stays_that_did_something(
         before = shown(instance)
         pruned = prune(instance)
         assert [number for number, run in enumerate(made) if run in ids(instance)] == kept
-        assert pruned == Pruned(len(runs) - len(kept), len(kept))
+        assert pruned == (len(runs) - len(kept), len(kept))
         assert shown(instance) == before
 
 
@@ -180,9 +180,9 @@ def test_old_runs_go_with_their_logs(instance: dg.DagsterInstance, home: Path) -
         logs = home / "storage" / run / "compute_logs"
         logs.mkdir(parents=True)
         (logs / "step.err").write_text("log")
-    assert prune(instance, dry_run=True) == Pruned(1, 4)
+    assert prune(instance, dry_run=True) == (1, 4)
     assert ids(instance) == set(runs)
-    assert prune(instance) == Pruned(1, 4)
+    assert prune(instance) == (1, 4)
     assert ids(instance) == {second, third, failed, recent}
     # Of those that stay, what failed keeps its log, and what is recent.
     with_log = [False, False, False, True, True]
@@ -190,7 +190,7 @@ def test_old_runs_go_with_their_logs(instance: dg.DagsterInstance, home: Path) -
     assert [(home / "storage" / run).exists() for run in runs] == with_log
     record = instance.fetch_materializations(PACK, limit=10).records
     assert {one.run_id for one in record} == {second, third, failed, recent}
-    assert prune(instance) == Pruned(0, 4)
+    assert prune(instance) == (0, 4)
 
 
 @pytest.mark.parametrize(("days", "stays"), [(29.9, True), (30.1, False)])
@@ -206,9 +206,9 @@ def test_days_are_counted_from_the_end_of_a_run(
 
 def test_no_more_runs_stay_than_are_wanted(instance: dg.DagsterInstance) -> None:
     runs = [add_run(instance, PACK, ["a"]) for _ in range(6)]
-    assert prune(instance, keep_runs=2) == Pruned(4, 2)
+    assert prune(instance, keep_runs=2) == (4, 2)
     assert ids(instance) == set(runs[4:])
-    assert prune(instance, keep_runs=0) == Pruned(1, 1)
+    assert prune(instance, keep_runs=0) == (1, 1)
     assert ids(instance) == {runs[5]}
 
 
@@ -264,6 +264,6 @@ def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance) -> No
     stood = dict(instance.get_latest_storage_id_by_partition(PACK, kind))
     assert len(stood) == 10_000 and len(ids(instance)) == 3000
     begun = time.process_time()
-    assert prune(instance, keep_runs=2900) == Pruned(100 - 2, 2902)
+    assert prune(instance, keep_runs=2900) == (100 - 2, 2902)
     assert time.process_time() - begun < 30
     assert dict(instance.get_latest_storage_id_by_partition(PACK, kind)) == stood
