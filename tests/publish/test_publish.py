@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -467,3 +469,42 @@ def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) ->
     assert built[-1] == Report("rows", rows, rows, "rows")
     files = len(published.record.outputs)
     assert reports[-1] == Report("publish", files, files, "files")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC])
+def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker_threads: None, shared: bool, number: int
+) -> None:
+    """Each flush, rename and removal of a commit fails once: what is said is what stands."""
+    build, left = partial(tiny_build, tmp_path, "family/tiny", shared=shared), [0]
+    build = partial(build, partition="p" if shared else None)
+    seen = set()
+
+    def failing(call: Callable[..., object]) -> Callable[..., object]:
+        def tried(*given: object, **named: object) -> object:
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(number, os.strerror(number), "a file")
+            return call(*given, **named)
+
+        return tried
+
+    for seed in range(1, 100):
+        publish(build(config=TinyConfig(seed=seed)))
+        wanted, left[0] = build(config=TinyConfig(seed=seed + 1)), seed
+        with monkeypatch.context() as patched:
+            for place, name in ((os, "fsync"), (shutil, "rmtree"), (Path, "rename")):
+                patched.setattr(place, name, failing(getattr(place, name)))
+            patched.setattr(atomic_fs, "exchange", failing(atomic_fs.exchange))
+            try:
+                publish(wanted)
+            except (GristmillError, OSError) as error:
+                is_new = wanted.made(provenance.read_record(wanted.record_path))
+                assert ("the new version stands" in str(error)) == is_new
+                assert ("before is untouched" in str(error)) <= (not is_new)
+                seen.add(is_new)
+        if left[0] > 0:
+            break
+    assert left[0] > 0 and seen == {False, True}
+    assert publish(wanted).rebuilt is False
