@@ -107,6 +107,7 @@ class Build:
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
     fetches: whether its builder downloads what it is made from; default False.
+    notes: what whoever reads the result is told, as what was left out; default nothing.
     """
 
     root: Path
@@ -126,6 +127,7 @@ class Build:
     deletes: Sequence[str] = ()
     account: Account | None = None
     fetches: bool = False
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.shared:
