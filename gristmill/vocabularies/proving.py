@@ -168,9 +168,10 @@ def prove(tokenizer: TokenizerFile) -> Proof:
 
 
 @lru_cache(maxsize=1 << 13)
-def _ids(reference: Reference, text: str) -> npt.NDArray[Any]:
+def _ids(reference: Any, text: str) -> npt.NDArray[Any]:
     """The ids of a text; the facts and the proof want those of the same texts."""
-    return reference.encode(text)
+    found: npt.NDArray[Any] = reference.encode(text)
+    return found
 
 
 def _is_named(code: int) -> bool:
@@ -205,7 +206,7 @@ def _differing(
     encode: Callable[[str], Any], reference: Reference, codes: Iterable[int]
 ) -> Iterator[int]:
     """Yield the code points for which the engines differ in any surrounding."""
-    plain, others = [], []
+    plain, others = list[str](), list[str]()
     for character in map(chr, codes):
         kind = unicodedata.category(character)
         (plain if kind in _PLAIN_KINDS else others).append(character)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.fuzz.parser import Parser, file, split
+from tests.fuzz.parser import TEN_THOUSAND, Parser, file, split
 
 _NAMES = ("q", "column", "rule", "value", "sort", "token", "start", "n", "tokens", "table")
 _ROWS = [
@@ -47,7 +47,7 @@ PARSERS = (
         asked,
         ("gristmill.browse.web.asked", "gristmill.browse.table", "gristmill.browse.source"),
         covers=("gristmill.browse.lines",),
-        inputs=100_000,
+        inputs=TEN_THOUSAND,
         most_bytes=4000,
         words=(
             b"\xff\xfe",

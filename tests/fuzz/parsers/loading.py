@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from gristmill.contract import GristmillError
-from tests.fuzz.parser import JSON, Parser
+from tests.fuzz.parser import HUNDRED_THOUSAND, JSON, Parser
 
 _STEPS = 12
 
@@ -54,7 +54,7 @@ PARSERS = (
         state,
         ("gristmill.loading.state",),
         covers=("gristmill.loading.plan",),
-        inputs=100_000,
+        inputs=HUNDRED_THOUSAND,
         words=(*JSON, b'"sha256": ', b'"segments": [[0, [30, 30]]]', b'"batches": [[0, 0, 4]]'),
     ),
 )
