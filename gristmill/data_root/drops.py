@@ -319,7 +319,7 @@ class DataRoot(RootSettings):
         return sorted(record.partition for record in records if record.partition is not None)
 
     def without_record(self, *places: str) -> list[str]:
-        """Returns what stands in folders of artifacts and has no record, a line each with its cure.
+        """Returns the folders of artifacts that have no record, a line each with its cure.
 
         places: relative to the data root. Files beside the records of partitions are not named:
         the proof of an input refuses them.

@@ -107,7 +107,7 @@ class Build:
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
     fetches: whether its builder downloads what it is made from; default False.
-    notes: what whoever reads the result is told, as what was left out; default nothing.
+    notes: for whoever reads the result, as what was left out; default none.
     """
 
     root: Path

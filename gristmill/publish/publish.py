@@ -266,7 +266,8 @@ def _end_failed(
 ) -> None:
     """Clear what a failed attempt left. Raises FileFailed where its version was published."""
     lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
-    is_new = isinstance(error, OSError) and _is_published(build, record)
+    now = _standing_record(build, ignore_unreadable=True) if record is not None else None
+    is_new = isinstance(error, OSError) and now is not None and now == record
     # The same disk may fail again, and the next call clears what is left.
     with suppress(OSError) if is_new else nullcontext():
         inventory.settle(build)
@@ -276,16 +277,10 @@ def _end_failed(
         raise _stands(build, error) from error
 
 
-def _is_published(build: Build, record: Record | None) -> bool:
-    """Whether a record that a build wrote is the published one."""
-    now = _standing_record(build, ignore_unreadable=True)
-    return None not in (now, record) and now == record
-
-
 def _stands(build: Build, error: OSError) -> FileFailed:
     """The error of a step after the rename that published a version."""
     return FileFailed(
-        f"{build.title}: the new version stands in {build.folder}, but what comes after its "
+        f"{build.title}: the new version stands, but what comes after its "
         f"publication failed: {error.filename or build.folder}: {os_reason(error)}. The next call "
         "ends it, and `gristmill verify` reads what stands"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -80,19 +80,10 @@ def place_tokenizer(
         found: Found = _within(limits, find_facts, bare, file=source)
         stage.advance(1)
     special = dict(found.specials)
-    for key in ("eod", "bos"):
-        text = getattr(declared, key)
-        if text and text not in special:
-            known = ", ".join(map(printable, list(special)[:20])) or "none"
-            raise BadInput(
-                folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
-            )
+    _check_ends(folder, declared, special)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
         left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
-        try:
-            proof: Proof = _within(left, prove, bare, file=path)
-        except BadInput as error:
-            proof = Proof(why_not=f"gigatoken: {error.rule}")
+        proof = _proof(left, bare)
         stage.advance(1)
     tokenizer = Tokenizer(
         name=declared.name,
@@ -124,6 +115,26 @@ def place_tokenizer(
         fast=not proof.why_not,
         offsets=not tokenizer.no_offsets,
     )
+
+
+def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) -> None:
+    """Raise BadInput for an end that is no control token."""
+    for key in ("eod", "bos"):
+        text = getattr(declared, key)
+        if text and text not in special:
+            known = ", ".join(map(printable, list(special)[:20])) or "none"
+            raise BadInput(
+                folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
+            )
+
+
+def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
+    """The proof of gigatoken; a child that dies of it says that it may not be used."""
+    try:
+        found: Proof = _within(limits, prove, tokenizer, file=tokenizer.path)
+    except BadInput as error:
+        return Proof(why_not=f"gigatoken: {error.rule}")
+    return found
 
 
 def _within(

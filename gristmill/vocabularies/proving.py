@@ -158,7 +158,12 @@ def prove(tokenizer: TokenizerFile) -> Proof:
     is_left = Proof(marks=marks).holds_mark() or (lambda _: False)
     if wrong := sum(not is_left(text) and not _equal(encode, reference, text) for text in texts):
         return refused(f"gigatoken gives other ids for {wrong} of {len(texts)} texts")
-    compared = {code for plane in _PLANES for code in plane if _is_named(code)}
+    compared = {
+        code
+        for plane in _PLANES
+        for code in plane
+        if unicodedata.category(chr(code)) not in ("Cn", "Cs")
+    }
     unproven = set(_differing(encode, reference, sorted(compared)))
     if len(unproven) > _MOST_UNPROVEN:
         return refused(f"gigatoken gives other ids beside {len(unproven):,} characters")
@@ -172,11 +177,6 @@ def _ids(reference: Any, text: str) -> npt.NDArray[Any]:
     """The ids of a text; the facts and the proof want those of the same texts."""
     found: npt.NDArray[Any] = reference.encode(text)
     return found
-
-
-def _is_named(code: int) -> bool:
-    """Whether Unicode gives a code point to a character or to private use."""
-    return unicodedata.category(chr(code)) not in ("Cn", "Cs")
 
 
 def _is_refusal(error: BaseException) -> bool:
