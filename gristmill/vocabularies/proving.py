@@ -173,10 +173,9 @@ def prove(tokenizer: TokenizerFile) -> Proof:
 
 
 @lru_cache(maxsize=1 << 13)
-def _ids(reference: Any, text: str) -> npt.NDArray[Any]:
+def _ids(reference: Reference, text: str) -> npt.NDArray[Any]:
     """The ids of a text; the facts and the proof want those of the same texts."""
-    found: npt.NDArray[Any] = reference.encode(text)
-    return found
+    return reference.encode(text)
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol
@@ -28,7 +28,7 @@ _BLANK: Final = "\u2581"
 _UNICODE_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
 
 
-class Reference(Protocol):
+class Reference(Hashable, Protocol):
     """The engine whose ids count."""
 
     def encode(self, text: str) -> npt.NDArray[Any]:
