@@ -13,13 +13,14 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
-from gristmill.contract import FileNote, GristmillError, Summary, counts_of
+from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
 from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment
@@ -88,14 +89,18 @@ def publish(
     Raises locks.Busy where another builder is at work and `wait` is False; LawsBroken,
     InputChanged, InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
     GristmillError where a folder without a record is in the way; and whatever the builder raises.
-    In every case what was published before is untouched. Inputs that the build deletes are deleted
+    What was published before is untouched, but for a FileFailed that says that the new version
+    stands: what comes after its rename failed. Inputs that the build deletes are deleted
     last; the next call deletes those that a kill left.
     """
     published = _publish(build, rebuild, replace_differing, wait, progress)
-    deleted = remove.delete_inputs(build.root, published.record, build.deletes)
+    try:
+        deleted = remove.delete_inputs(build.root, published.record, build.deletes)
+    except OSError as error:
+        raise _stands(build, error) from error
     return replace(
         published,
-        notes=[*published.notes, *deleted],
+        notes=[*published.notes, *build.notes, *deleted],
         account=account_line(build, published.record),
         not_checked=not_checked_line(published.record),
     )
@@ -216,6 +221,7 @@ def _build(
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
+    record: Record | None = None
     try:
         if slot.work.exists():
             inventory.settle(build)
@@ -243,19 +249,41 @@ def _build(
             progress=progress,
         )
         notes = commit.commit(build, slot, attempt.out, record, standing, progress)
+        if not lease.is_lost():
+            atomic_fs.remove_tree(slot.work)
     except BaseException as error:
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
-        lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
+        _end_failed(build, slot, parts, record, error)
+        raise
+    notes = [*notes, *parts.use.notes()]
+    return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+
+
+def _end_failed(
+    build: Build, slot: Slot, parts: PartStore, record: Record | None, error: BaseException
+) -> None:
+    """Clear what a failed attempt left. Raises FileFailed where its version was published."""
+    lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
+    now = _standing_record(build, ignore_unreadable=True) if record is not None else None
+    is_new = isinstance(error, OSError) and now is not None and now == record
+    # The same disk may fail again, and the next call clears what is left.
+    with suppress(OSError) if is_new else nullcontext():
         inventory.settle(build)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
-        raise
-    if not lease.is_lost():
-        atomic_fs.remove_tree(slot.work)
-    notes = [*notes, *parts.use.notes()]
-    return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+    if isinstance(error, OSError) and is_new:
+        raise _stands(build, error) from error
+
+
+def _stands(build: Build, error: OSError) -> FileFailed:
+    """The error of a step after the rename that published a version."""
+    return FileFailed(
+        f"{build.title}: the new version stands, but what comes after its "
+        f"publication failed: {error.filename or build.folder}: {os_reason(error)}. The next call "
+        "ends it, and `gristmill verify` reads what stands"
+    )
 
 
 def _staging(slot: Slot) -> str:
