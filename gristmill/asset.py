@@ -196,12 +196,12 @@ class Wanted:
         deletes: Sequence[str] = (),
         account: Account | None = None,
         fetches: bool = False,
-        notes: Sequence[str] = (),
+        remarks: Sequence[str] = (),
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
         artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches,
-            notes: see `Build`.
+            remarks: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         sampled: whether laws that take long look at a sample (default False).
@@ -234,7 +234,7 @@ class Wanted:
             deletes=deletes,
             account=account,
             fetches=fetches,
-            notes=notes,
+            remarks=remarks,
         )
 
 

@@ -107,7 +107,7 @@ class Build:
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
     fetches: whether its builder downloads what it is made from; default False.
-    notes: for whoever reads the result, as what was left out; default none.
+    remarks: for whoever reads the result, as what was left out; default none.
     """
 
     root: Path
@@ -128,7 +128,7 @@ class Build:
     deletes: Sequence[str] = ()
     account: Account | None = None
     fetches: bool = False
-    notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.shared:

@@ -100,7 +100,7 @@ def publish(
         raise _stands(build, error) from error
     return replace(
         published,
-        notes=[*published.notes, *build.notes, *deleted],
+        notes=[*published.notes, *build.remarks, *deleted],
         account=account_line(build, published.record),
         not_checked=not_checked_line(published.record),
     )

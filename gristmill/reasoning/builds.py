@@ -348,7 +348,7 @@ def report_build(wanted: Wanted) -> Build:
         make,
         shared=date,
         tokenizer=_TOKENIZER if has_vocabulary else None,
-        notes=notes,
+        remarks=notes,
     )
 
 
