@@ -11,7 +11,13 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.builders.range_output import RangeOutput, filtered, has_filters
+from gristmill.chess.builders.range_output import (
+    RangeOutput,
+    details,
+    dropped,
+    filtered,
+    has_filters,
+)
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME, MOVE
@@ -88,7 +94,9 @@ def _ids(batch: Batch, source: str, reference: bool) -> list[str]:
     return ids
 
 
-def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> list[str]:
+def _reasons(
+    batch: Batch, config: ValidateConfig, board: NDArray[np.int64], flags: NDArray[np.int64]
+) -> list[str]:
     """The reason of each game, empty for a valid one."""
     from gristmill.chess.kernels import scan
 
@@ -102,6 +110,8 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     if has_filters(config):
         for i, reason in enumerate(reasons):
             reasons[i] = reason or filtered(_tags(batch, i), config)
+    for i in np.flatnonzero(flags & sum(rows.LOSSES)).tolist():
+        reasons[i] = reasons[i] or dropped(int(flags[i]), config)
     return reasons
 
 
@@ -122,6 +132,12 @@ def _flags(
         + (result == _OTHER) * rows.ODD_RESULT
         + _nameless(batch) * rows.NO_PLAYERS
     )
+    if not reference:
+        flags |= (
+            (batch.games[:, scan.GAP] >= 0) * rows.NUMBER_GAP
+            + (terminator == 0) * rows.NO_RESULT
+            + (batch.games[:, scan.COUNTED] == 0) * rows.PLY_COUNT
+        )
     return flags
 
 
@@ -178,8 +194,8 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
 
     unclaimed, claimed = _verdicts(batch)
     board = claimed if output.reference else unclaimed
-    reasons = _reasons(batch, output.task.config, board)
     flags = _flags(batch, unclaimed, claimed, output.reference)
+    reasons = _reasons(batch, output.task.config, board, flags)
     valid = np.array([not reason for reason in reasons], dtype=np.bool_)
     output.counts["total"] += len(batch.games)
     lines, digests = _add_games(output, batch, reasons, valid, flags, board)
@@ -264,6 +280,8 @@ def _reject(
         error = f"the board says {board}, the header {result}"
     elif reason == "fen_start":
         error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
+    else:
+        error = _details(batch, i).get(reason, "")
     output.reject(game_id, reason, plies, result, error, _offset(batch, i))
 
 
@@ -271,8 +289,16 @@ def _flag(output: RangeOutput, batch: Batch, i: int, game_id: str, flags: int) -
     from gristmill.chess.kernels import scan
 
     result = _result(batch, i, int(batch.games[i, scan.RESULT]))
-    detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
-    output.flag(game_id, flags, result, detail, _offset(batch, i))
+    output.flag(game_id, flags, result, _details(batch, i), _offset(batch, i))
+
+
+def _details(batch: Batch, i: int) -> dict[str, str]:
+    from gristmill.chess.kernels import scan
+
+    plies, terminator, number, before = batch.games[
+        i, [scan.PLIES, scan.TERMINATOR, scan.GAP, scan.GAP_PLIES]
+    ].tolist()
+    return details(rows.RESULTS[terminator], plies, (number, before))
 
 
 def _records(

@@ -25,6 +25,8 @@ KNOWN = (
     "ECO",
     "Opening",
     "FEN",
+    "PlyCount",
+    "CurrentPosition",
 )
 # By result code of the compiled reader; 0 means that there is none.
 RESULTS = ("", "1-0", "0-1", "1/2-1/2", "*")
@@ -68,6 +70,15 @@ FLAGS = {
     NONSTANDARD: "nonstandard_start_or_moves",
     NO_PLAYERS: "no_players",
 }
+# Of games that may have lost moves: each is also the name of the setting that drops them.
+NUMBER_GAP, NO_RESULT, PLY_COUNT, PASSED_OVER = 32, 64, 128, 256
+LOSSES = {
+    NUMBER_GAP: "number_gap",
+    NO_RESULT: "no_result",
+    PLY_COUNT: "ply_count",
+    PASSED_OVER: "passed_over",
+}
+FLAGS |= LOSSES
 
 
 # Values of `White` and `Black` that name no player, besides a missing tag.

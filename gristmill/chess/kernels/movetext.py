@@ -24,6 +24,8 @@ _O, _DASH, _X, _EQUALS, _PLUS, _HASH = 79, 45, 120, 61, 43, 35
 _BANG, _WHAT = 33, 63
 
 
+# Of a move; a larger one is taken for it.
+MOST_NUMBER = 1_000_000
 # More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
 
@@ -96,14 +98,16 @@ def _skip_comment(buf, p, size, current):
 
 
 @njit(forceinline=True)
-def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit):
+def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit, gap):
     """Read movetext from p; return (code, position after it, plies, terminator).
 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
     current: text other than tags behind a blank line, where no result was read, is UNUSUAL, and so
     is a comment that the next game begins in.
+    gap: gets the first number of a move that is not that of the next move, and the plies before it.
     """
     bb, kinds, st, key = board
+    gap[0] = -1
     n, terminator, depth = 0, NO_RESULT, 0
     line_start = True
     while True:
@@ -177,12 +181,15 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
                 terminator = code
                 p = q
             else:
-                zeros = 0
+                zeros, number = 0, 0
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
                     if zeros == 4:  # a null move, also with digits next to it
                         return UNUSUAL, p, n, terminator
+                    number = min(10 * number + buf[p] - 48, MOST_NUMBER)
                     p += 1
+                if number != n // 2 + 1 and gap[0] < 0:
+                    gap[0], gap[1] = number, n
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):

@@ -13,13 +13,15 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN
 from gristmill.chess.kernels.attacks import borrowed
-from gristmill.chess.kernels.board import reset, set_up_fen
-from gristmill.chess.kernels.ending import OPEN, verdict
+from gristmill.chess.kernels.board import TURN, reset, set_up_fen
+from gristmill.chess.kernels.ending import OPEN, shows, verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
+    after_blanks,
     MAX_TAGS,
     NO_RESULT,
     OK,
+    OTHER,
     UNKNOWN,
     UNUSUAL,
     read_tag,
@@ -28,6 +30,7 @@ from gristmill.chess.kernels.headers import (
 )
 from gristmill.chess.kernels.movetext import (
     MORE,
+    MOST_NUMBER,
     NO_ROOM,
     blank,
     read_movetext,
@@ -41,10 +44,10 @@ DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 # Columns of a game: byte places and numbers.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
-ID0 = 16
-COLUMNS = 17
+(ID0, GAP, GAP_PLIES, COUNTED) = range(16, 20)
+COLUMNS = 20
 PADDING = 16  # zero bytes that must follow the text
-FEN = KNOWN.index("FEN")
+FEN, PLY_COUNT, LAST_POSITION = map(KNOWN.index, ("FEN", "PlyCount", "CurrentPosition"))
 
 _PROMOTED = np.frombuffer(b"?nbrq", dtype=np.uint8).copy()
 
@@ -115,14 +118,14 @@ def _write_identity(buf, known, out, o):
 
 
 @njit
-def _tags(buf, p, size, at_eof, tags, first, known):
+def _tags(buf, p, size, at_eof, current, tags, first, known):
     """Read tag lines from p to the blank line after them: (code, position, tags, wide)."""
     n, wide = first, 0
     known[:, :] = -1
     while True:
         if p >= size:
             return (OK if at_eof else MORE), p, n, wide
-        if buf[p] != 91:
+        if buf[after_blanks(buf, p) if current else p] != 91:
             after = blank(buf, p, size)
             if after == size and not at_eof:
                 return MORE, p, n, wide
@@ -139,12 +142,28 @@ def _tags(buf, p, size, at_eof, tags, first, known):
             return MORE, p, n, wide
         if buf[end] == 13 and buf[end + 1] != 10:
             return UNUSUAL, p, n, wide
-        code, beyond = read_tag(buf, p, end, tags, first, n, known)
+        code, beyond = read_tag(buf, p, end, current, tags, first, n, known)
         if code != OK:
             return code, p, n, wide
         wide |= beyond
         n += 1
         p = end + (2 if buf[end] == 13 else 1)
+
+
+@njit
+def _is_miscounted(buf, known, plies, bb, kinds, turn):
+    """Whether the tag PlyCount or CurrentPosition is of another end than that of the moves."""
+    p, end = known[PLY_COUNT]
+    count = 0
+    for q in range(max(p, 0), end):
+        if buf[q] < 48 or buf[q] > 57:
+            count, end = plies, p  # the tag says nothing
+            break
+        count = min(10 * count + buf[q] - 48, MOST_NUMBER)
+    if end > p and count != plies:
+        return True
+    p, end = known[LAST_POSITION]
+    return end > p and not shows(buf, p, bb, kinds, turn)
 
 
 @njit
@@ -185,9 +204,7 @@ def scan_games(
             return n, pos, DONE
         if n >= games.shape[0]:
             return n, pos, FULL
-        if buf[pos] != 91:
-            return n, pos, UNUSUAL_GAME
-        code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
+        code, p, last, wide = _tags(buf, pos, size, at_eof, current, tags, t, known[n])
         plies, terminator = 0, NO_RESULT
         if code == OK and current:  # the movetext may follow any number of blank lines
             p = skip_blank(buf, p, size)
@@ -196,6 +213,13 @@ def scan_games(
         if code == OK and p < size and buf[p] == 91:
             code = UNUSUAL
         fen = known[n, FEN]
+        given = NO_RESULT
+        if known[n, 6, 0] >= 0:
+            given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
+        # Any text but `?` may be another spelling of a result.
+        if current and given == OTHER and buf[known[n, 6, 0]] != 63:
+            code = UNUSUAL
+        game = games[n]
         if code == OK and not _begin(buf, current, fen, bb, kinds, st, key):
             code = UNUSUAL
         if code == OK:
@@ -212,6 +236,7 @@ def scan_games(
                 phases,
                 m,
                 moves.shape[0],
+                game[GAP:COUNTED],
             )
         if code == MORE:
             return n, pos, CUT
@@ -219,14 +244,11 @@ def scan_games(
             return n, pos, (FULL if n else UNUSUAL_GAME)
         if code != OK:
             return n, pos, UNUSUAL_GAME
-        game = games[n]
-        given = NO_RESULT
-        if known[n, 6, 0] >= 0:
-            given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
         filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
         result = filled if filled else given
         game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
         game[RESULT], game[TERMINATOR] = result, terminator
+        game[COUNTED] = not _is_miscounted(buf, known[n], plies, bb, kinds, st[TURN])
         if fen[0] >= 0:  # it is rejected, and its id is not that of the other games
             game[VERDICT], wide = OPEN, 1
         else:  # claims matter only where the result is no draw
