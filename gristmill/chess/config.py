@@ -77,22 +77,10 @@ Events = Annotated[
     ADDED_LATER,
     Help("Texts one of which is in the tag Event, in any case; other games are other_event."),
 ]
-_Lossy = Literal["keep", "drop"]
-NumberGap = Annotated[
-    _Lossy, ADDED_LATER, Help("Whether games are dropped in which a number is not the next move's.")
-]
-NoResult = Annotated[
-    _Lossy, ADDED_LATER, Help("Whether games are dropped whose moves end without a result.")
-]
-PlyCount = Annotated[
-    _Lossy,
+Flagged = Annotated[
+    Literal["keep", "drop"],
     ADDED_LATER,
-    Help("Whether games are dropped whose PlyCount or CurrentPosition is not that of the moves."),
-]
-PassedOver = Annotated[
-    _Lossy,
-    ADDED_LATER,
-    Help("Whether games are dropped with a word that is no move, number, sign or result."),
+    Help("'drop' rejects the valid games with the flag of this name, 'keep' only flags them."),
 ]
 _OfGames = Annotated[Share, Unit("fraction of the games")]
 TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
@@ -198,10 +186,10 @@ class ValidateConfig(Checked):
     drop_bots: DropBots = False
     titles: Titles = ()
     events: Events = ()
-    number_gap: NumberGap = "keep"
-    no_result: NoResult = "keep"
-    ply_count: PlyCount = "keep"
-    passed_over: PassedOver = "keep"
+    number_gap: Flagged = "keep"
+    no_result: Flagged = "keep"
+    ply_count: Flagged = "keep"
+    passed_over: Flagged = "keep"
     source_names: Annotated[
         tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
     ] = ()
@@ -359,10 +347,10 @@ class MonthConfig(_WithGames):
     drop_bots: DropBots = False
     titles: Titles = ()
     events: Events = ()
-    number_gap: NumberGap = "keep"
-    no_result: NoResult = "keep"
-    ply_count: PlyCount = "keep"
-    passed_over: PassedOver = "keep"
+    number_gap: Flagged = "keep"
+    no_result: Flagged = "keep"
+    ply_count: Flagged = "keep"
+    passed_over: Flagged = "keep"
     source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
         ""
     )

@@ -16,8 +16,13 @@ from gristmill.untrusted.files import LinkRule
 MOST_BYTES: Final = 16 << 20
 """Bytes of text that are read, of all files together."""
 _TAG: Final = re.compile(
-    rb'^[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]+"([^"\r\n]*)"', re.MULTILINE
+    rb'(?:^|\])[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]*"([^"\r\n]*)"',
+    re.MULTILINE,
 )
+_END: Final = re.compile(
+    rb"(?<![^\s})])(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:\{[^}]*\}[ \t]*)?(?:\n\s*(?:\n|\[|\Z)|\Z)"
+)
+"""The result at the end of the moves, before a blank line, a tag or the end of what was read."""
 _FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
 """A move as Sf3, as German and others write it."""
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
@@ -48,7 +53,8 @@ class _Games:
 
     def __init__(self) -> None:
         self.tags, self.titles = Counter[str](), Counter[str]()
-        self.finished, self.foreign, self.left, self.is_cut = 0, 0, MOST_BYTES, False
+        self.finished, self.foreign, self.ends, self.left = 0, 0, 0, MOST_BYTES
+        self.is_cut = False
         self._ratings: list[int] = []
 
     def read(self, reading: Reading, name: str, links: LinkRule) -> None:
@@ -70,6 +76,7 @@ class _Games:
 
     def _add(self, text: bytes) -> None:
         self.foreign += len(_FOREIGN.findall(text))
+        self.ends += len(_END.findall(text))
         for tag, value in _TAG.findall(text):
             name = tag.decode()
             self.tags[name] += 1
@@ -85,6 +92,8 @@ class _Games:
         parts = [
             f"{games:,} games by their tags, {self.finished:,} ({self.finished / games:.0%}) ended"
         ]
+        if games > self.ends:
+            parts.append(f"the moves of {games - self.ends:,} end without a result")
         if self._ratings:
             parts.append(f"ratings {min(self._ratings):,} to {max(self._ratings):,}")
         if self.titles:

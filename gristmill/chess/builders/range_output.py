@@ -80,14 +80,14 @@ class RangeOutput:
         self.counts[f"reason.{reason}"] += 1
 
     def flag(
-        self, game_id: str, flags: int, result: str, said: Mapping[str, str], offset: int
+        self, game_id: str, flags: int, result: str, detail: str, offset: int, passed: str = ""
     ) -> None:
-        """Add a line to flagged_games.csv for each flag of a valid game. said: `details`."""
+        """Add a line to flagged_games.csv for each flag of a valid game."""
         for bit, name in rows.FLAGS.items():
             if flags & bit:
                 self.counts[f"flag.{name}"] += 1
-                detail = said.get(name, said[""])
-                self.flagged.writerow([game_id, self.task.source, name, result, detail, offset])
+                said = passed if bit == rows.PASSED_OVER else detail
+                self.flagged.writerow([game_id, self.task.source, name, result, said, offset])
 
     def date(self, utc_date: str, date: str, offset: int) -> None:
         """Count a valid game if it has a date that is not in the month of its file."""
@@ -221,19 +221,6 @@ def dropped(flags: int, config: ValidateConfig) -> str:
     return next((name for name in names if getattr(config, name) == "drop"), "")
 
 
-def details(results: str, plies: int, gap: tuple[int, int], passed: str = "") -> dict[str, str]:
-    """What is said of a game by the name of a flag; by "" of the others.
-
-    results: those of the movetext. gap, passed: see `movetext_words.Words`.
-    """
-    return {
-        "": f"movetext {results}",
-        "number_gap": f"number {gap[0]} after {gap[1]} plies",
-        "ply_count": f"{plies} plies",
-        "passed_over": repr(passed[:80]),
-    }
-
-
 def has_filters(config: ValidateConfig) -> bool:
     """Whether any filter is on."""
     on = (config.elo_floor, config.time_controls, config.drop_abandoned, config.drop_bots)
@@ -265,13 +252,7 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
     if plies < config.min_plies:
         return "too_short", plies, flags, ""
     reason = filtered(game.headers, config) or dropped(flags, config)
-    return reason, plies, flags, said_of(game).get(reason, "")
-
-
-def said_of(game: ParsedGame) -> dict[str, str]:
-    """`details` of a game."""
-    words = game.said
-    return details("/".join(game.terminators), len(game.moves), words.gap, words.passed)
+    return reason, plies, flags, game.said.passed if reason == "passed_over" else ""
 
 
 def _by_tag(headers: Mapping[str, str]) -> tuple[str, str]:
@@ -298,18 +279,9 @@ def _flags(game: ParsedGame, reference: bool) -> int:
     if any(game.headers.get(tag, "") in rows.NO_NAMES for tag in ("White", "Black")):
         flags |= rows.NO_PLAYERS
     if not reference:
-        flags |= rows.NUMBER_GAP * (game.said.gap[0] >= 0)
-        flags |= rows.NO_RESULT * (not game.terminators)
-        flags |= rows.PLY_COUNT * _is_miscounted(game)
-        flags |= rows.PASSED_OVER * bool(game.said.passed)
+        shown = " ".join(game.board.fen().split(" ")[:2])
+        miscounted = rows.is_miscounted(game.headers.get("PlyCount", ""), len(game.moves))
+        miscounted |= not (game.headers.get("CurrentPosition") or shown).startswith(shown)
+        flags |= rows.NUMBER_GAP * game.said.gap + rows.NO_RESULT * (not game.terminators)
+        flags |= rows.PLY_COUNT * miscounted + rows.PASSED_OVER * bool(game.said.passed)
     return flags
-
-
-def _is_miscounted(game: ParsedGame) -> bool:
-    """Whether the tag PlyCount or CurrentPosition is of another end than that of the moves."""
-    count = game.headers.get("PlyCount", "")
-    if count.isascii() and count.isdigit() and count.lstrip("0") != str(len(game.moves)):
-        return True
-    position = game.headers.get("CurrentPosition", "")
-    shown = f"{game.board.board_fen()} {'w' if game.board.turn else 'b'}"
-    return bool(position) and not position.startswith(shown)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.builders.equal_games import EqualGames, find_equal_games
-from gristmill.chess.builders.range_output import RangeOutput, RangeTask, judge, said_of
+from gristmill.chess.builders.range_output import RangeOutput, RangeTask, judge
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -361,7 +361,8 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
         output.reject(game_id, reason, ply, game.result, error, placed.offset)
         return
     winner = rows.winner_side(game.result)
-    output.flag(game_id, flags, game.result, said_of(game), placed.offset)
+    detail = f"movetext {'/'.join(game.terminators)}"
+    output.flag(game_id, flags, game.result, detail, placed.offset, game.said.passed)
     row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
     record = (0, placed.offset, placed.size, task.file, len(game.moves), flags)
     records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)

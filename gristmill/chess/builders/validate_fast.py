@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gristmill.chess.builders.range_output import (
     RangeOutput,
-    details,
     dropped,
     filtered,
     has_filters,
@@ -132,12 +131,14 @@ def _flags(
         + (result == _OTHER) * rows.ODD_RESULT
         + _nameless(batch) * rows.NO_PLAYERS
     )
-    if not reference:
-        flags |= (
-            (batch.games[:, scan.GAP] >= 0) * rows.NUMBER_GAP
-            + (terminator == 0) * rows.NO_RESULT
-            + (batch.games[:, scan.COUNTED] == 0) * rows.PLY_COUNT
-        )
+    if reference:
+        return flags
+    miscounted = batch.games[:, scan.SHOWN] == 0
+    for i in np.flatnonzero(batch.known[:, scan.PLY_COUNT, 0] >= 0).tolist():
+        plies = int(batch.games[i, scan.PLIES])
+        miscounted[i] |= rows.is_miscounted(_text(batch, i, scan.PLY_COUNT), plies)
+    flags |= batch.games[:, scan.GAP] * rows.NUMBER_GAP
+    flags |= (terminator == 0) * rows.NO_RESULT + miscounted * rows.PLY_COUNT
     return flags
 
 
@@ -280,8 +281,6 @@ def _reject(
         error = f"the board says {board}, the header {result}"
     elif reason == "fen_start":
         error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
-    else:
-        error = _details(batch, i).get(reason, "")
     output.reject(game_id, reason, plies, result, error, _offset(batch, i))
 
 
@@ -289,16 +288,8 @@ def _flag(output: RangeOutput, batch: Batch, i: int, game_id: str, flags: int) -
     from gristmill.chess.kernels import scan
 
     result = _result(batch, i, int(batch.games[i, scan.RESULT]))
-    output.flag(game_id, flags, result, _details(batch, i), _offset(batch, i))
-
-
-def _details(batch: Batch, i: int) -> dict[str, str]:
-    from gristmill.chess.kernels import scan
-
-    plies, terminator, number, before = batch.games[
-        i, [scan.PLIES, scan.TERMINATOR, scan.GAP, scan.GAP_PLIES]
-    ].tolist()
-    return details(rows.RESULTS[terminator], plies, (number, before))
+    detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
+    output.flag(game_id, flags, result, detail, _offset(batch, i))
 
 
 def _records(

@@ -95,6 +95,12 @@ def day_of(utc_date: str, date: str) -> tuple[str, str] | None:
     return next(((tag, value) for tag, value in dated if _DAY.fullmatch(value)), None)
 
 
+def is_miscounted(ply_count: str, plies: int) -> bool:
+    """Whether the tag PlyCount is the number of other plies; a text that is none says nothing."""
+    digits = ply_count.lstrip("0") if ply_count.isascii() and ply_count.isdigit() else str(plies)
+    return digits != str(plies)
+
+
 def winner_side(result: str) -> str:
     """The winner of a result: `W`, `B` or `D`; `?` for any other text.
 

@@ -24,8 +24,6 @@ _O, _DASH, _X, _EQUALS, _PLUS, _HASH = 79, 45, 120, 61, 43, 35
 _BANG, _WHAT = 33, 63
 
 
-# Of a move; a larger one is taken for it.
-MOST_NUMBER = 1_000_000
 # More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
 
@@ -104,10 +102,10 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
     current: text other than tags behind a blank line, where no result was read, is UNUSUAL, and so
     is a comment that the next game begins in.
-    gap: gets the first number of a move that is not that of the next move, and the plies before it.
+    gap: gets whether the number of a move is not that of the next move.
     """
     bb, kinds, st, key = board
-    gap[0] = -1
+    gap[0] = 0
     n, terminator, depth = 0, NO_RESULT, 0
     line_start = True
     while True:
@@ -186,10 +184,10 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
                     zeros = zeros + 1 if buf[p] == 48 else 0
                     if zeros == 4:  # a null move, also with digits next to it
                         return UNUSUAL, p, n, terminator
-                    number = min(10 * number + buf[p] - 48, MOST_NUMBER)
+                    number = min(10 * number + buf[p] - 48, MAX_PLIES)
                     p += 1
-                if number != n // 2 + 1 and gap[0] < 0:
-                    gap[0], gap[1] = number, n
+                if number != n // 2 + 1:
+                    gap[0] = 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):

@@ -17,20 +17,19 @@ from gristmill.chess.kernels.board import TURN, reset, set_up_fen
 from gristmill.chess.kernels.ending import OPEN, shows, verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
-    after_blanks,
     MAX_TAGS,
     NO_RESULT,
     OK,
     OTHER,
     UNKNOWN,
     UNUSUAL,
+    after_blanks,
     read_tag,
     result_code,
     write_headers,
 )
 from gristmill.chess.kernels.movetext import (
     MORE,
-    MOST_NUMBER,
     NO_ROOM,
     blank,
     read_movetext,
@@ -44,8 +43,8 @@ DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 # Columns of a game: byte places and numbers.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
-(ID0, GAP, GAP_PLIES, COUNTED) = range(16, 20)
-COLUMNS = 20
+ID0, GAP, SHOWN = range(16, 19)
+COLUMNS = 19
 PADDING = 16  # zero bytes that must follow the text
 FEN, PLY_COUNT, LAST_POSITION = map(KNOWN.index, ("FEN", "PlyCount", "CurrentPosition"))
 
@@ -151,22 +150,6 @@ def _tags(buf, p, size, at_eof, current, tags, first, known):
 
 
 @njit
-def _is_miscounted(buf, known, plies, bb, kinds, turn):
-    """Whether the tag PlyCount or CurrentPosition is of another end than that of the moves."""
-    p, end = known[PLY_COUNT]
-    count = 0
-    for q in range(max(p, 0), end):
-        if buf[q] < 48 or buf[q] > 57:
-            count, end = plies, p  # the tag says nothing
-            break
-        count = min(10 * count + buf[q] - 48, MOST_NUMBER)
-    if end > p and count != plies:
-        return True
-    p, end = known[LAST_POSITION]
-    return end > p and not shows(buf, p, bb, kinds, turn)
-
-
-@njit
 def _begin(buf, current, fen, bb, kinds, st, key):
     """Set up the position that a game begins at; False where python-chess must read the game."""
     if fen[0] < 0:
@@ -236,7 +219,7 @@ def scan_games(
                 phases,
                 m,
                 moves.shape[0],
-                game[GAP:COUNTED],
+                game[GAP:SHOWN],
             )
         if code == MORE:
             return n, pos, CUT
@@ -248,7 +231,8 @@ def scan_games(
         result = filled if filled else given
         game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
         game[RESULT], game[TERMINATOR] = result, terminator
-        game[COUNTED] = not _is_miscounted(buf, known[n], plies, bb, kinds, st[TURN])
+        p0, p1 = known[n, LAST_POSITION]
+        game[SHOWN] = p1 <= p0 or shows(buf, p0, bb, kinds, st[TURN])
         if fen[0] >= 0:  # it is rejected, and its id is not that of the other games
             game[VERDICT], wide = OPEN, 1
         else:  # claims matter only where the result is no draw

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 
 from gristmill.chess.format import rows
 
-MOST_NUMBER = 1_000_000
-"""Of a move; a larger one is taken for it."""
 _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 # What good files have between moves, besides signs, dots and numbers.
-_PASSES = re.compile(
-    r"\[[^]]*\]|(?<![\w.])(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)"
-)
+_PASSES = re.compile(r"\[[^]]*\]|(?<!\w)(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)")
 # Signs say nothing, but those of which one of a pair is missing, and U+FFFD.
 _WORD = re.compile(r"[\w{}()\[\]\ufffd]+")
 # Before the square of a move: the letter of a piece, which is then read as one of a pawn.
@@ -29,13 +25,13 @@ _RESULT = re.compile(r"(?<!\S)(?:1/2(?::1/2)?|[01]:[01])(?=\s*(?:[{;]|\Z))")
 class Words:
     """What the words of a movetext say.
 
-    plies: moves, or those before the fault. gap: the first number that is not that of the next
-    move, and the plies before it; -1 for none. passed: the first word that may not pass; empty for
-    none. fault: why the moves from here on are not those that were written; empty for none.
+    plies: moves, or those before the fault. gap: whether a number is not that of the next move.
+    passed: the first word that may not pass; empty for none. fault: why the moves from here on are
+    not those that were written; empty for none.
     """
 
     plies: int = 0
-    gap: tuple[int, int] = (-1, 0)
+    gap: bool = False
     passed: str = ""
     fault: str = ""
 
@@ -47,10 +43,9 @@ class Words:
         words = _WORD.findall(_PASSES.sub(" ", between))
         for word in [*words, lone[1]] if lone else words:
             if not (word.isascii() and word.isdigit()):
-                self.passed = self.passed or word
-            elif self.gap[0] < 0 and word.lstrip("0") != str(self.plies // 2 + 1):
-                number = int(word.lstrip("0")[:8] or "0")
-                self.gap = min(number, MOST_NUMBER), self.plies
+                self.passed = self.passed or word[:80]
+            elif word.lstrip("0") != str(self.plies // 2 + 1):
+                self.gap = True
 
 
 def read_words(movetext: str, tokens: re.Pattern[str]) -> Words:

@@ -66,13 +66,13 @@ def in_ascii(text: str) -> str:
     return _DASH.sub("-", text.translate(_SIGNS))
 
 
-def _tag_lines(line: str) -> list[str]:
-    """The tags of a line as python-chess reads them; what holds no tag of PGN alone as it is."""
+def _tags_of(line: str) -> list[str]:
+    """The tags of a line that holds nothing else, each as a line that python-chess reads."""
     found = _SOME_TAGS.findall(line)
     if len(found) < 2 or _SOME_TAGS.sub("", line).strip():
         one = _ONE_TAG.fullmatch(line)
         found = [one.groups()] if one else []
-    return [f'[{name} "{value}"]\n' for name, value in found] or [line]
+    return [f'[{name} "{value}"]\n' for name, value in found]
 
 
 class PgnLines:
@@ -114,14 +114,15 @@ class PgnLines:
         while True:
             text, end = self._line(pos)
             text = text.removeprefix("\ufeff")
-            if text.startswith("[") or _TAG.match(text):
+            found = _tags_of(text)
+            if text.startswith("[") or found:
                 tag = _TAG.match(text)
                 if tag and tag[1] in names:
                     # Two blank lines end a game without movetext.
                     self._head += ["\n", "\n"]
                     self.pos = begun
                     return
-                lines += _tag_lines(text)
+                lines += found or [text]
             elif text.isspace() or not text:
                 names |= {tag[1] for line in lines if (tag := _TAG.match(line))}
                 self._head += lines
