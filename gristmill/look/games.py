@@ -20,7 +20,7 @@ _TAG: Final = re.compile(
     re.MULTILINE,
 )
 _END: Final = re.compile(
-    rb"(?<![^\s})])(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:\{[^}]*\}[ \t]*)?(?:\n\s*(?:\n|\[|\Z)|\Z)"
+    rb"(?<![^\s})])(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:\{[^{}]*\}[ \t]*)?(?:\n\s*(?:\n|\[|\Z)|\Z)"
 )
 """The result at the end of the moves, before a blank line, a tag or the end of what was read."""
 _FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")

@@ -82,7 +82,7 @@ def flags_of(game: bytes, plies: int) -> set[str] | None:
 def _said(words: list[str], ply: int, move: str) -> set[str]:
     """The flags of the words between two moves."""
     found: set[str] = set()
-    text = re.sub(r"\[[^]]*\]", " ", " ".join(words))
+    text = re.sub(r"\[[^][]*\]", " ", " ".join(words))
     text = re.sub(r"(?<!\w)(e[.]p[.]?|\d+([.,]\d+)?/\d+)(?!\w)", " ", text)
     if move[:1] in [*"abcdefgh12345678-x"] and re.search(r"(?<!\w)D[\Wx]*$", " ".join(words)):
         found.add("passed_over")

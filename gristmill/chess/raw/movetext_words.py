@@ -13,7 +13,7 @@ from gristmill.chess.format import rows
 
 _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 # What good files have between moves, besides signs, dots and numbers.
-_PASSES = re.compile(r"\[[^]]*\]|(?<!\w)(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)")
+_PASSES = re.compile(r"\[[^][]*\]|(?<!\w)(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)")
 # Signs say nothing, but those of which one of a pair is missing, and U+FFFD.
 _WORD = re.compile(r"[\w{}()\[\]\ufffd]+")
 # Before the square of a move: the letter of a piece, which is then read as one of a pawn.

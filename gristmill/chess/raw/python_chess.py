@@ -27,10 +27,10 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 # A line that begins a game; a file that was appended to another can bring a byte order mark.
 _GAME_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\[Event ")
 _BLANK_LINES = re.compile(rb"[ \t\r\n]*")
-_NAME = r'[ \t]*\[[ \t]*([A-Za-z0-9][A-Za-z0-9_+#=:-]*)\s*"'
-_TAG = re.compile(_NAME)
+_NAME = r'\[[ \t]*([A-Za-z0-9][A-Za-z0-9_+#=:-]*)\s*"'
+_TAG = re.compile(r"[ \t]*" + _NAME)
 # python-chess reads one tag on a line, with one blank in it; PGN has white space between all parts.
-_ONE_TAG = re.compile(_NAME + r'([^\r]*)"[ \t]*\]\s*')
+_ONE_TAG = re.compile(_TAG.pattern + r'([^\r]*)"[ \t]*\]\s*')
 _SOME_TAGS = re.compile(_NAME + r'((?:[^"\\]|\\.)*)"[ \t]*\]')
 # What may lie between moves and means nothing: blanks, lines of comments, byte order marks.
 _NO_TEXT = re.compile(rb"(?:[ \t\r\n]+|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*|\xef\xbb\xbf)*+")
