@@ -49,7 +49,7 @@ def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
     ]
     (tmp_path / "twic/a.pgn").write_text(game + game.replace("e5 0-1", "e5") * 3)
     assert said(tmp_path / "twic")[0].endswith(
-        "ended; the moves of 3 end without a result; ratings 1 to 1"
+        "ended; the moves of 3 end without a result; ratings 1 to 2,100"
     )
 
 

@@ -36,6 +36,11 @@ for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
 for _c in b"_+#=:-":
     _NAME[_c] = 2
 
+# By character: whether a value may have it anywhere.
+_PLAIN = np.zeros(256, dtype=np.uint8)
+_PLAIN[32:127] = 1
+_PLAIN[34] = 0
+
 OK, UNUSUAL = 0, 1
 # The names of a game's tags are compared pair by pair.
 MAX_TAGS = 1_000
@@ -101,14 +106,15 @@ def read_tag(buf, p, end, current, tags, first, n, known):
         return UNUSUAL, 0
     wide = 0
     for k in range(value, last):
-        c = buf[k]
-        if current and c == 34 and buf[after_blanks(buf, k + 1)] == 93:
-            return UNUSUAL, 0
-        # json.dumps escapes the control characters, DEL (127) among them.
-        if c < 32 or c == 127:
-            return UNUSUAL, 0
-        if c > 127:
-            wide = 1
+        if not _PLAIN[buf[k]]:
+            c = buf[k]
+            # json.dumps escapes the control characters, DEL (127) among them.
+            if c < 32 or c == 127:
+                return UNUSUAL, 0
+            if c > 127:
+                wide = 1
+            elif current and buf[after_blanks(buf, k + 1)] == 93:
+                return UNUSUAL, 0
     if _same(buf, start, q, _VARIANT, _VARIANT_LEN, 0):
         if _same(buf, value, last, _VARIANT, _VARIANT_LEN, 2):
             wide = 1

@@ -179,14 +179,14 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
                 terminator = code
                 p = q
             else:
-                zeros, number = 0, 0
+                zeros, number, first = 0, 0, p
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
                     if zeros == 4:  # a null move, also with digits next to it
                         return UNUSUAL, p, n, terminator
-                    number = min(10 * number + buf[p] - 48, MAX_PLIES)
+                    number = 10 * number + buf[p] - 48
                     p += 1
-                if number != n // 2 + 1:
+                if number != (n >> 1) + 1 or p - first > 9:
                     gap[0] = 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return UNUSUAL, p, n, terminator
