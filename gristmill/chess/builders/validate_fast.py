@@ -137,7 +137,7 @@ def _flags(
     for i in np.flatnonzero(batch.known[:, scan.PLY_COUNT, 0] >= 0).tolist():
         plies = int(batch.games[i, scan.PLIES])
         miscounted[i] |= rows.is_miscounted(_text(batch, i, scan.PLY_COUNT), plies)
-    flags |= batch.games[:, scan.GAP] * rows.NUMBER_GAP
+    flags |= batch.games[:, scan.NUMBERS] * rows.NUMBER_GAP
     flags |= (terminator == 0) * rows.NO_RESULT + miscounted * rows.PLY_COUNT
     return flags
 

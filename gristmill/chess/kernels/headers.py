@@ -1,6 +1,6 @@
 """The tags of one game in PGN text: their places, and their JSON.
 
-Only one tag on a line is taken; `docs/formats/chess.md#compiled-reader` says which games
+Only the form `[Name "value"]` is taken; `docs/formats/chess.md#compiled-reader` says which games
 python-chess reads. Tags of KNOWN have fixed slots in that order; the first seven are the roster.
 """
 
@@ -36,11 +36,10 @@ for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
 for _c in b"_+#=:-":
     _NAME[_c] = 2
 
-# By character: whether a value may have it anywhere.
+# By character: whether it may be anywhere in a value. A quote may end one.
 _PLAIN = np.zeros(256, dtype=np.uint8)
 _PLAIN[32:127] = 1
 _PLAIN[34] = 0
-
 OK, UNUSUAL = 0, 1
 # The names of a game's tags are compared pair by pair.
 MAX_TAGS = 1_000
@@ -65,22 +64,6 @@ def result_code(buf, start, end):
     return OTHER
 
 
-@njit(forceinline=True)
-def after_blanks(buf, p):
-    """The position after the spaces and tabs at p."""
-    while buf[p] == 32 or buf[p] == 9:
-        p += 1
-    return p
-
-
-@njit(forceinline=True)
-def before_blanks(buf, p):
-    """The position before the spaces and tabs that end at p."""
-    while buf[p - 1] == 32 or buf[p - 1] == 9:
-        p -= 1
-    return p
-
-
 @njit
 def read_tag(buf, p, end, current, tags, first, n, known):
     """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
@@ -88,37 +71,34 @@ def read_tag(buf, p, end, current, tags, first, n, known):
     tags[n] becomes (name start, name end, value start, value end). Returns
     OK or UNUSUAL, and 1 if the value has characters beyond ASCII or belongs to the game id as
     no other value does, else 0.
-    current: white space may be between the parts of a tag; what may be two tags is UNUSUAL.
+    current: what may be two tags of one line is UNUSUAL.
     """
-    length = end - p
-    start = after_blanks(buf, after_blanks(buf, p) + 1)
+    start = p + 1
     q = start
     if not _NAME[buf[q]] & 1:
         return UNUSUAL, 0
     while _NAME[buf[q]] & 2:
         q += 1
-    value = after_blanks(buf, q) + 1
-    end = before_blanks(buf, end) - 1
-    last = before_blanks(buf, end) - 1
-    if buf[end] != 93 or last < value or buf[last] != 34 or buf[value - 1] != 34:
+    if buf[q] != 32 or buf[q + 1] != 34 or end - q < 4:
         return UNUSUAL, 0
-    if not current and length != q - start + last - value + 5:
+    if buf[end - 1] != 93 or buf[end - 2] != 34:
         return UNUSUAL, 0
     wide = 0
-    for k in range(value, last):
-        if not _PLAIN[buf[k]]:
-            c = buf[k]
-            # json.dumps escapes the control characters, DEL (127) among them.
-            if c < 32 or c == 127:
-                return UNUSUAL, 0
-            if c > 127:
-                wide = 1
-            elif current and buf[after_blanks(buf, k + 1)] == 93:
-                return UNUSUAL, 0
-    if _same(buf, start, q, _VARIANT, _VARIANT_LEN, 0):
-        if _same(buf, value, last, _VARIANT, _VARIANT_LEN, 2):
+    for k in range(q + 2, end - 2):
+        if _PLAIN[buf[k]]:
+            continue
+        c = buf[k]
+        # json.dumps escapes the control characters, DEL (127) among them.
+        if c < 32 or c == 127:
+            return UNUSUAL, 0
+        if c > 127:
             wide = 1
-        elif not _same(buf, value, last, _VARIANT, _VARIANT_LEN, 1):
+        elif current and (buf[k + 1] == 93 or buf[k + 1] == 32 or buf[k + 1] == 9):
+            return UNUSUAL, 0
+    if _same(buf, start, q, _VARIANT, _VARIANT_LEN, 0):
+        if _same(buf, q + 2, end - 2, _VARIANT, _VARIANT_LEN, 2):
+            wide = 1
+        elif not _same(buf, q + 2, end - 2, _VARIANT, _VARIANT_LEN, 1):
             return UNUSUAL, 0
     for i in range(first, n):
         if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
@@ -129,10 +109,10 @@ def read_tag(buf, p, end, current, tags, first, n, known):
                     break
             if repeated:
                 return UNUSUAL, 0
-    tags[n, 0], tags[n, 1], tags[n, 2], tags[n, 3] = start, q, value, last
+    tags[n, 0], tags[n, 1], tags[n, 2], tags[n, 3] = start, q, q + 2, end - 2
     for i in range(_KNOWN_LEN.size):
         if _same(buf, start, q, _KNOWN, _KNOWN_LEN, i):
-            known[i, 0], known[i, 1] = value, last
+            known[i, 0], known[i, 1] = q + 2, end - 2
             break
     return OK, wide
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import MAX_PLIES, TURN, full_key, make, may_castle, phase
+from gristmill.chess.kernels.board import GAP, MAX_PLIES, TURN, full_key, make, may_castle, phase
 from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.moves import resolve
 
@@ -96,16 +96,16 @@ def _skip_comment(buf, p, size, current):
 
 
 @njit(forceinline=True)
-def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit, gap):
+def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit):
     """Read movetext from p; return (code, position after it, plies, terminator).
 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
     current: text other than tags behind a blank line, where no result was read, is UNUSUAL, and so
     is a comment that the next game begins in.
-    gap: gets whether the number of a move is not that of the next move.
+    st[GAP] becomes 1 where the number of a move is not that of the next move.
     """
     bb, kinds, st, key = board
-    gap[0] = 0
+    st[GAP] = 0
     n, terminator, depth = 0, NO_RESULT, 0
     line_start = True
     while True:
@@ -187,7 +187,7 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
                     number = 10 * number + buf[p] - 48
                     p += 1
                 if number != (n >> 1) + 1 or p - first > 9:
-                    gap[0] = 1
+                    st[GAP] = 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):

@@ -13,7 +13,7 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN
 from gristmill.chess.kernels.attacks import borrowed
-from gristmill.chess.kernels.board import TURN, reset, set_up_fen
+from gristmill.chess.kernels.board import GAP, TURN, reset, set_up_fen
 from gristmill.chess.kernels.ending import OPEN, shows, verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
@@ -23,7 +23,6 @@ from gristmill.chess.kernels.headers import (
     OTHER,
     UNKNOWN,
     UNUSUAL,
-    after_blanks,
     read_tag,
     result_code,
     write_headers,
@@ -43,7 +42,7 @@ DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 # Columns of a game: byte places and numbers.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
-ID0, GAP, SHOWN = range(16, 19)
+ID0, NUMBERS, SHOWN = range(16, 19)
 COLUMNS = 19
 PADDING = 16  # zero bytes that must follow the text
 FEN, PLY_COUNT, LAST_POSITION = map(KNOWN.index, ("FEN", "PlyCount", "CurrentPosition"))
@@ -124,7 +123,7 @@ def _tags(buf, p, size, at_eof, current, tags, first, known):
     while True:
         if p >= size:
             return (OK if at_eof else MORE), p, n, wide
-        if buf[after_blanks(buf, p) if current else p] != 91:
+        if buf[p] != 91:
             after = blank(buf, p, size)
             if after == size and not at_eof:
                 return MORE, p, n, wide
@@ -200,7 +199,7 @@ def scan_games(
         if known[n, 6, 0] >= 0:
             given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
         # Any text but `?` may be another spelling of a result.
-        if current and given == OTHER and buf[known[n, 6, 0]] != 63:
+        if code == OK and current and given == OTHER and buf[known[n, 6, 0]] != 63:
             code = UNUSUAL
         game = games[n]
         if code == OK and not _begin(buf, current, fen, bb, kinds, st, key):
@@ -219,7 +218,6 @@ def scan_games(
                 phases,
                 m,
                 moves.shape[0],
-                game[GAP:SHOWN],
             )
         if code == MORE:
             return n, pos, CUT
@@ -231,6 +229,7 @@ def scan_games(
         result = filled if filled else given
         game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
         game[RESULT], game[TERMINATOR] = result, terminator
+        game[NUMBERS] = st[GAP]
         p0, p1 = known[n, LAST_POSITION]
         game[SHOWN] = p1 <= p0 or shows(buf, p0, bb, kinds, st[TURN])
         if fen[0] >= 0:  # it is rejected, and its id is not that of the other games
