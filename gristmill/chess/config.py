@@ -77,6 +77,11 @@ Events = Annotated[
     ADDED_LATER,
     Help("Texts one of which is in the tag Event, in any case; other games are other_event."),
 ]
+Flagged = Annotated[
+    Literal["keep", "drop"],
+    ADDED_LATER,
+    Help("'drop' rejects the valid games with the flag of this name, 'keep' only flags them."),
+]
 _OfGames = Annotated[Share, Unit("fraction of the games")]
 TrainRatio = Annotated[_OfGames, Help("Fraction of the games in train, 0 to 1.")]
 ValRatio = Annotated[_OfGames, Help("Fraction of the games in val, 0 to 1; the rest is test.")]
@@ -171,7 +176,7 @@ class _WithGames(Checked):
 class ValidateConfig(Checked):
     """How PGN becomes valid games (docs/formats/chess.md#validation)."""
 
-    CODE_VERSION: ClassVar = "7"
+    CODE_VERSION: ClassVar = "8"
 
     compat: Compat = "current"
     min_plies: MinPlies = 8
@@ -181,6 +186,10 @@ class ValidateConfig(Checked):
     drop_bots: DropBots = False
     titles: Titles = ()
     events: Events = ()
+    number_gap: Flagged = "keep"
+    no_result: Flagged = "keep"
+    ply_count: Flagged = "keep"
+    passed_over: Flagged = "keep"
     source_names: Annotated[
         tuple[str, ...], Help("One source_file for each PGN; empty for its name.")
     ] = ()
@@ -338,6 +347,10 @@ class MonthConfig(_WithGames):
     drop_bots: DropBots = False
     titles: Titles = ()
     events: Events = ()
+    number_gap: Flagged = "keep"
+    no_result: Flagged = "keep"
+    ply_count: Flagged = "keep"
+    passed_over: Flagged = "keep"
     source_name: Annotated[str, Help("source_file of the rows; empty for the name of the PGN.")] = (
         ""
     )

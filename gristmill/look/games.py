@@ -20,8 +20,13 @@ from gristmill.untrusted.json_way import jq, way_to
 MOST_BYTES: Final = 16 << 20
 """Bytes of text that are read, of all files together."""
 _TAG: Final = re.compile(
-    rb'^[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]+"([^"\r\n]*)"', re.MULTILINE
+    rb'(?:^|\])[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]*"([^"\r\n]*)"',
+    re.MULTILINE,
 )
+_END: Final = re.compile(
+    rb"(?<![^\s})])(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:\{[^{}]*\}[ \t]*)?(?:\n\s*(?:\n|\[|\Z)|\Z)"
+)
+"""The result at the end of the moves, before a blank line, a tag or the end of what was read."""
 _FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
 """A move as Sf3, as German and others write it."""
 _PGN: Final = re.compile(rb'"\s*\[[A-Z]\w* +\\"')
@@ -90,7 +95,8 @@ class _Games:
 
     def __init__(self) -> None:
         self.tags, self.titles = Counter[str](), Counter[str]()
-        self.finished, self.foreign, self.left, self.is_cut = 0, 0, MOST_BYTES, False
+        self.finished, self.foreign, self.ends, self.left = 0, 0, 0, MOST_BYTES
+        self.is_cut = False
         self._ratings: list[int] = []
 
     def read(self, reading: Reading, name: str, links: LinkRule) -> None:
@@ -112,6 +118,7 @@ class _Games:
 
     def _add(self, text: bytes) -> None:
         self.foreign += len(_FOREIGN.findall(text))
+        self.ends += len(_END.findall(text))
         for tag, value in _TAG.findall(text):
             name = tag.decode()
             self.tags[name] += 1
@@ -127,6 +134,8 @@ class _Games:
         parts = [
             f"{games:,} games by their tags, {self.finished:,} ({self.finished / games:.0%}) ended"
         ]
+        if games > self.ends:
+            parts.append(f"the moves of {games - self.ends:,} end without a result")
         if self._ratings:
             parts.append(f"ratings {min(self._ratings):,} to {max(self._ratings):,}")
         if self.titles:

@@ -47,7 +47,13 @@ def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
     (tmp_path / "twic").mkdir()
     game = GAME.format(elo="1", title="", result="0-1").replace("\n", "\r")
     (tmp_path / "twic/a.pgn").write_text(game * 2)
-    assert said(tmp_path / "twic")[0].startswith("note: 2 games by their tags, 2 (100%) ended")
+    assert said(tmp_path / "twic") == [
+        "note: 2 games by their tags, 2 (100%) ended; ratings 1 to 2,100"
+    ]
+    (tmp_path / "twic/a.pgn").write_text(game + game.replace("e5 0-1", "e5") * 3)
+    assert said(tmp_path / "twic")[0].endswith(
+        "ended; the moves of 3 end without a result; ratings 1 to 2,100"
+    )
 
 
 def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> None:

@@ -79,12 +79,15 @@ class RangeOutput:
         self.invalid.writerow(row if self.reference else [*row, error, offset])
         self.counts[f"reason.{reason}"] += 1
 
-    def flag(self, game_id: str, flags: int, result: str, detail: str, offset: int) -> None:
+    def flag(
+        self, game_id: str, flags: int, result: str, detail: str, offset: int, passed: str = ""
+    ) -> None:
         """Add a line to flagged_games.csv for each flag of a valid game."""
         for bit, name in rows.FLAGS.items():
             if flags & bit:
                 self.counts[f"flag.{name}"] += 1
-                self.flagged.writerow([game_id, self.task.source, name, result, detail, offset])
+                said = passed if bit == rows.PASSED_OVER else detail
+                self.flagged.writerow([game_id, self.task.source, name, result, said, offset])
 
     def date(self, utc_date: str, date: str, offset: int) -> None:
         """Count a valid game if it has a date that is not in the month of its file."""
@@ -212,6 +215,12 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
     return ""
 
 
+def dropped(flags: int, config: ValidateConfig) -> str:
+    """The flag of `rows.LOSSES` whose setting drops a game; empty where none does."""
+    names = (name for bit, name in rows.LOSSES.items() if flags & bit)
+    return next((name for name in names if getattr(config, name) == "drop"), "")
+
+
 def has_filters(config: ValidateConfig) -> bool:
     """Whether any filter is on."""
     on = (config.elo_floor, config.time_controls, config.drop_abandoned, config.drop_bots)
@@ -242,7 +251,8 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
         flags |= rows.NONSTANDARD
     if plies < config.min_plies:
         return "too_short", plies, flags, ""
-    return filtered(game.headers, config), plies, flags, ""
+    reason = filtered(game.headers, config) or dropped(flags, config)
+    return reason, plies, flags, game.said.passed if reason == "passed_over" else ""
 
 
 def _by_tag(headers: Mapping[str, str]) -> tuple[str, str]:
@@ -268,4 +278,10 @@ def _flags(game: ParsedGame, reference: bool) -> int:
         flags |= rows.ODD_RESULT
     if any(game.headers.get(tag, "") in rows.NO_NAMES for tag in ("White", "Black")):
         flags |= rows.NO_PLAYERS
+    if not reference:
+        shown = " ".join(game.board.fen().split(" ")[:2])
+        miscounted = rows.is_miscounted(game.headers.get("PlyCount", ""), len(game.moves))
+        miscounted |= not (game.headers.get("CurrentPosition") or shown).startswith(shown)
+        flags |= rows.NUMBER_GAP * game.said.gap + rows.NO_RESULT * (not game.terminators)
+        flags |= rows.PLY_COUNT * miscounted + rows.PASSED_OVER * bool(game.said.passed)
     return flags

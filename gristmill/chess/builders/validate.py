@@ -362,7 +362,7 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
         return
     winner = rows.winner_side(game.result)
     detail = f"movetext {'/'.join(game.terminators)}"
-    output.flag(game_id, flags, game.result, detail, placed.offset)
+    output.flag(game_id, flags, game.result, detail, placed.offset, game.said.passed)
     row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
     record = (0, placed.offset, placed.size, task.file, len(game.moves), flags)
     records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)

@@ -11,7 +11,12 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.builders.range_output import RangeOutput, filtered, has_filters
+from gristmill.chess.builders.range_output import (
+    RangeOutput,
+    dropped,
+    filtered,
+    has_filters,
+)
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME, MOVE
@@ -88,7 +93,9 @@ def _ids(batch: Batch, source: str, reference: bool) -> list[str]:
     return ids
 
 
-def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> list[str]:
+def _reasons(
+    batch: Batch, config: ValidateConfig, board: NDArray[np.int64], flags: NDArray[np.int64]
+) -> list[str]:
     """The reason of each game, empty for a valid one."""
     from gristmill.chess.kernels import scan
 
@@ -102,6 +109,8 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     if has_filters(config):
         for i, reason in enumerate(reasons):
             reasons[i] = reason or filtered(_tags(batch, i), config)
+    for i in np.flatnonzero(flags & sum(rows.LOSSES)).tolist():
+        reasons[i] = reasons[i] or dropped(int(flags[i]), config)
     return reasons
 
 
@@ -122,6 +131,14 @@ def _flags(
         + (result == _OTHER) * rows.ODD_RESULT
         + _nameless(batch) * rows.NO_PLAYERS
     )
+    if reference:
+        return flags
+    miscounted = batch.games[:, scan.SHOWN] == 0
+    for i in np.flatnonzero(batch.known[:, scan.PLY_COUNT, 0] >= 0).tolist():
+        plies = int(batch.games[i, scan.PLIES])
+        miscounted[i] |= rows.is_miscounted(_text(batch, i, scan.PLY_COUNT), plies)
+    flags |= batch.games[:, scan.NUMBERS] * rows.NUMBER_GAP
+    flags |= (terminator == 0) * rows.NO_RESULT + miscounted * rows.PLY_COUNT
     return flags
 
 
@@ -178,8 +195,8 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
 
     unclaimed, claimed = _verdicts(batch)
     board = claimed if output.reference else unclaimed
-    reasons = _reasons(batch, output.task.config, board)
     flags = _flags(batch, unclaimed, claimed, output.reference)
+    reasons = _reasons(batch, output.task.config, board, flags)
     valid = np.array([not reason for reason in reasons], dtype=np.bool_)
     output.counts["total"] += len(batch.games)
     lines, digests = _add_games(output, batch, reasons, valid, flags, board)

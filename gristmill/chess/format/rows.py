@@ -25,6 +25,8 @@ KNOWN = (
     "ECO",
     "Opening",
     "FEN",
+    "PlyCount",
+    "CurrentPosition",
 )
 # By result code of the compiled reader; 0 means that there is none.
 RESULTS = ("", "1-0", "0-1", "1/2-1/2", "*")
@@ -68,6 +70,15 @@ FLAGS = {
     NONSTANDARD: "nonstandard_start_or_moves",
     NO_PLAYERS: "no_players",
 }
+# Of games that may have lost moves: each is also the name of the setting that drops them.
+NUMBER_GAP, NO_RESULT, PLY_COUNT, PASSED_OVER = 32, 64, 128, 256
+LOSSES = {
+    NUMBER_GAP: "number_gap",
+    NO_RESULT: "no_result",
+    PLY_COUNT: "ply_count",
+    PASSED_OVER: "passed_over",
+}
+FLAGS |= LOSSES
 
 
 # Values of `White` and `Black` that name no player, besides a missing tag.
@@ -82,6 +93,12 @@ def day_of(utc_date: str, date: str) -> tuple[str, str] | None:
     """
     dated = (("UTCDate", utc_date), ("Date", date))
     return next(((tag, value) for tag, value in dated if _DAY.fullmatch(value)), None)
+
+
+def is_miscounted(ply_count: str, plies: int) -> bool:
+    """Whether the tag PlyCount is the number of other plies; a text that is none says nothing."""
+    digits = ply_count.lstrip("0") if ply_count.isascii() and ply_count.isdigit() else str(plies)
+    return digits != str(plies)
 
 
 def winner_side(result: str) -> str:

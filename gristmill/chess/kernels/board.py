@@ -4,7 +4,8 @@ A position is four arrays that the caller owns:
     bb (uint64[8])    white, black, pawns, knights, bishops, rooks, queens, kings
     kinds (int8[64])  kind of piece on a square (0 pawn .. 5 king), -1 if empty
     st (int64[8])     turn (0 white), castling rights, en-passant square or -1,
-                      halfmove clock, non-pawn material, queens on the board, ply, unused
+                      halfmove clock, non-pawn material, queens on the board, ply, and
+                      whether a number of the movetext is not that of its move
     key (uint64[1])   Zobrist hash, without the en-passant term
 A move is from | to << 6 | promotion << 12 (0 none, 1 knight .. 4 queen).
 """
@@ -34,7 +35,7 @@ from gristmill.chess.kernels.tables import (
 
 MAX_PLIES = 2000
 """Of a game that a kernel reads."""
-TURN, RIGHTS, EP, CLOCK, MATERIAL, QUEENS, PLY = range(7)
+TURN, RIGHTS, EP, CLOCK, MATERIAL, QUEENS, PLY, GAP = range(8)
 
 # By letter: the kind of a white piece, 8 more for a black one; -1 for other characters.
 _PIECE = np.full(256, -1, np.int64)

@@ -14,8 +14,10 @@ from numba import njit
 from gristmill.chess.kernels.attacks import count
 from gristmill.chess.kernels.board import CLOCK, TURN, full_key, in_check, make
 from gristmill.chess.kernels.moves import legal_moves
-from gristmill.chess.kernels.tables import LIGHT
+from gristmill.chess.kernels.tables import BIT, LIGHT
 
+# By colour and kind, as a FEN has them.
+_LETTERS = np.frombuffer(b"PNBRQKpnbrqk", np.uint8).reshape(2, 6).copy()
 OPEN, WHITE_MATES, BLACK_MATES, DRAWN, CLAIMABLE, UNSURE = range(6)
 _MOST_MOVES = 256  # no legal position has more than 218
 
@@ -28,6 +30,30 @@ def dead(bb):
     if bb[3]:
         return count(bb[0] | bb[1]) <= 3
     return not (bb[4] & LIGHT) or not (bb[4] & ~LIGHT)
+
+
+@njit
+def shows(buf, p, bb, kinds, turn):
+    """Whether the FEN at p has the pieces and the turn of the position."""
+    for rank in range(7, -1, -1):
+        empty = 0
+        for file in range(9):
+            square = rank * 8 + file
+            if file < 8 and kinds[square] < 0:
+                empty += 1
+                continue
+            if empty:
+                if buf[p] != 48 + empty:
+                    return False
+                p, empty = p + 1, 0
+            if file < 8:
+                if buf[p] != _LETTERS[0 if bb[0] & BIT[square] else 1, kinds[square]]:
+                    return False
+                p += 1
+        if buf[p] != (47 if rank else 32):
+            return False
+        p += 1
+    return buf[p] == (98 if turn else 119)
 
 
 @njit

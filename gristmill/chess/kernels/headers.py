@@ -36,6 +36,10 @@ for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
 for _c in b"_+#=:-":
     _NAME[_c] = 2
 
+# By character: whether it may be anywhere in a value. A quote may end one.
+_PLAIN = np.zeros(256, dtype=np.uint8)
+_PLAIN[32:127] = 1
+_PLAIN[34] = 0
 OK, UNUSUAL = 0, 1
 # The names of a game's tags are compared pair by pair.
 MAX_TAGS = 1_000
@@ -61,12 +65,13 @@ def result_code(buf, start, end):
 
 
 @njit
-def read_tag(buf, p, end, tags, first, n, known):
+def read_tag(buf, p, end, current, tags, first, n, known):
     """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
 
     tags[n] becomes (name start, name end, value start, value end). Returns
     OK or UNUSUAL, and 1 if the value has characters beyond ASCII or belongs to the game id as
     no other value does, else 0.
+    current: what may be two tags of one line is UNUSUAL.
     """
     start = p + 1
     q = start
@@ -80,12 +85,16 @@ def read_tag(buf, p, end, tags, first, n, known):
         return UNUSUAL, 0
     wide = 0
     for k in range(q + 2, end - 2):
+        if _PLAIN[buf[k]]:
+            continue
         c = buf[k]
         # json.dumps escapes the control characters, DEL (127) among them.
         if c < 32 or c == 127:
             return UNUSUAL, 0
         if c > 127:
             wide = 1
+        elif current and (buf[k + 1] == 93 or buf[k + 1] == 32 or buf[k + 1] == 9):
+            return UNUSUAL, 0
     if _same(buf, start, q, _VARIANT, _VARIANT_LEN, 0):
         if _same(buf, q + 2, end - 2, _VARIANT, _VARIANT_LEN, 2):
             wide = 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import MAX_PLIES, TURN, full_key, make, may_castle, phase
+from gristmill.chess.kernels.board import GAP, MAX_PLIES, TURN, full_key, make, may_castle, phase
 from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.moves import resolve
 
@@ -102,8 +102,10 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
     board: the position that the game begins at. keys: hashes of the positions; the first is there.
     current: text other than tags behind a blank line, where no result was read, is UNUSUAL, and so
     is a comment that the next game begins in.
+    st[GAP] becomes 1 where the number of a move is not that of the next move.
     """
     bb, kinds, st, key = board
+    st[GAP] = 0
     n, terminator, depth = 0, NO_RESULT, 0
     line_start = True
     while True:
@@ -177,12 +179,15 @@ def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, 
                 terminator = code
                 p = q
             else:
-                zeros = 0
+                zeros, number, first = 0, 0, p
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
                     if zeros == 4:  # a null move, also with digits next to it
                         return UNUSUAL, p, n, terminator
+                    number = 10 * number + buf[p] - 48
                     p += 1
+                if number != (n >> 1) + 1 or p - first > 9:
+                    st[GAP] = 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):

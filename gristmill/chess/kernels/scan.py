@@ -13,13 +13,14 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN
 from gristmill.chess.kernels.attacks import borrowed
-from gristmill.chess.kernels.board import reset, set_up_fen
-from gristmill.chess.kernels.ending import OPEN, verdict
+from gristmill.chess.kernels.board import GAP, TURN, reset, set_up_fen
+from gristmill.chess.kernels.ending import OPEN, shows, verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
     MAX_TAGS,
     NO_RESULT,
     OK,
+    OTHER,
     UNKNOWN,
     UNUSUAL,
     read_tag,
@@ -41,10 +42,10 @@ DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 # Columns of a game: byte places and numbers.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
-ID0 = 16
-COLUMNS = 17
+ID0, NUMBERS, SHOWN = range(16, 19)
+COLUMNS = 19
 PADDING = 16  # zero bytes that must follow the text
-FEN = KNOWN.index("FEN")
+FEN, PLY_COUNT, LAST_POSITION = map(KNOWN.index, ("FEN", "PlyCount", "CurrentPosition"))
 
 _PROMOTED = np.frombuffer(b"?nbrq", dtype=np.uint8).copy()
 
@@ -115,7 +116,7 @@ def _write_identity(buf, known, out, o):
 
 
 @njit
-def _tags(buf, p, size, at_eof, tags, first, known):
+def _tags(buf, p, size, at_eof, current, tags, first, known):
     """Read tag lines from p to the blank line after them: (code, position, tags, wide)."""
     n, wide = first, 0
     known[:, :] = -1
@@ -139,7 +140,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
             return MORE, p, n, wide
         if buf[end] == 13 and buf[end + 1] != 10:
             return UNUSUAL, p, n, wide
-        code, beyond = read_tag(buf, p, end, tags, first, n, known)
+        code, beyond = read_tag(buf, p, end, current, tags, first, n, known)
         if code != OK:
             return code, p, n, wide
         wide |= beyond
@@ -185,9 +186,7 @@ def scan_games(
             return n, pos, DONE
         if n >= games.shape[0]:
             return n, pos, FULL
-        if buf[pos] != 91:
-            return n, pos, UNUSUAL_GAME
-        code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
+        code, p, last, wide = _tags(buf, pos, size, at_eof, current, tags, t, known[n])
         plies, terminator = 0, NO_RESULT
         if code == OK and current:  # the movetext may follow any number of blank lines
             p = skip_blank(buf, p, size)
@@ -196,6 +195,13 @@ def scan_games(
         if code == OK and p < size and buf[p] == 91:
             code = UNUSUAL
         fen = known[n, FEN]
+        given = NO_RESULT
+        if known[n, 6, 0] >= 0:
+            given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
+        # Any text but `?` may be another spelling of a result.
+        if code == OK and current and given == OTHER and buf[known[n, 6, 0]] != 63:
+            code = UNUSUAL
+        game = games[n]
         if code == OK and not _begin(buf, current, fen, bb, kinds, st, key):
             code = UNUSUAL
         if code == OK:
@@ -219,14 +225,13 @@ def scan_games(
             return n, pos, (FULL if n else UNUSUAL_GAME)
         if code != OK:
             return n, pos, UNUSUAL_GAME
-        game = games[n]
-        given = NO_RESULT
-        if known[n, 6, 0] >= 0:
-            given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
         filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
         result = filled if filled else given
         game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
         game[RESULT], game[TERMINATOR] = result, terminator
+        game[NUMBERS] = st[GAP]
+        p0, p1 = known[n, LAST_POSITION]
+        game[SHOWN] = p1 <= p0 or shows(buf, p0, bb, kinds, st[TURN])
         if fen[0] >= 0:  # it is rejected, and its id is not that of the other games
             game[VERDICT], wide = OPEN, 1
         else:  # claims matter only where the result is no draw

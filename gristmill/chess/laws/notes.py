@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.chess.format.names import PROFILE, STATS, SUMMARY, VALID
+from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.laws.files import law, read_json
 from gristmill.chess.raw.collections import folder_of
 from gristmill.chess.raw.months import month_before, month_in
@@ -23,6 +24,7 @@ _SETTING_OF: Final = {
     "bot_player": "drop_bots",
     "other_title": "titles",
     "other_event": "events",
+    **{name: name for name in LOSSES.values()},
 }
 """The setting by which a game is rejected, by the reason."""
 _REPLACED: Final = json.dumps("\N{REPLACEMENT CHARACTER}")[1:-1].encode()

@@ -5,7 +5,6 @@ Source: docs/formats/chess.md#archive
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -20,11 +19,10 @@ from gristmill.chess.raw.endings import ending_of
 from gristmill.chess.raw.months import check_month
 from gristmill.chess.raw.unpack import unpack_pgn
 from gristmill.contract import FileNote, Summary
-from gristmill.hashing import sha256_file
+from gristmill.hashing import sha256_file, sha256_of
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.lines import reads
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,5 @@ def take_drop(
         progress=progress,
     )
     with open_file(drop, root=drop.parent, links=links, buffering=0) as file:
-        digest, size = hashlib.sha256(), 0
-        for data in reads(file):
-            digest.update(data)
-            size += len(data)
-    return _finish(out, month, drop.name, (size, digest.hexdigest()), None)
+        digest, size = sha256_of(file), file.tell()
+    return _finish(out, month, drop.name, (size, digest), None)

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from gristmill.chess.format import rows
+from gristmill.chess.raw.movetext_words import Words, read_words, result_of, with_results
 from gristmill.chess.raw.text_limits import Budget
 from gristmill.contract import GristmillError
 
@@ -26,7 +27,11 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 # A line that begins a game; a file that was appended to another can bring a byte order mark.
 _GAME_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\[Event ")
 _BLANK_LINES = re.compile(rb"[ \t\r\n]*")
-_TAG = re.compile(r'\[([A-Za-z0-9][A-Za-z0-9_+#=:-]*)\s+"')
+_NAME = r'\[[ \t]*([A-Za-z0-9][A-Za-z0-9_+#=:-]*)\s*"'
+_TAG = re.compile(r"[ \t]*" + _NAME)
+# python-chess reads one tag on a line, with one blank in it; PGN has white space between all parts.
+_ONE_TAG = re.compile(_TAG.pattern + r'([^\r]*)"[ \t]*\]\s*')
+_SOME_TAGS = re.compile(_NAME + r'((?:[^"\\]|\\.)*)"[ \t]*\]')
 # What may lie between moves and means nothing: blanks, lines of comments, byte order marks.
 _NO_TEXT = re.compile(rb"(?:[ \t\r\n]+|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*|\xef\xbb\xbf)*+")
 # What shows that a game goes on, besides the number of its next move: a comment, a variation, a
@@ -56,6 +61,20 @@ _FOREIGN = re.compile(
 )
 
 
+def in_ascii(text: str) -> str:
+    """A text with letters for figurines, and `-` and `1/2` for other signs."""
+    return _DASH.sub("-", text.translate(_SIGNS))
+
+
+def _tags_of(line: str) -> list[str]:
+    """The tags of a line that holds nothing else, each as a line that python-chess reads."""
+    found = _SOME_TAGS.findall(line)
+    if len(found) < 2 or _SOME_TAGS.sub("", line).strip():
+        one = _ONE_TAG.fullmatch(line)
+        found = [one.groups()] if one else []
+    return [f'[{name} "{value}"]\n' for name, value in found]
+
+
 class PgnLines:
     """Text lines of PGN bytes from a position on, with the line ends of Python's text mode.
 
@@ -72,6 +91,7 @@ class PgnLines:
         self._after_blank = self._ended = False
         self._text_at = self._asked_at = -1
         self._head: deque[str] = deque()
+        self.movetext: list[str] = []
         self.foreign: dict[str, str] = {}
         if current:
             self._read_head()
@@ -94,14 +114,15 @@ class PgnLines:
         while True:
             text, end = self._line(pos)
             text = text.removeprefix("\ufeff")
-            if text.startswith("["):
+            found = _tags_of(text)
+            if text.startswith("[") or found:
                 tag = _TAG.match(text)
                 if tag and tag[1] in names:
                     # Two blank lines end a game without movetext.
                     self._head += ["\n", "\n"]
                     self.pos = begun
                     return
-                lines.append(text)
+                lines += found or [text]
             elif text.isspace() or not text:
                 names |= {tag[1] for line in lines if (tag := _TAG.match(line))}
                 self._head += lines
@@ -140,12 +161,14 @@ class PgnLines:
             self.budget.line(self.data[start : self.pos].rstrip(b"\r\n"))
             self._after_blank = not text.strip(" \t\n")
             if not (self.in_movetext and text.isspace() and self._goes_on()):
-                return self._in_english(text) if self.current else text
+                self.movetext.append(self._in_english(text) if self.current else text)
+                return self.movetext[-1]
 
     def _in_english(self, text: str) -> str:
         """A line of movetext with the letters and signs of PGN, as far as one can tell."""
         if not text.isascii():
-            text = _DASH.sub("-", text.translate(_SIGNS))
+            text = in_ascii(text)
+        text = with_results(text)
         text = _CASTLING.sub(lambda found: "O-O-O" if found[1] else "O-O", text)
         return _FOREIGN.sub(self._no_move, text)
 
@@ -230,6 +253,7 @@ class ParsedGame:
     header_result: the tag `Result` before it was filled, `*` where there is none.
     board: the position after the moves; None after an error.
     unclosed: `comment` or `variation` where the game ends in one, else empty.
+    said: what the words between the moves say; nothing in the mode `reference`.
     words: of the movetext, where the rules are another variant's and the moves are not read.
     """
 
@@ -241,6 +265,7 @@ class ParsedGame:
     board: Any = None
     unclosed: str = ""
     words: list[str] = field(default_factory=list)
+    said: Words = field(default_factory=Words)
     end: int = 0
 
     @cached_property
@@ -266,6 +291,7 @@ class _Visitor:
         self.lines, self.game, self.board = lines, ParsedGame(), None
         self.headers: Any = chess.pgn.Headers({})
         self.skip: Any = chess.pgn.SKIP
+        self.tokens: re.Pattern[str] = chess.pgn.MOVETEXT_REGEX
         self.in_variation = False
         self.is_skipped = False
         lines.expected = self.next_number
@@ -286,6 +312,8 @@ class _Visitor:
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         self.lines.budget.tag()
+        if self.lines.current and tagname == "Result":
+            tagvalue = result_of(in_ascii(tagvalue))
         self.headers[tagname] = tagvalue
 
     def end_headers(self) -> Any:
@@ -324,9 +352,14 @@ class _Visitor:
     def result(self) -> ParsedGame:
         self.game.headers = dict(self.headers)
         self.game.unclosed = self.lines.unclosed(self.in_variation)
-        self.game.board = None if self.game.errors else self.board
         if self.is_skipped:
             self.game.words = self.lines.words()
+        elif self.lines.current:
+            said = self.game.said = read_words("".join(self.lines.movetext), self.tokens)
+            if said.fault and said.plies <= len(self.game.moves):
+                self.game.errors = [said.fault]
+                del self.game.moves[said.plies :]
+        self.game.board = None if self.game.errors else self.board
         return self.game
 
 

@@ -97,7 +97,7 @@ _BLANKS = b"\xef\xbb\xbf \t\r\n"
 _LFS = b"version https://git-lfs.github.com/spec/"
 # A tag; the number of a move and the move; a move without its number.
 _GAME_TEXT = re.compile(
-    rb"^(?:\xef\xbb\xbf)?[ \t]*(?:\[[A-Za-z0-9][\w+#=:-]*\s+\""
+    rb"^(?:\xef\xbb\xbf)?[ \t]*(?:\[[ \t]*[A-Za-z0-9][\w+#=:-]*\s*\""
     rb"|(?:\d+[ \t]*\.[ .\t]*)(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8]|[O0]-[O0]|--|Z0|\{|[\r\n])"
     rb"|(?:[KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8]|[O0]-[O0])[+#!?=QRBN]*(?:\s|\Z))",
     re.MULTILINE,
@@ -107,8 +107,7 @@ _USUAL_TAG = re.compile(
     rb"^[ \t]*\[[ \t]*(" + b"|".join(_USUAL) + rb")(?![\w+#=:-])[^\n]*",
     re.MULTILINE | re.IGNORECASE,
 )
-_TAG_LINE = re.compile(rb"\[\w+\s+\"[^\n]*\"\s*\]\s*")
-_TWO_TAGS = re.compile(rb"\"\s*\]\s*\[\s*\w+\s+\"")
+_TAG_LINE = re.compile(rb"\s*\[\s*\w+\s*\"[^\n]*\"\s*\]\s*")
 _KINDS = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bzip2"),
@@ -158,8 +157,7 @@ def unread_tag(head: bytes) -> str:
     """
     lines = head.replace(b"\r", b"\n").rpartition(b"\n")[0]
     for found in _USUAL_TAG.finditer(lines):
-        is_read = found[1] in _USUAL and _TAG_LINE.fullmatch(found[0])
-        if not is_read or _TWO_TAGS.search(found[0]):
+        if found[1] not in _USUAL or not _TAG_LINE.fullmatch(found[0]):
             return snippet(found[0])
     return ""
 

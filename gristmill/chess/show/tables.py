@@ -41,7 +41,7 @@ _SEARCHABLE: Final = (
     *("White", "Black", "Opening", "ECO", "Event", "moves", "context", "next_move", "phase"),
     *("source_file", "reason", "error", "flag", "detail"),
 )
-_TAG: Final = re.compile(rb'^\[(\w{1,64})\s+"((?:[^"\\]|\\.)*)"\]\s*$', re.MULTILINE)
+_TAG: Final = re.compile(rb'^[ \t]*\[\s*(\w{1,64})\s*"((?:[^"\\]|\\.)*)"\s*\]\s*$', re.MULTILINE)
 _MOST_PLIES: Final = 2_000
 
 

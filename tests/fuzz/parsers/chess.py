@@ -32,6 +32,16 @@ def pgn(data: bytes) -> None:
         return
 
 
+def flags(data: bytes) -> None:
+    """A PGN: the flags of its valid games are those of the rules, read slowly."""
+    from contextlib import suppress
+
+    from tests.chess.flag_rules import check
+
+    with suppress(BadInput):
+        check(file("x.pgn", data))
+
+
 def pgn_reading(data: bytes) -> None:
     """A PGN: its games are read, by python-chess where the compiled reader leaves them to it."""
     from gristmill.chess.raw.pgn import plan, read_range
@@ -269,6 +279,15 @@ PARSERS = (
         _PGN_READERS,
         _SCANNED,
         words=_PGN,
+        most_bytes=1500,
+        inputs=HUNDRED_THOUSAND,
+    ),
+    Parser(
+        "chess_flags",
+        flags,
+        (f"{_RAW}.movetext_words", f"{_RAW}.python_chess"),
+        _SCANNED,
+        words=(*_PGN, b" 2.", b" N ", b" e.p.", b" 1/2", b'[PlyCount "8"]\n'),
         most_bytes=1500,
         inputs=HUNDRED_THOUSAND,
     ),
