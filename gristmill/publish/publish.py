@@ -39,7 +39,6 @@ from gristmill.publish.build import (
 )
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
-from gristmill.publish.storage import lease
 from gristmill.run.part_store import PartStore
 from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
@@ -86,7 +85,7 @@ def publish(
     progress: what the builder reports to; default: nothing.
 
     Raises locks.Busy where another builder is at work and `wait` is False; LawsBroken,
-    InputChanged, InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
+    InputChanged, InputDamaged, OtherOutput, DiskFull and locks.LostLock as their docstrings say;
     GristmillError where a folder without a record is in the way; and whatever the builder raises.
     In every case what was published before is untouched. Inputs that the build deletes are deleted
     last; the next call deletes those that a kill left.
@@ -247,12 +246,12 @@ def _build(
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
-        lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
+        locks.confirm()  # a slot whose lock is lost is another builder's, and left alone
         inventory.settle(build)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
-    if not lease.is_lost():
+    if not locks.is_lost():
         atomic_fs.remove_tree(slot.work)
     notes = [*notes, *parts.use.notes()]
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
@@ -263,8 +262,7 @@ def _staging(slot: Slot) -> str:
 
     A slot that is there may be of a living builder whose lock file a person removed.
     """
-    name = lease.own_name("staging")
-    return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
+    return f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
