@@ -71,7 +71,6 @@ class TerminalBar:
             redirect_stdout=sys.stdout.isatty(),
         )
         self._tasks: dict[str, TaskID] = {}
-        self._stages: dict[str, str] = {}
 
     def __call__(self, report: Report) -> None:
         """Show a report."""
@@ -86,9 +85,6 @@ class TerminalBar:
             line = _line(report, named=True)
             self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
         elif report.moment == "stage":
-            if self._stages.get(name) != report.stage:  # it has a speed of its own
-                self._stages[name] = report.stage
-                self._bars.reset(self._tasks[name])
             # A total that is not known yet shows as a bar that moves.
             amount = str(report) if report.work else report.amount
             self._bars.update(

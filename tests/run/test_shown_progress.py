@@ -76,10 +76,7 @@ def test_each_work_under_way_has_one_bar() -> None:
         for name in ("pack [d6]", "pack d7", "pack d8"):
             bar(Report("", 0, None, "files", name, "begin"))
         bar(Report("read", 5, 9, "rows", "pack [d6]"))
-        bar(Report("read", 6, 9, "rows", "pack [d6]"))
-        assert bar._bars.tasks[0].speed
         bar(Report("write", 10, 40, "bytes", "pack [d6]"))
-        assert bar._bars.tasks[0].speed is None, "that of another stage"
         bar(Report("", 0, None, "files", "pack d7", "note", "fetch: second try"))
         for _ in range(2):  # the second one had no begin
             bar(Report("", 0, None, "files", "pack d8", "end", "built"))
