@@ -99,11 +99,11 @@ def _fetch_places(family: str, places: _Places, is_check: bool) -> None:
                 say(f"{name}: {shown(place.account.lines[0])}")
             if not is_check:
                 drop = inbox / name
-                fetched = _FETCH[family](drop, place, progress=reporter(work=name))
+                came = _FETCH[family](drop, place, progress=reporter(work=name))
+                size, kept = sum(file.bytes for file in came), len(place.files) - len(came)
                 say(
-                    f"{shown(str(drop))}: {fetched.downloaded} files downloaded "
-                    f"({fetched.bytes:,} bytes), {len(fetched.files) - fetched.downloaded} kept; "
-                    f"`{called('materialize --all')}` builds from it"
+                    f"{shown(str(drop))}: {len(came)} files downloaded ({size:,} bytes), "
+                    f"{kept} kept; `{called('materialize --all')}` builds from it"
                 )
         except HubError as error:
             failed.append(name)

@@ -113,18 +113,6 @@ class Reached:
         return sum(file.bytes for file in self.files.values())
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """What a fetch did.
-
-    bytes: sum of their sizes.
-    """
-
-    files: list[Path]
-    downloaded: int
-    bytes: int
-
-
 def commit_of(
     repo_id: str, revision: str = "main", endpoint: str | None = None, token: str | bool = False
 ) -> str:
@@ -201,8 +189,8 @@ def fetch_drop(
     place: Reached,
     progress: Progress = SILENT,
     mark: str | None = None,
-) -> Fetched:
-    """Download files into a drop; files with the right contents are kept.
+) -> list[RemoteFile]:
+    """Download files into a drop, and return those; files with the right contents are kept.
 
     progress: gets the stage "fetch", in bytes.
     mark: name of the file that says that the drop is complete; it is removed while it is not.
@@ -222,7 +210,7 @@ def fetch_drop(
             for name, file in files.items()
         },
     }
-    moves: dict[Path, Path] = {}
+    moves: dict[str, Path] = {}
     with HubErrors(str(drop)), progress.stage("fetch", "bytes", place.bytes) as stage:
         folder.mkdir(parents=True, exist_ok=True)
         for name, file in files.items():
@@ -231,20 +219,19 @@ def fetch_drop(
             if not is_kept:
                 if mark is not None:
                     (drop / mark).unlink(missing_ok=True)
-                moves[drop / name] = download(source, file, folder, stage)
+                moves[name] = download(source, file, folder, stage)
             done += file.bytes
             stage.move_to(done, place.bytes)
         drop.mkdir(exist_ok=True)
-        for target, path in moves.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
+        for name, path in moves.items():
+            (drop / name).parent.mkdir(parents=True, exist_ok=True)
+            path.replace(drop / name)
         (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
         (folder / ORIGIN).replace(drop / ORIGIN)
         if mark is not None:
             (drop / mark).touch()
         shutil.rmtree(folder)
-    received = sum(file.bytes for name, file in files.items() if drop / name in moves)
-    return Fetched([drop / name for name in files], len(moves), received)
+    return [files[name] for name in moves]
 
 
 def _api(endpoint: str | None, token: str | bool) -> HfApi:

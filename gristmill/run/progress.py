@@ -66,22 +66,36 @@ class Stage:
         """Note that `amount` more units are done."""
         if self._sink is not None:
             with self._lock:
-                self._done += amount
-                self._deliver_if_due()
+                self._deliver(self._done + amount, self._total)
 
     def expect(self, amount: int) -> None:
         """Raise the total by `amount` units."""
         if self._sink is not None:
             with self._lock:
-                self._total = (self._total or 0) + amount
-                self._deliver_if_due()
+                self._deliver(self._done, (self._total or 0) + amount)
 
     def move_to(self, done: int, total: int | None) -> None:
         """Note how far the work is, as for a download that goes on or begins again."""
         if self._sink is not None:
             with self._lock:
-                self._done, self._total = done, total
-                self._deliver_if_due()
+                self._deliver(done, total)
+
+    def deliver(self, is_whole: bool = False) -> None:
+        """Give the sink the report of now, unless it has it already.
+
+        is_whole: what is done is all, where no total is known; default False.
+        """
+        if self._sink is not None:
+            with self._lock:
+                total = self._done if is_whole and self._total is None else self._total
+                self._deliver(self._done, total, is_due=True)
+
+    def _deliver(self, done: int, total: int | None, is_due: bool = False) -> None:
+        self._done, self._total = done, total
+        now, state = time.monotonic(), (done, total)
+        if self._sink is not None and (is_due or now >= self._due) and state != self._delivered:
+            self._delivered, self._due = state, now + self._every
+            self._sink(Report(self._start.stage, *state, self._start.unit, self._start.work))
 
     def say(self, note: str) -> None:
         """Give the sink a line about the stage, such as why a request is made again."""
@@ -92,29 +106,6 @@ class Stage:
                     start.stage, 0, None, start.unit, start.work, "note", f"{start.stage}: {note}"
                 )
             )
-
-    def finish(self) -> None:
-        """Note that what is done is all, where no total is known."""
-        if self._total is None:
-            self._total = self._done
-
-    def deliver(self) -> None:
-        """Give the sink the report of now, unless it has it already."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(time.monotonic())
-
-    def _deliver_if_due(self) -> None:
-        if (now := time.monotonic()) >= self._due:
-            self._deliver(now)
-
-    def _deliver(self, now: float) -> None:
-        state = (self._done, self._total)
-        if state == self._delivered or self._sink is None:
-            return
-        self._delivered = state
-        self._sink(Report(self._start.stage, *state, self._start.unit, self._start.work))
-        self._due = now + self._every
 
 
 class Progress:
@@ -143,7 +134,7 @@ class Progress:
         stage.deliver()
         try:
             yield stage
-            stage.finish()
+            stage.deliver(is_whole=True)
         finally:
             stage.deliver()
 

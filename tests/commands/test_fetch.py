@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -142,16 +143,16 @@ def test_a_fetch_begins_a_data_root(run: Command, server: Hub, tmp_path: Path) -
 def test_the_token_comes_from_the_environment_and_is_sent_to_no_mirror(
     run: Command, data: Path, server: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["fetch", "reasoning", "gsm8k", "--check"]
-    for token, sent in (("secret", "Bearer secret"), ("", None)):
+    words, drop = ["fetch", "reasoning", "gsm8k"], data / "drops/reasoning/gsm8k"
+    mirror = f'[reasoning.sources]\ngsm8k = "{server.address}/openai/gsm8k"\n'
+    for token, settings, sent in (
+        ("secret", "", "Bearer secret"),
+        ("", "", None),
+        ("secret", mirror, None),
+    ):
         monkeypatch.setenv("HF_TOKEN", token)
+        (data / "gristmill.toml").write_text(settings)
         server.tokens.clear()
-        printed(run(*words, "--endpoint", server.address))
+        assert "2 files downloaded" in printed(run(*words, "--endpoint", server.address))
         assert set(server.tokens) == {sent}
-    monkeypatch.setenv("HF_TOKEN", "secret")
-    (data / "gristmill.toml").write_text(
-        f'[reasoning.sources]\ngsm8k = "{server.address}/openai/gsm8k"\n'
-    )
-    server.tokens.clear()
-    printed(run("fetch", "reasoning", "gsm8k"))
-    assert set(server.tokens) == {None}
+        shutil.rmtree(drop)

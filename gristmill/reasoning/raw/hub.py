@@ -10,7 +10,7 @@ from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox import hub
-from gristmill.inbox.hub import Fetched, HubError, Reached, RemoteFile, Source
+from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw import drops
 from gristmill.run.progress import SILENT, Progress
@@ -180,8 +180,8 @@ def _rank(name: str) -> tuple[bool, int]:
     return packed != "", _FORMATS.index(ending)
 
 
-def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
-    """Download the files of a place into a drop; files with the right contents are kept.
+def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:
+    """Download the files of a place into a drop.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`, and where the drop holds other data files:
     their records would be counted twice.

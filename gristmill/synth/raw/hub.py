@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gristmill import keys
 from gristmill.inbox import hub
-from gristmill.inbox.hub import Fetched, HubError, Reached, Source
+from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.raw.files import DONE
 
@@ -41,8 +41,8 @@ def reached(source: Source, count: int | None = None) -> Reached:
     return Reached(source, files)
 
 
-def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
-    """Download files into a drop, with `.done` once all are there; right files are kept.
+def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:
+    """Download files into a drop, with `.done` once all are there.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`.
     """
