@@ -200,7 +200,8 @@ def fetch_drop(
     does not see, and moved when all are there; a fetch that was interrupted goes on with its whole
     files. Raises HubError as `download`.
     """
-    folder = drop.with_name(f".fetch-{drop.name}")
+    # A drop may be a link to another disk, between which nothing is renamed.
+    folder = drop.resolve().with_name(f".fetch-{drop.name}")
     done, source, files = 0, place.source, place.files
     origin = {
         "repository": source.repo_id,

@@ -154,6 +154,22 @@ def test_a_missing_repository_a_missing_server_and_a_folder_in_the_way_are_named
         hub.fetch_drop(tmp_path / "drop", place)
 
 
+def test_files_of_a_drop_that_is_a_link_are_kept_beside_what_it_leads_to(
+    server: Hub, tmp_path: Path
+) -> None:
+    place, disk = reached(server), tmp_path / "disk"
+    (disk / "real").mkdir(parents=True)
+    (tmp_path / "drop").symlink_to(disk / "real")
+    server.broken.add("main/test.jsonl")
+    with pytest.raises(HubError):
+        hub.fetch_drop(tmp_path / "drop", place)
+    assert sorted(path.name for path in disk.iterdir()) == [".fetch-drop", "real"]
+    server.broken.clear()
+    hub.fetch_drop(tmp_path / "drop", place)
+    assert contents(disk / "real").items() >= expected(server).items()
+    assert list(disk.iterdir()) == [disk / "real"]
+
+
 @pytest.mark.parametrize("path", ["../x.jsonl", "a/../../x.jsonl", "/x.jsonl"])
 def test_a_path_that_leads_out_of_the_folder_is_refused(
     server: Hub, tmp_path: Path, path: str
