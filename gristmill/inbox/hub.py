@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
 from gristmill.inbox.account import Account
+from gristmill.inbox.copying import only_copy
 from gristmill.run.progress import SILENT, Progress, Stage
 
 if TYPE_CHECKING:
@@ -197,8 +198,8 @@ def fetch_drop(
         Default None.
 
     Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
-    does not see, and moved when all are there; a fetch that was interrupted goes on with its whole
-    files. Raises HubError as `download`.
+    does not see, and moved when all are there; an interrupted fetch continues with its whole
+    files. Raises HubError as `download`, GristmillError where another process brings the drop.
     """
     # A drop may be a link to another disk, between which nothing is renamed.
     folder = drop.resolve().with_name(f".fetch-{drop.name}")
@@ -212,8 +213,14 @@ def fetch_drop(
         },
     }
     moves: dict[str, Path] = {}
-    with HubErrors(str(drop)), progress.stage("fetch", "bytes", place.bytes) as stage:
-        folder.mkdir(parents=True, exist_ok=True)
+    with HubErrors(str(drop)):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        only_copy(drop.resolve()),
+        HubErrors(str(drop)),
+        progress.stage("fetch", "bytes", place.bytes) as stage,
+    ):
+        folder.mkdir(exist_ok=True)
         for name, file in files.items():
             with HubErrors(str(drop / name)):
                 is_kept = (drop / name).exists() and file.has_bytes_of(drop / name)

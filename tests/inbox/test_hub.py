@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from gristmill.contract import GristmillError
 from gristmill.inbox import hub
+from gristmill.inbox.copying import only_copy
 from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.run.progress import Progress, Report
 from tests.inbox.hub_server import COMMIT, Hub, server
@@ -152,6 +154,14 @@ def test_a_missing_repository_a_missing_server_and_a_folder_in_the_way_are_named
     (tmp_path / "drop/train.jsonl").mkdir(parents=True)
     with pytest.raises(HubError, match=r"train\.jsonl.*directory"):
         hub.fetch_drop(tmp_path / "drop", place)
+
+
+def test_one_process_brings_a_drop(server: Hub, tmp_path: Path) -> None:
+    place = reached(server)
+    with only_copy(tmp_path / "drop"), pytest.raises(GristmillError, match="another process"):
+        hub.fetch_drop(tmp_path / "drop", place)
+    assert not server.requests
+    assert len(hub.fetch_drop(tmp_path / "drop", place)) == 2
 
 
 def test_files_of_a_drop_that_is_a_link_are_kept_beside_what_it_leads_to(
