@@ -80,15 +80,16 @@ class Stage:
             with self._lock:
                 self._deliver(done, total)
 
-    def deliver(self, is_whole: bool = False) -> None:
-        """Give the sink the report of now, unless it has it already.
+    def finish(self) -> None:
+        """Note that what is done is all, where no total is known."""
+        if self._total is None:
+            self._total = self._done
 
-        is_whole: what is done is all, where no total is known; default False.
-        """
+    def deliver(self) -> None:
+        """Give the sink the report of now, unless it has it already."""
         if self._sink is not None:
             with self._lock:
-                total = self._done if is_whole and self._total is None else self._total
-                self._deliver(self._done, total, is_due=True)
+                self._deliver(self._done, self._total, is_due=True)
 
     def _deliver(self, done: int, total: int | None, is_due: bool = False) -> None:
         self._done, self._total = done, total
@@ -134,7 +135,7 @@ class Progress:
         stage.deliver()
         try:
             yield stage
-            stage.deliver(is_whole=True)
+            stage.finish()
         finally:
             stage.deliver()
 
