@@ -112,7 +112,7 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--extra pipeline --extra chess --extra browse -o requirements/run.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		$(foreach each,pipeline chess browse mirror metrics postgres,--extra $(each)) \
+		$(foreach each,pipeline chess browse mirror postgres,--extra $(each)) \
 		-o requirements/image.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		$(foreach each,pipeline chess browse train mirror docs sentencepiece dev,--extra $(each)) --no-emit-package torch \

@@ -16,7 +16,7 @@ from gristmill.data_root import DataRoot
 from gristmill.families import FAMILIES
 from gristmill.publish.build import Build
 from resources import Lake
-from sensors.alerts import alerts_sensor, is_configured
+from sensors.alerts import alerts
 from sensors.check_states import check_states
 from sensors.followers import followers_sensor
 from sensors.prune import prune_job, prune_nightly
@@ -55,7 +55,6 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     resources: replace the resources with the same key, for tests; default none.
     """
     collected = list(families())
-    lake = (resources or {}).get("lake") or Lake()
     return dg.Definitions(
         assets=with_subjects(asset for family in collected for asset in family.assets),
         asset_checks=[
@@ -67,14 +66,14 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
             *(raw_drop_sensor(inbox) for family in collected for inbox in family.inboxes),
             followers_sensor(collected),
             check_states,
-            *([alerts_sensor()] if is_configured(lake) else []),
+            alerts,
         ],
         schedules=[
             *(schedule for family in collected for schedule in family.schedules),
             prune_nightly,
         ],
         resources={
-            "lake": lake,
+            "lake": Lake(),
             **{key: value for family in collected for key, value in family.resources.items()},
             **(resources or {}),
         },

@@ -1,4 +1,4 @@
-"""The command `gristmill`, for those who start it by this file: `python operate.py reap`."""
+"""The command `gristmill`, for those who start it by this file: `python operate.py prune`."""
 
 from gristmill.cli import main
 

@@ -14,12 +14,12 @@ import dagster as dg
 
 from assets.checking import rules, runs
 from assets.checking.rules import Rule, registered
-from assets.checking.verdicts import BUILT
 from assets.ranges import PARTITION, RANGE
 from gristmill import families
 from gristmill.contract import Violation
 from gristmill.printable import command
 from gristmill.provenance import Record
+from gristmill.reports import BUILT
 from resources import Lake
 
 ON_DISK = frozenset({"intact", "lawful"})

@@ -163,7 +163,7 @@ def _of_broken_laws(error: Exception, target: Target) -> str:
 def _of_busy(error: Exception, target: Target) -> str:
     return (
         "wait until that build ends, then build again; if its run hangs, end the process and run "
-        "`gristmill reap`"
+        "`gristmill prune`"
     )
 
 

@@ -1,7 +1,7 @@
 """The process of a run: its identity in the run's tags, and its garbage collector.
 
 Dagster's launcher on one machine has no health check: a run whose process was killed together with
-the machine stays STARTED. `gristmill reap`, and the launcher of `commands/serving/launcher.py`,
+the machine stays STARTED. `gristmill prune`, and the launcher of `commands/serving/launcher.py`,
 compare the tag with the processes that live.
 """
 

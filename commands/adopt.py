@@ -10,6 +10,7 @@ import click
 import dagster as dg
 
 from assets import versions
+from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from assets.inbox import add_partitions
 from commands.arrivals import register
@@ -181,6 +182,8 @@ class Reports:
                 tags=versions.version_tags(record.data_version, record.code_version) | inputs,
             )
         )
+        with opened(self._lake.root) as verdicts:
+            verdicts.reported(record.asset, {key or "": (record.data_version, "")})
 
 
 def _version(published: Published) -> str:

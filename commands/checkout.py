@@ -111,7 +111,7 @@ class CheckoutCommand(click.Command):
             if reason := _lost_database(error):
                 raise click.ClickException(
                     f"the database server of the instance does not answer: {reason}. What was "
-                    "published stands. When the server is back, call `gristmill reap`, then this "
+                    "published stands. When the server is back, call `gristmill prune`, then this "
                     "command again"
                 ) from error
             if reason := _said_of_history(error, _UNWRITABLE):

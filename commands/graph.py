@@ -202,7 +202,7 @@ class Graph:
         values: settings of the asset that come before those of files; default none.
         """
         tags = {
-            # Without the tag, `reap` would close a run whose first step has not begun.
+            # Without the tag, `prune` would close a run whose first step has not begun.
             worker.TAG: worker.identity(os.getpid()) or "",
             **({REBUILD: "true"} if rebuild else {}),
             **({REPLACE_DIFFERING: "true"} if replace_differing else {}),

@@ -76,7 +76,7 @@ def materialize(
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
     First, the drops in the inboxes become partitions. What is current needs no run. The command
-    ends with a table of what was built and where, a line for each drop of these assets from which
+    ends with a list of what was built and where, a line for each drop of these assets from which
     nothing is built, and with status 1 if a build or a check failed, if a drop is refused, or if a
     partition that was named is not built.
     """

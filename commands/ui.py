@@ -52,7 +52,7 @@ def ui(port: int, verbose: bool) -> None:
 
 def _make_ready() -> None:
     """Say what is served, and close runs whose process is gone."""
-    from commands.reap import close_dead_runs
+    from commands.prune import close_dead_runs
     from commands.serving import other_daemons
     from commands.terminal import say, shown
     from gristmill.provenance import find_artifacts

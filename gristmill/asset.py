@@ -196,11 +196,12 @@ class Wanted:
         deletes: Sequence[str] = (),
         account: Account | None = None,
         fetches: bool = False,
+        remarks: Sequence[str] = (),
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
-        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches:
-            see `Build`.
+        artifact, config, inputs, make, noted, outer, tokenizer, space, deletes, account, fetches,
+            remarks: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         sampled: whether laws that take long look at a sample (default False).
@@ -224,6 +225,7 @@ class Wanted:
                 self.asset.asset,
                 Subject(out, shared or None, folders, config=fields, sampled=sampled, noted=noted),
             ),
+            notes=self.asset.notes or (lambda _: ()),
             noted=noted,
             shared=bool(shared),
             outer=outer,
@@ -232,6 +234,7 @@ class Wanted:
             deletes=deletes,
             account=account,
             fetches=fetches,
+            remarks=remarks,
         )
 
 

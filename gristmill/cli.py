@@ -6,7 +6,8 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from gristmill.contract import GristmillError
 from gristmill.printable import command, is_utf8, printable
 
 if TYPE_CHECKING:
+    from gristmill.contract import Violation
     from gristmill.provenance.find_artifacts import Artifact
 
 data_root_option = click.option(
@@ -256,6 +258,8 @@ def verify(
     artifacts = [item for path in paths for item in find_artifacts.artifacts(path.absolute())]
     if rebuild:
         failed += _build_again(artifacts, data_root)
+    for note in _notes(artifacts):
+        click.echo(printable(f"note: {note}"))
     if failed:
         raise SystemExit(1)
     is_one = len(artifacts) == 1
@@ -290,6 +294,17 @@ def _violations(path: Path, data_root: Path | None, inputs: bool, laws: bool) ->
     for line in [*left_out, *notes, *found, *refused]:
         click.echo(printable(str(line)))
     return len(found) + len(refused)
+
+
+def _notes(artifacts: Iterable[Artifact]) -> Iterator[Violation]:
+    """What the laws noted of artifacts, by their records; one that cannot be read has none."""
+    from gristmill.provenance import read_record
+    from gristmill.provenance.verification import as_notes
+
+    for item in artifacts:
+        with suppress(GristmillError):
+            noted = read_record(item.record_path).notes
+            yield from (each.violation for each in as_notes(item, noted.listed() if noted else ()))
 
 
 def _build_again(artifacts: Sequence[Artifact], data_root: Path | None) -> int:

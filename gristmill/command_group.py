@@ -55,7 +55,6 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Check": {
         "verify": "Hash artifacts against their records, and check their laws.",
         "doctor": "Say whether this machine has what publishing needs.",
-        "metrics": "Print or serve numbers of the instance for Prometheus.",
     },
     "Train": {
         "mix": "Say what each source of a mix file gives.",
@@ -73,8 +72,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Clean": {
         "remove": "Remove a published artifact; its raw drop stays.",
         "retire": "Forget a drop whose raw files are gone, and its partition.",
-        "reap": "Close dead runs, and remove what killed builds left.",
-        "prune": "Remove old runs, logs and ticks; artifacts and drops stay.",
+        "prune": "Close dead runs, remove what killed builds left, and old runs.",
         "adopt": "Tell a new instance what is published; removes nothing.",
     },
 }

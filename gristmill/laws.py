@@ -135,16 +135,17 @@ def run(laws: Iterable[Law], subject: Subject) -> Iterator[Violation]:
 
 
 class Few:
-    """The first `MOST` violations of each law; the others are counted.
+    """The first violations of each law; the others are counted.
 
     rest: its text: {more} are those without a name, {count} all. Default: "{more:,} more rows".
+    most: how many are named (default MOST).
 
     A law yields violations as they come (`of`, `at`), or adds them and yields them law by law.
     Memory does not grow with their number.
     """
 
-    def __init__(self, where: str, rest: str = "{more:,} more rows") -> None:
-        self._where, self._rest = where, rest
+    def __init__(self, where: str, rest: str = "{more:,} more rows", most: int = MOST) -> None:
+        self._where, self._rest, self._most = where, rest, most
         self._named: dict[str, list[Violation]] = {}
         self._counts: Counter[str] = Counter()
 
@@ -153,7 +154,7 @@ class Few:
 
         law: its name. count: of the violations that were found now (default 1).
         """
-        room = max(0, MOST - self._counts[law])
+        room = max(0, self._most - self._counts[law])
         self._counts[law] += count
         return min(count, room)
 
@@ -194,8 +195,8 @@ class Few:
 
     def _more(self, law: str) -> Iterator[Violation]:
         count = self._counts[law]
-        if count > MOST:
-            yield Violation(law, self._where, self._rest.format(more=count - MOST, count=count))
+        if (more := count - self._most) > 0:
+            yield Violation(law, self._where, self._rest.format(more=more, count=count))
 
 
 def or_unreadable(

@@ -29,7 +29,7 @@ from gristmill.run.progress import SILENT, Progress
 
 LAW: Final = "rebuilt"
 _SLOT: Final = "verify-rebuild"
-"""`gristmill reap` removes what a kill leaves in it, as in the slot of a build."""
+"""`gristmill prune` removes what a kill leaves in it, as in the slot of a build."""
 _TABLES: Final = (".db", ".parquet")
 """Libraries lay them out. A JSON file with a digest of its content has the time of its build."""
 _NOT_JUDGED: Final = (DiskFull, InputChanged, InputDamaged, NotBuilt, NothingToBuild)

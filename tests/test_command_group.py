@@ -30,10 +30,10 @@ COMMANDS = {
     "Begin": ["samples", "tokenizers", "look", "drop", "fetch"],
     "Build": ["materialize", "ui", "build", "parts"],
     "Look": ["ls", "show", "browse", "trace", "audit"],
-    "Check": ["verify", "doctor", "metrics"],
+    "Check": ["verify", "doctor"],
     "Train": ["mix", "batch", "replay", "seen", "consumed"],
     "Share": ["push", "pull", "card", "project", "stage"],
-    "Clean": ["remove", "retire", "reap", "prune", "adopt", "unstage"],
+    "Clean": ["remove", "retire", "prune", "adopt", "unstage"],
 }
 
 
@@ -285,12 +285,11 @@ def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> N
 
 def test_commands_and_their_options_are_completed() -> None:
     assert sorted(completion("bash_complete", "re").split()) == [
-        "plain,reap",
         "plain,remove",
         "plain,replay",
         "plain,retire",
     ]
-    assert completion("bash_complete", "reap", "--p").split() == ["plain,--parts"]
+    assert completion("bash_complete", "prune", "--p").split() == ["plain,--parts"]
 
 
 def test_an_interrupt_of_any_command_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

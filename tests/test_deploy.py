@@ -89,10 +89,9 @@ def test_the_image_has_the_extras_that_the_documentation_uses() -> None:
     assert said
     extras = set(re.findall(r"`(\w+)`", said[1]))
     used = {"mirror"} if "[mirror]" in page or "gristmill push" in page else set()
-    used |= {"metrics"} if "`gristmill metrics" in page else set()
     for named in re.findall(r'"\.\[([\w,]+)\]"', page):
         used |= set(named.split(","))
-    assert {"pipeline", "mirror", "metrics", "postgres"} <= used <= extras
+    assert {"pipeline", "mirror", "postgres"} <= used <= extras
     installed = [rest for word, rest in instructions() if word == "RUN" and "-r " in rest]
     assert re.findall(r"-r (\S+)", installed[0])[-1] == "requirements/image.txt"
     declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]

@@ -23,7 +23,7 @@ PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 # proven for one version alone.
 EXACT = ("torch", "atheris", "gigatoken")
 # Nobody on one machine needs these: `make test` does not install them.
-BEYOND_ONE_MACHINE = ("ray", "postgres", "metrics", "engines")
+BEYOND_ONE_MACHINE = ("ray", "postgres", "engines")
 # The mission names these; each stays declared.
 NAMED = [
     *("dagster", "dagster-webserver", "numpy", "pyarrow", "polars", "tiktoken", "openai-harmony"),
@@ -354,7 +354,7 @@ def test_the_command_looks_at_artifacts_without_dagster(
         done = base.run("gristmill", *words)
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout
-    for command in ("materialize", "ui", "fetch", "reap", "retire"):
+    for command in ("materialize", "ui", "fetch", "prune", "retire"):
         done = base.run("gristmill", command)
         assert done.returncode == 1
         assert 'pip install -e ".[pipeline,chess]"' in done.stderr

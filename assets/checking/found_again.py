@@ -1,57 +1,45 @@
-"""Verdicts without a file that has them: taken from the disk, from events, from what is shown."""
+"""Verdicts without a file that has them: taken from the disk and from events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import dagster as dg
 
 from assets.checking import rules
-from assets.checking.results import findings_in
-from assets.checking.rules import Checked, Rule
-from assets.checking.verdicts import BUILT, Verdict, Verdicts
+from assets.checking.rules import Checked
+from assets.checking.verdicts import Verdict, Verdicts
 from assets.failures import Problem
-from assets.versions import latest_events
+from assets.versions import DATA_VERSION, latest, latest_events
 from gristmill.printable import plain
+from gristmill.reports import BUILT
 from resources import Lake
 
 _KEYS_IN_QUERY: Final = 1000
 _MOST_LINES: Final = 3
 
-Shown = Callable[[Rule], dg.AssetCheckEvaluation | None]
 
-
-def adopt(
-    instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts, shown: Shown
-) -> None:
-    """Take what stands on disk, the builds that failed by events, and the findings that are shown.
+def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts) -> None:
+    """Take what stands on disk, and from events what was reported and which builds failed.
 
     instance: the Dagster instance.
     lake: the data root.
     checked: the asset.
-    verdicts: those that are kept; a finding among them stays.
-    shown: takes a check, returns what it said last.
-
-    A finding that is shown replaces a kept verdict without one, since that may be the older one.
+    verdicts: those that are kept stay.
     """
-    places = rules.places(checked.scope(lake, None, None, verdicts))
-    verdicts.register_all(checked.name, places)
-    for rule in checked.rules.values():
-        if rule.name == BUILT:
-            failed = failed_builds(instance, checked, lake)
-            verdicts.only(checked.name, BUILT, failed)
-            continue
-        found = {one.subject for one in verdicts.problems(checked.name, rule.name)}
-        verdicts.keep(
-            checked.name,
-            rule.name,
-            [
-                Verdict(subject, places[subject].data_version if subject in places else "", *said)
-                for subject, said in findings_in(shown(rule)).items()
-                if subject not in found and (subject in places or _is_there(lake, subject))
-            ],
-        )
+    verdicts.register_all(checked.name, rules.places(checked.scope(lake, None, None, verdicts)))
+    keys = checked.partitions(instance)
+    if keys is not None:
+        newest = latest(instance, checked.asset.key, list(keys))
+        reported = {key: (version, "") for key, (version, _) in newest.items()}
+    else:
+        records = instance.fetch_materializations(checked.asset.key, limit=1).records
+        events = [record.asset_materialization for record in records]
+        versions = [(event.tags or {}).get(DATA_VERSION, "") for event in events if event]
+        reported = {"": (versions[0], "")} if versions else {}
+    verdicts.reported(checked.name, reported)
+    if BUILT in checked.rules:
+        verdicts.only(checked.name, BUILT, failed_builds(instance, checked, lake))
 
 
 def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) -> list[Verdict]:
@@ -88,8 +76,3 @@ def failed_build(asset: str, subject: str, problem: Problem, lake: Lake) -> Verd
     command = rules.command(asset, subject)
     cure = below.cure or f"mend what the problem names, then build again: {command}"
     return Verdict(subject, "", plain("\n".join(lines), rules.LONGEST_PROBLEM), cure)
-
-
-def _is_there(lake: Lake, subject: str) -> bool:
-    """Whether a finding is about a record or a folder of no partition, and that is still there."""
-    return "/" in subject and (lake.root / subject).exists()

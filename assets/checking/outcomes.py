@@ -12,16 +12,16 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.checking import noted, runs
+from assets.checking import runs
 from assets.checking.found_again import failed_build
-from assets.checking.noted import NOTED
 from assets.checking.rules import CHECKED, Checked, Looked, keep, seen_by
 from assets.checking.verdict_file import kept
-from assets.checking.verdicts import BUILT, Place, Verdicts
+from assets.checking.verdicts import Place, Verdicts
 from assets.failures import Target, problem_of
 from gristmill.contract import NothingToBuild
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.publish.build import Build, Published
+from gristmill.reports import BUILT
 from resources import Lake
 
 
@@ -51,15 +51,9 @@ class Outcomes:
                 self._checked.name,
                 Place(build.record_path, published.record.data_version),
             )
-            void = (*self._checked.of_bytes, NOTED) if published.rebuilt else ()
-            found = build.noted if published.rebuilt else None
-
-            def say(verdicts: Verdicts) -> None:
-                verdicts.published(name, key or "", place, void)
-                if found is not None:
-                    noted.keep(verdicts, name, key or "", place.data_version, found)
-
-            self._say(say)
+            run = self._context.run.run_id
+            void = self._checked.of_bytes if published.rebuilt else ()
+            self._say(lambda verdicts: verdicts.published(name, key or "", place, void, run))
 
     @contextmanager
     def of(self, key: str | None) -> Iterator[None]:

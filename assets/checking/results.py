@@ -9,9 +9,10 @@ from typing import Any, Final
 import dagster as dg
 
 from assets.checking.rules import Looked, Rule
-from assets.checking.verdicts import BUILT, Verdict, Verdicts
+from assets.checking.verdicts import Verdict, Verdicts
 from gristmill import markdown
-from gristmill.printable import breakable, unbroken
+from gristmill.printable import breakable
+from gristmill.reports import BUILT
 
 TABLE: Final = "findings"
 """Name of the table of partitions that fall short, in the metadata of an evaluation."""
@@ -32,8 +33,8 @@ _LONGEST_WORD: Final = 80
 class State:
     """What a check says of all partitions of its asset.
 
-    passed: whether no partition falls short.
-    severity: of the findings.
+    passed: whether no partition falls short, and every one was checked.
+    severity: of the findings; a warning where the only fault is that nobody has looked.
     description: one line for a person, as Markdown.
     metadata: counts, and the table of the partitions that fall short.
     """
@@ -125,7 +126,9 @@ def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
         some = f"{len(left):,} of {count:,}"
         text += f"; {some} not checked since they were built: execute this check to look at them"
     described = breakable(markdown.escape(text), _LONGEST_WORD)
-    return State(not short, rule.severity, described, metadata)
+    # Green means checked: what nobody has looked at is a warning.
+    severity = rule.severity if short else dg.AssetCheckSeverity.WARN
+    return State(not short and not left, severity, described, metadata)
 
 
 def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[str, Any]:
@@ -137,21 +140,6 @@ def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[st
         said += f"; {len(looked.looked_at):,} looked at, {found}"
     listed = markdown.bullets(markdown.code(str(violation)) for violation in violations)
     return {THIS_RUN: said, **({"listed": dg.MetadataValue.md(listed)} if listed else {})}
-
-
-def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[str, str]]:
-    """Returns the problem and the cure by partition, as an evaluation shows them."""
-    table = evaluation.metadata.get(TABLE) if evaluation else None
-    if not isinstance(table, dg.TableMetadataValue):
-        return {}
-    return {
-        str(row.data["partition"]).replace(WHOLE_ASSET, ""): (
-            unbroken(str(row.data["problem"])),
-            unbroken(str(row.data["cure"])),
-        )
-        for row in table.records
-        if set(row.data) == set(_COLUMNS)
-    }
 
 
 def _table(short: Sequence[Verdict]) -> dg.TableMetadataValue:

@@ -14,7 +14,6 @@ from typing import Final
 import dagster as dg
 
 from assets import choices
-from assets.checking import noted
 from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
@@ -108,15 +107,17 @@ class Looked:
     looked_at: Mapping[str, str]
     findings: Sequence[tuple[str, Violation]] = ()
 
-    def verdicts(self, cure: Callable[[str, Sequence[Violation]], str]) -> Iterator[Verdict]:
-        """Yields one verdict for each partition."""
+    def verdicts(
+        self, cure: Callable[[str, Sequence[Violation]], str], warns: bool
+    ) -> Iterator[Verdict]:
+        """Yields one verdict for each partition; warns: whether its problem is a warning."""
         by_subject: dict[str, list[Violation]] = {subject: [] for subject in self.looked_at}
         for subject, violation in self.findings:
             by_subject.setdefault(subject, []).append(violation)
         for subject, found in by_subject.items():
             version = self.looked_at.get(subject, "")
             if found:
-                yield Verdict(subject, version, _summary(found), cure(subject, found))
+                yield Verdict(subject, version, _summary(found), cure(subject, found), warns)
             else:
                 yield Verdict(subject, version)
 
@@ -199,22 +200,17 @@ def noteworthy(
 ) -> Callable[[Scope], Looked]:
     """Returns what looks for the unusual, equal raw files (`across` partitions, too) among it.
 
-    What the laws noted before the commit of the same run counts, as their verdict does.
+    notes: looks at the folder of an artifact whose record, of an earlier release, has no notes.
     """
 
     def look(scope: Scope) -> Looked:
-        kept = {} if scope.since is None else noted.kept(scope.verdicts, scope.name)
         found: list[Finding] = []
-        for item in scope.standing:
-            known = kept.get((item.subject, item.data_version))
-            if known is not None and verification.is_committed(item.artifact, scope.since):
-                found += verification.as_notes(item.artifact, known)
-            else:
-                found += verification.as_notes(item.artifact, notes(item.artifact.folder))
         others = by_hash(_records(scope)) if across else {}
         for item in filter(lambda each: each.data_version, scope.standing):
             path = item.artifact.record_path
             record = provenance.read_record(path)
+            known = notes(item.artifact.folder) if record.notes is None else record.notes.listed()
+            found += verification.as_notes(item.artifact, known)
             found += (
                 Finding(item.artifact, item.artifact.folder, note)
                 for note in chain(
@@ -336,7 +332,10 @@ def keep(rule: Rule, checked: Checked, scope: Scope, looked: Looked | None) -> N
     """
     if looked is None:
         return
-    reached = list(looked.verdicts(lambda subject, found: rule.cure(checked.name, subject, found)))
+    warns = rule.severity is dg.AssetCheckSeverity.WARN
+    reached = list(
+        looked.verdicts(lambda subject, found: rule.cure(checked.name, subject, found), warns)
+    )
     if scope.whole and not rule.newest_only:
         scope.verdicts.replace(checked.name, rule.name, reached)
     else:

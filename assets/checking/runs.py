@@ -11,7 +11,7 @@ import dagster as dg
 from assets.checking import rules
 from assets.checking.dagster_private import newest_target
 from assets.checking.found_again import adopt
-from assets.checking.results import Known, State, found_by_run, state_of
+from assets.checking.results import FALLING_SHORT, Known, State, found_by_run, state_of
 from assets.checking.rules import CHECKED, Checked, Looked, Rule, Scope, keep, seen_by
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
@@ -87,7 +87,7 @@ def _result(
     keep(rule, checked, scope, looked)
     state = state_of(rule, checked.name, scope.verdicts, known)
     found = _found(rule, looked, checked.name, keys, scope.verdicts)
-    severity = rule.severity
+    severity = state.severity
     if rule.blocking and not found and not state.passed:
         # What was found in other partitions blocks nothing that this run built.
         severity = dg.AssetCheckSeverity.WARN
@@ -137,7 +137,7 @@ def settle(
             ):
                 continue
             state = state_of(rule, checked.name, verdicts, known[checked.name])
-            if record is None and state.passed:
+            if record is None and not state.metadata[FALLING_SHORT]:
                 continue  # never executed, and nothing to say
             if not state.is_shown_by(evaluation):
                 found[key] = state
@@ -203,17 +203,11 @@ def look_again(
 def _prepare(
     instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts
 ) -> Known:
-    """Forget verdicts on what changed since; without any, take what is shown elsewhere."""
+    """Forget verdicts on what changed since; without any, take what disk and events say."""
     if verdicts.knows(checked.name):
         verdicts.refresh(checked.name, checked.of_bytes)
     else:
-        adopt(
-            instance,
-            lake,
-            checked,
-            verdicts,
-            lambda rule: _last_evaluation(instance, checked.key(rule)),
-        )
+        adopt(instance, lake, checked, verdicts)
     return Known.of(verdicts, checked.name, checked.partitions(instance))
 
 
@@ -246,14 +240,6 @@ def _latest(instance: dg.DagsterInstance, keys: Iterable[dg.AssetCheckKey]) -> M
 def _is_under_way(instance: dg.DagsterInstance, run_id: str) -> bool:
     run = instance.get_run_by_id(run_id)
     return run is not None and not run.is_finished
-
-
-def _last_evaluation(
-    instance: dg.DagsterInstance, key: dg.AssetCheckKey
-) -> dg.AssetCheckEvaluation | None:
-    """The last evaluation of a check that was not only planned."""
-    history = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
-    return next(filter(None, map(_evaluation, history)), None)
 
 
 def _evaluation(record: Any) -> dg.AssetCheckEvaluation | None:

@@ -1,42 +1,27 @@
-"""The file of verdicts, `.gristmill/verdicts.db` below the data root: opened, lost, found again.
+"""The file of verdicts below the data root: opened, and begun again where it cannot be used.
 
-No check and no build depends on the file. Where it is broken, locked, or on a full disk, the work
-goes on with verdicts in memory, and the loss is noted, so that the next who opens the file takes
-what the UI shows and what events say: see `found_again.py`.
+No check and no build depends on it. Where it is broken, locked or on a full disk, it is removed,
+and the work goes on with verdicts in memory. What nobody has looked at since is not checked, and
+says so; builds that failed come from events: see `found_again.py`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from assets.checking.verdicts import TABLES, Verdicts
+from assets.checking.verdicts import Verdicts
 from gristmill.layout import WORK
-
-FILE: Final = "verdicts.db"
-LOST: Final = "verdicts.lost"
-"""Beside the file: some verdicts could not be written into it."""
+from gristmill.reports import FILE, TABLES
 
 _WAIT_SECONDS: Final = 30
 _SUFFIXES: Final = ("", "-wal", "-shm")
-# Of errors with other numbers the file itself is the cause: it is no database, or one of others.
-_PASSING: Final = {
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_AUTH,
-}
+_NEW_COLUMNS: Final = ("warns integer", "since text")
+"""Columns of `verdicts` that files of 0.9 do not have."""
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -46,15 +31,16 @@ class VerdictFile:
     """The verdicts of a data root, in the file or in memory. `kept` makes and closes it."""
 
     def __init__(self, root: Path, warn: Callable[[str], object]) -> None:
-        self._root, self._warn = root.absolute(), warn
+        self._path, self._warn = root.absolute() / WORK / FILE, warn
         self.is_lost = False
         """Whether the file could not be used, so that these verdicts are in memory."""
-        self._connection: sqlite3.Connection
         try:
-            self._connection = _connected(self._root / WORK / FILE)
+            self._path.parent.mkdir(exist_ok=True)  # a data root that is gone is not made
+            connection = self._opened()
         except (OSError, sqlite3.Error) as error:
-            self._lose(error)
-        self.verdicts = Verdicts(self._root, self._connection)
+            connection = self._in_memory(error)
+        self._connection = connection
+        self.verdicts = Verdicts(root.absolute(), connection)
 
     def do(self, work: Callable[[Verdicts], Result]) -> Result:
         """Returns what `work` returns; called again with empty verdicts if the file fails.
@@ -67,22 +53,34 @@ class VerdictFile:
             if self.is_lost:
                 raise  # of a database in memory
             self._connection.close()
-            self._lose(error)
-            self.verdicts = Verdicts(self._root, self._connection)
+            self._connection = self._in_memory(error)
+            self.verdicts = Verdicts(self._path.parent.parent, self._connection)
         return work(self.verdicts)
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
-    def _lose(self, error: Exception) -> None:
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return _prepared(self._path)
+        except sqlite3.Error:
+            self._remove()
+            return _prepared(self._path)
+
+    def _in_memory(self, error: Exception) -> sqlite3.Connection:
         self.is_lost = True
-        note_loss(self._root, error)
-        self._connection = _prepared(":memory:")
+        self._remove()
         self._warn(
-            f"what the checks find cannot be kept in {self._root / WORK / FILE}: {error}. They go "
-            "on without it, from what the UI shows and events say"
+            f"what the checks find cannot be kept in {self._path}: {error}. They go on without it; "
+            "what was checked before counts as not checked"
         )
+        return _prepared(":memory:")
+
+    def _remove(self) -> None:
+        for suffix in _SUFFIXES:
+            with suppress(OSError):
+                self._path.with_name(f"{FILE}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -102,49 +100,6 @@ def opened(root: Path) -> Iterator[Verdicts]:
         yield file.verdicts
 
 
-def note_loss(root: Path, error: Exception) -> None:
-    """Note that verdicts could not be written, so that the file is no longer trusted.
-
-    A file that is broken is removed; so is one beside which nothing can be noted.
-    """
-    folder = root.absolute() / WORK
-    if not _is_of_the_file(error):
-        with suppress(OSError):
-            (folder / LOST).touch()
-            return
-    for suffix in _SUFFIXES:
-        with suppress(OSError):
-            (folder / f"{FILE}{suffix}").unlink(missing_ok=True)
-
-
-def _is_of_the_file(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    # The lowest byte is the error, the others are details.
-    return code is not None and code & 0xFF not in _PASSING
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(exist_ok=True)  # a data root that is gone is not made
-    try:
-        connection = _prepared(path)
-    except sqlite3.Error as error:
-        if not _is_of_the_file(error):
-            raise
-        note_loss(path.parent.parent, error)
-        connection = _prepared(path)
-    lost = path.with_name(LOST)
-    if os.path.lexists(lost):
-        try:
-            with connection:
-                # Each asset is prepared as if the file were new; what is kept stays.
-                connection.execute("delete from assets")
-                lost.unlink(missing_ok=True)
-        except sqlite3.Error:
-            connection.close()
-            raise
-    return connection
-
-
 def _prepared(path: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_WAIT_SECONDS)
     try:
@@ -152,6 +107,13 @@ def _prepared(path: Path | str) -> sqlite3.Connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         connection.executescript(TABLES)
+        there = {name for _, name, *_ in connection.execute("pragma table_info(verdicts)")}
+        if new := [each for each in _NEW_COLUMNS if each.split()[0] not in there]:
+            with connection:
+                for column in new:
+                    connection.execute(f"alter table verdicts add column {column}")
+                # Each asset is prepared as if the file were new; what is kept stays.
+                connection.execute("delete from assets")
     except sqlite3.Error:
         connection.close()
         raise

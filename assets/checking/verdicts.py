@@ -1,7 +1,7 @@
 """Verdicts: what the checks said about each partition of each asset, kept below the data root.
 
-One SQLite file, which `verdict_file.py` opens. A verdict counts for the data version that it was
-reached on.
+One SQLite file: `verdict_file.py` opens it, `gristmill/reports.py` has its tables. A verdict counts
+for the data version that it was reached on.
 """
 
 from __future__ import annotations
@@ -11,23 +11,15 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
 from gristmill.provenance.check_artifact import MALFORMED
+from gristmill.reports import BUILT
 
-BUILT: Final = "built"
-"""Name of the check whose verdicts are those of builds: it outlives what was published."""
-
-TABLES: Final = """
-create table if not exists assets (asset text primary key) without rowid;
-create table if not exists artifacts (asset text, subject text, record text, data_version text,
-  stamp integer, primary key (asset, subject)) without rowid;
-create table if not exists verdicts (asset text, name text, subject text, data_version text,
-  problem text, cure text, primary key (asset, name, subject)) without rowid;
-"""
-"""The tables of the file."""
+_FIELDS: Final = "v.subject, v.data_version, problem, cure, warns"
 # A verdict on another data version than the published one does not count.
 _COUNTING: Final = (
     "from verdicts v left join artifacts a using (asset, subject) where v.asset = ? and "
@@ -44,12 +36,14 @@ class Verdict:
         what belongs to no partition.
     data_version: of the artifact that was looked at; empty if there was none.
     problem: what falls short; None if nothing does.
+    warns: whether the problem is a warning (default False).
     """
 
     subject: str
     data_version: str
     problem: str | None = None
     cure: str = ""
+    warns: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,18 +80,27 @@ class Verdicts:
             for subject, place in places.items():
                 self._register(asset, subject, place)
 
-    def published(self, asset: str, subject: str, place: Place, void: Iterable[str] = ()) -> None:
+    def published(
+        self, asset: str, subject: str, place: Place, void: Iterable[str] = (), run: str = ""
+    ) -> None:
         """Say that a partition was built, or found to be current: its last build succeeded.
 
         asset: its key.
         subject: the partition.
         place: where it is.
         void: names of the checks whose verdicts do not count for the new files; default none.
+        run: id of the run that reports it.
         """
         with self._connection:
             self._register(asset, subject, place)
+            self._report(asset, {subject: (place.data_version, run)})
             for name in (BUILT, *void):
                 self._forget(asset, name, subject)
+
+    def reported(self, asset: str, versions: Mapping[str, tuple[str, str]]) -> None:
+        """Say which data versions of an asset were reported, by partition, and in which runs."""
+        with self._connection:
+            self._report(asset, versions)
 
     def not_failed(self, asset: str, subject: str) -> None:
         """Say that the last build of a partition did not fail, though it published nothing."""
@@ -154,15 +157,12 @@ class Verdicts:
 
         One on another data version than the one that is published does not count.
         """
-        query = f"select v.subject, v.data_version, problem, cure {_COUNTING} order by v.subject"
+        query = f"select {_FIELDS} {_COUNTING} order by v.subject"
         return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
 
     def problems(self, asset: str, name: str) -> list[Verdict]:
         """Returns the verdicts of a check on the partitions that fall short."""
-        query = (
-            f"select v.subject, v.data_version, problem, cure {_COUNTING} "
-            "and problem is not null order by v.subject"
-        )
+        query = f"select {_FIELDS} {_COUNTING} and problem is not null order by v.subject"
         return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
 
     def unpublished(self, asset: str, name: str) -> list[str]:
@@ -229,13 +229,17 @@ class Verdicts:
                 "version": given.data_version,
                 "problem": given.problem,
                 "cure": given.cure,
+                "warns": given.warns,
+                "now": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
             }
             for given in verdicts
         ]
         self._connection.executemany(
             "insert or replace into verdicts select :asset, :name, :subject, :version, :problem, "
-            ":cure where :version = '' or not exists (select 1 from artifacts where "
-            "asset = :asset and subject = :subject and data_version != :version)",
+            ":cure, :warns, case when :problem is not null then coalesce((select since from "
+            "verdicts where asset = :asset and name = :name and subject = :subject and problem "
+            "is not null), :now) end where :version = '' or not exists (select 1 from "
+            "artifacts where asset = :asset and subject = :subject and data_version != :version)",
             rows,
         )
 
@@ -248,6 +252,16 @@ class Verdicts:
             stamp_of(str(place.record)) if place.stamp is None else place.stamp,
         )
         self._connection.execute("insert or replace into artifacts values (?, ?, ?, ?, ?)", row)
+
+    def _report(self, asset: str, versions: Mapping[str, tuple[str, str]]) -> None:
+        rows = [(asset, subject, *reported) for subject, reported in versions.items()]
+        # Who reads it from events does not know the run.
+        self._connection.executemany(
+            "insert into reported values (?, ?, ?, ?) on conflict do update set run = iif("
+            "excluded.run = '' and excluded.data_version = data_version, run, excluded.run), "
+            "data_version = excluded.data_version",
+            rows,
+        )
 
     def _forget(self, asset: str, name: str, subject: str) -> None:
         self._connection.execute(

@@ -11,10 +11,9 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
-
-from assets.history.instance_files import databases
 
 _lock = threading.Lock()
 _instance: dict[Path, sqlite3.Connection] = {}
@@ -35,6 +34,14 @@ def hold(instance: dg.DagsterInstance, run_id: str | None = None) -> None:
         _replace(_instance, databases(instance))
         if run_id is not None:
             _replace(_run, [Path(path_of(run_id))])
+
+
+def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
+    """Returns the files of events, runs, and ticks of an instance on SQLite."""
+    storage: Any = instance.event_log_storage
+    index = Path(storage.path_for_shard("index"))
+    history = index.parent.parent  # at the top of a disk, a folder is its own parent
+    return index, history / "runs.db", history.parent / "schedules" / "schedules.db"
 
 
 def _replace(held: dict[Path, sqlite3.Connection], paths: Sequence[Path]) -> None:

@@ -1,59 +1,23 @@
-"""Which runs, logs and ticks of the instance are kept, and the removal of the others."""
+"""Which runs of the instance stay, and the removal of the others, by calls of the instance."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import dagster as dg
 
-from assets.history import instance_database, instance_files
-from assets.history.tables import History, OtherStorage
+from assets.checking import arrivals
+from assets.checking.rules import CHECKED
 
 KEEP_DAYS: Final = 30
 KEEP_RUNS: Final = 1000
-LEAST_DAYS: Final = 1
-MOST_DAYS: Final = 36_500
-MOST_RUNS: Final = 10_000_000
 _DAY: Final = 86_400.0
 _PAGE: Final = 1000
-_ENDED: Final = {
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-}
 _BACKFILL: Final = "dagster/backfill"
 _BACKFILLS_UNDER_WAY: Final = ("REQUESTED", "CANCELING", "FAILING")
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """What was removed, or would be.
-
-    events: events without a run, as arrivals of drops, that newer ones have replaced.
-    before, after: bytes of the whole instance; equal where nothing was removed.
-    not_compacted: why the databases keep their size; None where they were compacted.
-    """
-
-    runs: int
-    emptied: int
-    log_bytes: int
-    events: int
-    ticks: int
-    before: int
-    after: int
-    kept: int
-    not_compacted: str | None = None
-
-
-@dataclass(frozen=True)
-class _Plan:
-    deleted: list[str]
-    emptied: list[str]
-    kept: int
-    under_way: bool
 
 
 def prune(
@@ -62,102 +26,74 @@ def prune(
     keep_runs: int = KEEP_RUNS,
     *,
     dry_run: bool = False,
-    report: Callable[[str], None] = lambda _: None,
-) -> Pruned:
-    """Remove runs, logs and ticks that are old or too many.
+) -> tuple[int, int]:
+    """Remove runs that are old or too many; returns how many, and how many stay.
 
     instance: the Dagster instance.
-    keep_days: what ended in so many days stays; from LEAST_DAYS to MOST_DAYS.
+    keep_days: what ended in so many days stays.
     keep_runs: but no more than so many runs, the newest ones.
     dry_run: only count; default False.
-    report: takes a line before each step that may take long; default none.
 
     These stay, however old they are: runs that have not ended; runs of a backfill that is under
-    way; the newest run of each partition that was materialized, observed or planned, and of each
-    check. Of such a run the log is removed, unless it failed.
-
-    A kill loses nothing: what is half removed is removed by the next call.
-    Raises OtherStorage where the history is neither in SQLite files nor in Postgres.
+    way; the newest run that materialized, observed, planned or checked something, since a run
+    takes the state of its partitions with it. Of such a run the log is removed, unless it failed.
     """
-    history = _history(instance)
-    before, cutoff = history.size(), time.time() - max(keep_days, LEAST_DAYS) * _DAY
-    plan = _plan(instance, history, cutoff, keep_runs)
-    logged = history.logged()
-    # Left by a kill, or by a run that somebody deleted in the UI.
-    known = {run.dagster_run.run_id for run in _records(instance)}
-    leftovers = [run for run in logged if run not in known and history.is_old(run, cutoff)]
-    emptied = [run for run in plan.emptied if run in logged]
-    events, ticks = history.runless(cutoff), history.ticks(cutoff)
-    gone = {*plan.deleted, *emptied, *leftovers}
-    not_compacted: str | None = "nothing was removed"
-    if not dry_run and (plan.deleted or gone or events or ticks):
-        report(f"removing {len(plan.deleted):,} runs and {ticks:,} ticks")
-        # A run goes last: until then the next call finds it again.
-        history.delete_events(plan.deleted)
-        history.delete_runs(plan.deleted)
-        history.delete_logs([*emptied, *leftovers])
-        history.delete_runless(events, cutoff)
-        history.delete_ticks(cutoff)
-        report("giving the space back to the disk")
-        not_compacted = "runs are under way" if plan.under_way else history.compact()
-    return Pruned(
-        runs=len(plan.deleted),
-        emptied=len(emptied),
-        log_bytes=sum(logged.get(run, 0) for run in gone),
-        events=len(events),
-        ticks=ticks,
-        before=before,
-        after=before if dry_run else history.size(),
-        kept=plan.kept,
-        not_compacted=not_compacted,
-    )
-
-
-def _history(instance: dg.DagsterInstance) -> History:
-    if instance_files.has_files(instance):
-        return instance_files.InstanceFiles(instance)
-    if instance_database.has_database(instance):
-        return instance_database.InstanceDatabase(instance)
-    raise OtherStorage(
-        "the history of this instance is neither in SQLite files nor in Postgres: use the tools of "
-        "its storage"
-    )
-
-
-def _plan(instance: dg.DagsterInstance, history: History, cutoff: float, keep_runs: int) -> _Plan:
+    cutoff = time.time() - keep_days * _DAY
+    # A run that ends from here on is not among the records that are looked at.
+    records, newest, kept = instance.get_run_records(), _newest_runs(instance), 0
     backfills = {
         backfill.backfill_id
         for backfill in instance.get_backfills()
         if backfill.status.value in _BACKFILLS_UNDER_WAY
     }
-    deleted, emptied = [], []
-    kept, under_way = 0, False
-    # A run that ends from here on is not among the records that are looked at.
-    records = list(_records(instance))
-    newest = history.newest_runs()
     for record in records:
         run = record.dagster_run
-        if run.status not in _ENDED:
-            kept, under_way = kept + 1, True
-        elif run.tags.get(_BACKFILL) in backfills or _is_recent(record, cutoff, keep_runs - kept):
-            kept += 1
-        elif run.run_id not in newest:
-            deleted.append(run.run_id)
-        else:
-            kept += 1
-            if run.status is not dg.DagsterRunStatus.FAILURE:
-                emptied.append(run.run_id)
-    return _Plan(deleted, emptied, kept, under_way)
+        ended = record.end_time or record.update_timestamp.timestamp()
+        is_recent = kept < keep_runs and ended >= cutoff
+        stays = not run.is_finished or is_recent or run.tags.get(_BACKFILL) in backfills
+        kept += stays or run.run_id in newest
+        if stays or dry_run:
+            continue
+        if run.run_id not in newest:
+            instance.delete_run(run.run_id)
+        elif run.is_failure:
+            continue
+        _remove_log(instance, run.run_id)
+    return len(records) - kept, kept
 
 
-def _is_recent(record: dg.RunRecord, cutoff: float, left: int) -> bool:
-    ended = record.end_time or record.update_timestamp.timestamp()
-    return left > 0 and ended >= cutoff
+def _newest_runs(instance: dg.DagsterInstance) -> set[str | None]:
+    """The runs that pages show assets, partitions and checks by."""
+    storage = instance.event_log_storage
+    checks = [item.key(rule) for item in CHECKED.values() for rule in item.rules.values()]
+    checks += [dg.AssetCheckKey(asset, arrivals.NAME) for asset in instance.get_asset_keys()]
+    checked = storage.get_latest_asset_check_execution_by_key(checks)
+    runs: set[str | None] = {record.run_id for record in checked.values()}
+    kinds = (
+        (dg.DagsterEventType.ASSET_MATERIALIZATION, instance.fetch_materializations),
+        (dg.DagsterEventType.ASSET_OBSERVATION, instance.fetch_observations),
+    )
+    for known in instance.get_asset_records():
+        asset = known.asset_entry.asset_key
+        runs.add(known.asset_entry.last_run_id)
+        # Planned, and not materialized since: by these a page shows that a partition failed.
+        planned = (
+            storage.get_latest_asset_partition_materialization_attempts_without_materializations
+        )
+        runs |= {run for run, _ in planned(asset).values()}
+        for kind, fetch in kinds:
+            runs |= {record.run_id for record in fetch(asset, limit=1).records}
+            newest = list(instance.get_latest_storage_id_by_partition(asset, kind).values())
+            for start in range(0, len(newest), _PAGE):
+                some = dg.AssetRecordsFilter(asset, storage_ids=newest[start : start + _PAGE])
+                runs |= {record.run_id for record in fetch(some, limit=_PAGE).records}
+    return runs
 
 
-def _records(instance: dg.DagsterInstance) -> Iterator[dg.RunRecord]:
-    """All runs, the newest first."""
-    cursor = None
-    while page := instance.get_run_records(limit=_PAGE, cursor=cursor):
-        yield from page
-        cursor = page[-1].dagster_run.run_id
+def _remove_log(instance: dg.DagsterInstance, run: str) -> None:
+    """Remove what a run printed, and its own database, which Dagster leaves on the disk."""
+    with suppress(FileNotFoundError):  # of another prune at the same time
+        instance.compute_log_manager.delete_logs(prefix=[run])
+    if path_of := getattr(instance.event_log_storage, "path_for_shard", None):
+        for suffix in ("-wal", "-shm", ""):
+            Path(f"{path_of(run)}{suffix}").unlink(missing_ok=True)

@@ -8,9 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from rich import box
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from commands.terminal import console, say, shown_lines
@@ -35,7 +32,7 @@ _KEY: Final = 23
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one partition: a row of the table, or a line with the reason.
+    """The outcome of one partition: a row below its asset, or a line with the reason.
 
     partition: key of the partition; empty for an asset without partitions.
     status: `built`, `unchanged`, `not built` or `failed`; of a dry run TO_BUILD or MAY_FOLLOW.
@@ -70,7 +67,7 @@ class Outcome:
 def show(
     outcomes: Sequence[Outcome], seconds: float, started_in: Path, named: bool = False
 ) -> None:
-    """Print a table of what is published, a line for each reason, and a summary.
+    """Print what is published by asset, a line for each reason, and a summary.
 
     outcomes: of all partitions, in order. What has a reason has no row; many unchanged ones are
         counted alone.
@@ -84,13 +81,7 @@ def show(
         for item in outcomes
         if not item.reason and (item.status != "unchanged" or len(unchanged) <= _FEW)
     ]
-    if listed:
-        table = _table(listed, started_in)
-        unlimited = console.options.update(width=100_000)
-        if Measurement.get(console, unlimited, table).maximum <= console.width:
-            console.print(table)
-        else:
-            _show_by_asset(listed, started_in)
+    _show_by_asset(listed, started_in)
     for item in listed:
         for line in filter(None, (item.account, item.not_checked)):
             say(f"{shown_text(item.target)}: {shown_text(line)}")
@@ -135,30 +126,11 @@ def reasons(outcomes: Iterable[Outcome]) -> Iterator[str]:
         yield f"[{colour}]{status}[/] {target}: {shown_lines(reason)}"
 
 
-def _table(outcomes: Sequence[Outcome], started_in: Path) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("asset", "partition", "status", "folder"):
-        table.add_column(name, no_wrap=True)
-    for name in ("rows", "bytes", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for item in outcomes:
-        table.add_row(
-            item.asset,
-            shown_text(item.partition),
-            f"[{_COLOURS.get(item.status, 'default')}]{item.status}[/]",
-            _place(item, started_in),
-            "" if item.rows is None else f"{item.rows:,}",
-            f"{item.bytes:,}" if item.place else "",
-            f"{item.seconds:.2f}" if item.place else "",
-        )
-    return table
-
-
 def _show_by_asset(outcomes: Sequence[Outcome], started_in: Path) -> None:
     """Print each asset, its partitions with their numbers, and their folders on own lines."""
     for asset, items in groupby(outcomes, key=lambda item: item.asset):
         of_asset = list(items)
-        places = {_place(item, started_in) for item in of_asset}
+        places = {_place(item, started_in) for item in of_asset if item.place}
         say(f"[bold]{asset}[/]")
         if len(places) == 1:
             say(f"  {places.pop()}")
@@ -169,12 +141,14 @@ def _show_by_asset(outcomes: Sequence[Outcome], started_in: Path) -> None:
                 key = Text()
             key.align("left", _KEY)
             status = Text(item.status, style=_COLOURS.get(item.status, ""))
-            status.align("left", len("unchanged"))
-            rows = "" if item.rows is None else f"{item.rows:,} rows"
-            numbers = f"{rows:>16}  {amounts.size(item.bytes):>9}"
-            took = f"{amounts.duration(item.seconds):>11}"
-            console.print(Text("  ").join([Text(), key, status, Text(numbers), Text(took)]))
-            if places:
+            cells = [Text(), key, status]
+            if item.place:
+                status.align("left", len("unchanged"))
+                rows = "" if item.rows is None else f"{item.rows:,} rows"
+                numbers = f"{rows:>16}  {amounts.size(item.bytes):>9}"
+                cells += [Text(numbers), Text(f"{amounts.duration(item.seconds):>11}")]
+            console.print(Text("  ").join(cells))
+            if places and item.place:
                 say(f"    {_place(item, started_in)}")
 
 

@@ -42,7 +42,12 @@ _PUBLISHED: Final = re.compile(r"(?P<step>\S+) - ASSET_MATERIALIZATION - ")
 # What Dagster says of each new instance, of steps after one that failed, and what a sensor says
 # that found nothing.
 _EXPECTED: Final = re.compile(r"No cursor for event type|.* - Dependencies for step \S+ .*")
-_NO_NEWS: Final = ("no new drop", "every check shows what it last found")
+_NO_NEWS: Final = (
+    "no new drop",
+    "every check shows what it last found",
+    "no run failed",
+    "no webhook in [alerts] of gristmill.toml",
+)
 _MOST_NAMED: Final = 3
 _SKIPPED: Final = re.compile(r"Sensor (?P<sensor>\S+) skipped: (?P<reason>.*)")
 _ADDED: Final = re.compile(

@@ -23,6 +23,7 @@ from gristmill.families import (
     kind_of_asset,
     other_kind,
 )
+from gristmill.provenance import record_file, record_place
 from gristmill.untrusted.files import opened
 
 _MOST_JSON: Final = 64 << 20
@@ -41,20 +42,20 @@ class Files:
 
     def jsonl(self, name: str) -> Lines:
         """The rows of a JSONL file by its path in the folder. Raises BadInput as `Lines`."""
-        return jsonl(self.folder / name, *self._known(name), self.keep)
+        return jsonl(self._path(name), *self._known(name), self.keep)
 
     def csv(self, name: str) -> Lines:
         """The rows of a CSV file by its path in the folder. Raises BadInput as `Lines`."""
         rows, size = self._known(name)
-        return csv_table(self.folder / name, rows, size, self.keep)
+        return csv_table(self._path(name), rows, size, self.keep)
 
     def lines(self, name: str, form: Form) -> Lines:
         """The rows of another file by its path in the folder. Raises BadInput as `Lines`."""
-        return Lines(self.folder / name, form, *self._known(name), self.keep)
+        return Lines(self._path(name), form, *self._known(name), self.keep)
 
     def checked(self, name: str) -> Path:
         """The path of a file. Raises BadInput where its size is not the recorded one."""
-        path, (_, size) = self.folder / name, self._known(name)
+        path, (_, size) = self._path(name), self._known(name)
         try:
             found = path.stat().st_size
         except OSError as error:
@@ -63,6 +64,11 @@ class Files:
             rule = f"has {found:,} bytes, and {size:,} were recorded: build the artifact again"
             raise BadInput(path, rule)
         return path
+
+    def _path(self, name: str) -> Path:
+        if reason := record_file.wrong_path(name):
+            raise BadInput(self.folder, f"the path {name!r} {reason}: build the artifact again")
+        return self.folder / name
 
     def _known(self, name: str) -> tuple[int | None, int | None]:
         output = self.outputs.get(name)
@@ -133,13 +139,15 @@ def declared_tables(
 
     Arguments and errors are those of `open_table`.
     """
+    record_place.check_links(place)
     assets = recorded_assets(place)
+    outputs = _outputs(place, assets)
     own = [asset for asset in dict.fromkeys(assets.values()) if kind in (None, asset)]
     if not own:
         if kind is not None and kind_of_asset(kind) is None and other_kind(kind) is None:
             raise GristmillError(f"{kind} is no asset that has tables")
         own = [kind] if kind is not None else [each.asset for each in kinds_at(place)]
-    files = Files(place, _outputs(place, assets), keep)
+    files = Files(place, outputs, keep)
     found = []
     for asset in own:
         partitions = [p for p, recorded in assets.items() if recorded == asset]
@@ -148,9 +156,14 @@ def declared_tables(
 
 
 def _outputs(place: Path, assets: Mapping[str | None, str]) -> Mapping[str, provenance.Output]:
-    paths = [provenance.record_path(place, each, each is not None) for each in assets]
-    records = map(provenance.read_record, paths)
-    return {output.path: output for record in records for output in record.outputs}
+    found = dict[str, provenance.Output]()
+    for each in assets:
+        path = provenance.record_path(place, each, each is not None)
+        record = provenance.read_record(path)
+        if wrong := next(record_place.wrong_paths(record), None):
+            raise BadInput(path, f"{wrong}: build the artifact again")
+        found |= {output.path: output for output in record.outputs}
+    return found
 
 
 def _tables(asset: str, files: Files, partitions: Sequence[str | None]) -> Iterator[Stored]:

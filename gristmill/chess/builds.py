@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +72,10 @@ def elite_build(wanted: Wanted) -> Build:
         )
 
     is_fetched = isinstance(config, ArchiveConfig)
-    return wanted.build(artifact, config, inputs, make, account=account, fetches=is_fetched)
+    space = _unpacked(inputs)
+    return wanted.build(
+        artifact, config, inputs, make, space=space, account=account, fetches=is_fetched
+    )
 
 
 def _collection_build(wanted: Wanted) -> Build:
@@ -87,7 +90,14 @@ def _collection_build(wanted: Wanted) -> Build:
     def make(attempt: Attempt) -> Summary:
         return take_collection(drop, attempt.out, config, links=links, progress=attempt.progress)
 
-    return wanted.build(artifact, config, inputs, make, account=account)
+    return wanted.build(artifact, config, inputs, make, space=_unpacked(inputs), account=account)
+
+
+def _unpacked(inputs: Sequence[Input]) -> int:
+    """About the bytes of PGNs, of which packed ones are an eighth."""
+    return sum(
+        (item.bytes or 0) * (1 if str(item.path).lower().endswith("pgn") else 8) for item in inputs
+    )
 
 
 def valid_build(wanted: Wanted) -> Build:
@@ -158,7 +168,7 @@ def splice_build(wanted: Wanted) -> Build:
     make = _made(splice_dataset.build_splice_dataset, folder, config)
     name = f"{folder_of(key)}_cap{of_month.legacy_cap}"
     artifact = wanted.root.artifact("chess", "dataset", name)
-    return wanted.build(artifact, config, [source], make, space=2 * bytes_of(folder))
+    return wanted.build(artifact, config, [source], make, space=4 * bytes_of(folder))
 
 
 def subset_build(wanted: Wanted) -> Build:

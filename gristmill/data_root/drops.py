@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from gristmill import families, keys, provenance
@@ -20,10 +21,10 @@ from gristmill.inbox.listing import ambiguous, list_inbox
 from gristmill.inbox.lists import HashOf, listed_sums
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.present import judged_now, present_drops
-from gristmill.inbox.sample_mark import is_left_out
+from gristmill.inbox.sample_mark import is_left_out, why_changed
 from gristmill.inbox.waiting import young_until
 from gristmill.printable import command
-from gristmill.provenance import Input, find_artifacts
+from gristmill.provenance import Input, find_artifacts, stable_listing
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import Stamp, stamp_of
@@ -31,6 +32,8 @@ from gristmill.settings.fields import did_you_mean, shown
 from gristmill.settings.root_tables import INBOX, MIRROR, InboxSettings, MirrorSettings, inbox_table
 from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
+
+log = logging.getLogger(__name__)
 
 
 class RootSettings:
@@ -181,7 +184,13 @@ class DataRoot(RootSettings):
         def refuse(drop: Path) -> str | None:
             if reason := drop_refusal(drop, families.tables(), links):
                 return reason
-            account = kind.account(drop, links)
+            try:
+                account = kind.account(drop, links)
+            except BadInput as error:
+                # What it says of the drop as a whole, it says without the sample's files.
+                if error.file == str(drop) and (reason := why_changed(drop)):
+                    raise BadInput(drop, reason) from error
+                raise
             if made is not None:
                 made.append(account)
             if not alone:
@@ -304,8 +313,26 @@ class DataRoot(RootSettings):
         place: folder of its artifacts, relative to the data root.
         """
         found = find_artifacts.artifacts_of(self.root / place, asset)
+        for line in self.without_record(place):
+            _warn(line)
         records = (provenance.read_record(item.record_path) for item in found)
         return sorted(record.partition for record in records if record.partition is not None)
+
+    def without_record(self, *places: str) -> list[str]:
+        """Returns the folders of artifacts that have no record, a line each with its cure.
+
+        places: relative to the data root. Files beside the records of partitions are not named:
+        the proof of an input refuses them.
+        """
+        tops = [self.root / place for place in places]
+        return [
+            f"{folder}: is left out, since it has no provenance record: bring {provenance.RECORD} "
+            "back, or move the folder away and build it again"
+            for top in tops
+            if top.is_dir() and not find_artifacts.artifacts_in(top)
+            for inner in _folders_in(top)
+            for folder in _without_record(inner)
+        ]
 
     def raw_inputs(
         self, artifact: str, files: Iterable[Path], asset: str, partition: str
@@ -354,6 +381,29 @@ class DataRoot(RootSettings):
             data_version=record.data_version,
             path=artifact,
         )
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """The folders in a folder, but for hidden ones."""
+    names = stable_listing.listing(folder).folders
+    return [folder / name for name in names if not name.startswith(".")]
+
+
+def _without_record(folder: Path) -> Iterator[Path]:
+    """The topmost folders that hold files and have no record in, above or below them."""
+    if find_artifacts.artifacts_in(folder):
+        return
+    if any(find_artifacts.artifacts(folder)):
+        for inner in _folders_in(folder):
+            yield from _without_record(inner)
+    elif any(path.is_file() for path in folder.rglob("*")):
+        yield folder
+
+
+@cache
+def _warn(line: str) -> None:
+    """Say something once in a process."""
+    log.warning("%s", line)
 
 
 def _gone(inbox: str, drop: Path) -> Judgement:

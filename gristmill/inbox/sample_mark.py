@@ -8,6 +8,7 @@ files that a family reads asks `not_samples`. Source: docs/drops.md#samples.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -96,6 +97,23 @@ def own_of(drop: Path, sums: Mapping[str, str]) -> set[str]:
     """Returns the names of files of a drop that have these sums."""
     place = drop if drop.is_dir() else drop.parent
     return {name for name, sha256 in sums.items() if _sha256(place / name) == sha256}
+
+
+def why_changed(drop: Path) -> str:
+    """Returns which of a sample's files was changed, where others are its own still; else "".
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    sums = sums_of(drop)
+    own = own_of(drop, sums) if drop.is_dir() else set()
+    changed = sorted(name for name in sums.keys() - own if os.path.lexists(drop / name))
+    if not own or not changed:
+        return ""
+    return (
+        f"{changed[0]} is not as {SAMPLE} lists it: a changed file of a sample counts as real, "
+        f"and the sample's other files are left out: bring it back, or remove {SAMPLE} to keep all "
+        "of them as your own"
+    )
 
 
 def contents(drop: Path) -> set[str]:

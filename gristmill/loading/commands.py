@@ -68,7 +68,7 @@ def mix(file: Path, data_root: Path) -> None:
     for each in plan.facts():
         tokens = "" if each["tokens"] is None else f", {each['tokens']:,} tokens"
         line = f"{each['source']}: {each['samples']:,} samples{tokens}, {each['epochs']:.2f} epochs"
-        of = "the run's tokens" if plan.is_by_tokens else "the run"
+        of = "the run's tokens" if plan.tokens is not None else "the run"
         click.echo(printable(f"{line}, {each['share']:.2%} of {of}"))
     click.echo(f"{plan.length:,} samples in the run")
 

@@ -153,19 +153,26 @@ class Loader:
         for a damaged state.
         """
         self.plan, self._changes, self._position = resumed(self.plan, state, changed)
-        last = self._changes[-1]
-        if last.size != self._batch:
-            change = Change(self.step, self._position, self._batch)
-            kept = [each for each in self._changes if each.position < self._position]
-            self._changes = [*kept, change] if self._position else [change]
+        self._begin()
 
     def mix(self, mixture: Any) -> None:
         """Go on with another mixture from the position on; see `Plan.changed`."""
         self.plan = self.plan.changed(self._position, mixture)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have a step of this loader's size begin at the position, also after a short one."""
+        last, position = self._changes[-1], self._position
+        is_inside = (position - last.position) % last.size and position < self.plan.length
+        if last.size != self._batch or is_inside:
+            kept = [each for each in self._changes if each.position < position]
+            self._changes = [*kept, Change(self.step, position, self._batch)]
 
     @property
     def _reader(self) -> Reads:
-        return Reads([whole(each) for each in self.plan.sources], self._form, self._collate)
+        (_, quotas), sources = self.plan.segments[-1], [whole(each) for each in self.plan.sources]
+        like = next(number for number, quota in enumerate(quotas) if quota)
+        return Reads(sources, self._form, self._collate, like)
 
     def _batches(self, steps: Iterator[Step]) -> Iterator[list[Any]]:
         """Yield what is read with its batch."""

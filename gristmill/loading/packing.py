@@ -122,6 +122,7 @@ class Packed:
         numbering = {**source.identity.numbering, "packed": {"rule": RULE, "seq_len": seq_len}}
         self.identity: Identity = replace(source.identity, numbering=numbering)
         self.cuts: Numbers = np.array([0, len(self._firsts) - 1], np.int64)
+        self.behind = {"cu_seqlens": seq_len}
         self.words = f"{getattr(source, 'words', 'tokens')}, rows of {seq_len} tokens"
 
     def __len__(self) -> int:

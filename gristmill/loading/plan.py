@@ -131,15 +131,12 @@ class Plan:
 
     length: positions until the last mixture ends. sources: all of them, by number.
     segments: first position and quotas of each mixture.
-
-    is_by_tokens: whether the last mixture was asked for by tokens.
+    tokens: what the last mixture was to give of each source, where it was asked for by tokens.
 
     It keeps nothing but these, can be pickled, and gives the same on every machine.
 
     Raises GristmillError where a source is named twice, TypeError for what is no source.
     """
-
-    is_by_tokens = False
 
     def __init__(self, mixture: Mixture | Source, *, seed: int | None = 0, window: int = 0) -> None:
         if not isinstance(mixture, Mixture):
@@ -148,9 +145,8 @@ class Plan:
             mixture = Mixture((mixture,), (int(mixture.cuts[-1]),))
         if window < 0:
             raise ValueError(f"window {window}: 0 for all samples, or a number of shards")
-        self.seed, self.window = seed, window
+        self.seed, self.window, self.tokens = seed, window, mixture.tokens
         self._set(mixture.sources, [(0, self._quotas(mixture, [0] * len(mixture.sources)))])
-        self.is_by_tokens = mixture.tokens is not None
 
     def _set(self, sources: Sequence[Source], segments: Sequence[Segment]) -> None:
         refuse_twice(sources)
@@ -179,6 +175,8 @@ class Plan:
             return mixture.quotas
         return tuple(
             draws_of(lengths_of(source), self._order(source).numbers, begin, tokens)
+            if tokens
+            else 0  # of a source that is gone nobody knows the lengths
             for source, begin, tokens in zip(mixture.sources, begins, mixture.tokens, strict=True)
         )
 
@@ -197,7 +195,7 @@ class Plan:
                 self.sources, self._orders, begins, quotas, strict=True
             )
         ]
-        given = [each or 0 for each in tokens] if self.is_by_tokens else quotas
+        given = [each or 0 for each in tokens] if self.tokens is not None else quotas
         names = names_of([source.identity for source in self.sources])
         return [
             {
@@ -261,21 +259,28 @@ class Plan:
         texts = [source.identity.text for source in mixture.sources]
         drawn = self.drawn(position)
         begins = [drawn[known[text]] if text in known else 0 for text in texts]
-        given = self._quotas(mixture, begins)
-        wanted = dict(zip(texts, given, strict=True))
-        quotas = tuple(wanted.get(s.identity.text, 0) for s in sources)
+
+        def placed(values: Sequence[int]) -> tuple[int, ...]:
+            wanted = dict(zip(texts, values, strict=True))
+            return tuple(wanted.get(source.identity.text, 0) for source in sources)
+
+        begun = (position, placed(self._quotas(mixture, begins)))
         kept = [segment for segment in self.segments if segment[0] < position]
-        made = self.of(sources, [*kept, (position, quotas)], self.seed, self.window)
-        made.is_by_tokens = mixture.tokens is not None
-        return made
+        tokens = None if mixture.tokens is None else placed(mixture.tokens)
+        return self.of(sources, [*kept, begun], self.seed, self.window, tokens)
 
     @classmethod
     def of(
-        cls, sources: Sequence[Source], segments: Sequence[Segment], seed: int | None, window: int
+        cls,
+        sources: Sequence[Source],
+        segments: Sequence[Segment],
+        seed: int | None,
+        window: int,
+        tokens: tuple[int, ...] | None = None,
     ) -> Plan:
         """A plan of several mixtures, as a state has them."""
         made = cls.__new__(cls)
-        made.seed, made.window = seed, window
+        made.seed, made.window, made.tokens = seed, window, tokens
         made._set(sources, segments)
         return made
 
@@ -316,10 +321,9 @@ class Plan:
         return sorted(found)
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("sources", "segments", "seed", "window", "is_by_tokens")
+        names = ("sources", "segments", "seed", "window", "tokens")
         return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.seed, self.window = state["seed"], state["window"]
-        self.is_by_tokens = state["is_by_tokens"]
+        self.seed, self.window, self.tokens = state["seed"], state["window"], state["tokens"]
         self._set(state["sources"], state["segments"])

@@ -39,12 +39,18 @@ class Reads:
     """Batches by what is to be read.
 
     sources: of the plan. form: "torch" or "numpy". collate: of the user, or None.
+    like: number of the source whose columns a batch without samples has.
     """
 
     def __init__(
-        self, sources: Sequence[Source], form: str, collate: Callable[[dict[str, Any]], Any] | None
+        self,
+        sources: Sequence[Source],
+        form: str,
+        collate: Callable[[dict[str, Any]], Any] | None,
+        like: int,
     ) -> None:
         self.sources, self._form, self._collate = tuple(sources), form, collate
+        self._like = like
         if form == "torch":
             _refuse_without_torch()
 
@@ -61,7 +67,7 @@ class Reads:
     def _columns(self, read: Read) -> Columns:
         present = sorted(set(read.sources.tolist())) if len(self.sources) > 1 else [0]
         if len(present) <= 1:
-            return self.sources[(present or [0])[0]].read(read.numbers)
+            return self.sources[(present or [self._like])[0]].read(read.numbers)
         places = [np.flatnonzero(read.sources == source) for source in present]
         found = [
             self.sources[source].read(read.numbers[at])
@@ -70,8 +76,9 @@ class Reads:
         for source, columns in zip(present, found, strict=True):
             self._refuse_unlike(present[0], found[0], source, columns)
         back = np.argsort(np.concatenate(places))
+        behind = getattr(self.sources[present[0]], "behind", {})
         return {
-            name: np.concatenate(_widened([columns[name] for columns in found]))[back]
+            name: np.concatenate(_widened([c[name] for c in found], behind.get(name, 0)))[back]
             for name in found[0]
         }
 
@@ -88,12 +95,12 @@ class Reads:
             )
 
 
-def _widened(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """Columns of the same width: shorter ones are filled with 0 behind."""
+def _widened(columns: Sequence[npt.NDArray[Any]], behind: int) -> list[npt.NDArray[Any]]:
+    """Columns of the same width: shorter ones are filled with `behind`."""
     shape = tuple(max(sizes) for sizes in zip(*(c.shape[1:] for c in columns), strict=True))
     found = []
     for column in columns:
-        wider = np.zeros((len(column), *shape), column.dtype)
+        wider = np.full((len(column), *shape), behind, column.dtype)
         wider[tuple(slice(size) for size in column.shape)] = column
         found.append(wider)
     return found

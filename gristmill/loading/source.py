@@ -65,7 +65,8 @@ class Source(Protocol):
     One whose samples a person can see has `shown(number)`: what `gristmill show` takes for each
     part of a sample. One whose samples have tokens also has `lengths()`, int [N]; one whose ids are
     of a vocabulary of its own has `words`, a text that names it, and the length of rows that have
-    one length: a mixture has sources of the same words.
+    one length: a mixture has sources of the same words. One whose columns are filled with another
+    number than 0 where other rows are longer has `behind`, that number by the column's name.
     """
 
     @property

@@ -18,9 +18,11 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.loading.bijection import VERSION as ORDER
+from gristmill.loading.mixtures import Mixture
 from gristmill.loading.plan import Plan, Segment
 from gristmill.loading.source import Identity, Source, names_of
 from gristmill.loading.steps import Change, step_after
+from gristmill.loading.views import View
 
 FORMAT: Final = "gristmill.loader"
 VERSION: Final = 1
@@ -72,8 +74,8 @@ def _version() -> str:
 def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, list[Change], int]:
     """The plan, the changes of the batch size, and the position of a state.
 
-    plan: of the loader that resumes; changed: "refuse", or "continue" with other data: the sources
-    of `plan` go on from the position as new ones.
+    plan: of the loader that resumes; changed: "refuse", or "continue" with other data: the mixture
+    of `plan` begins at the position, unless it is the state's last one.
 
     Raises OtherData, and GristmillError for what is no state.
     """
@@ -85,25 +87,36 @@ def resumed(plan: Plan, state: Mapping[str, Any], changed: str) -> tuple[Plan, l
             )
     written: list[Mapping[str, Any]] = state["sources"]
     if changed == "continue":
-        return _continued(plan, written, segments, position), changes, position
-    sources = [_same(plan.sources, each, number) for number, each in enumerate(written)]
-    texts = [source.identity.text for source in sources]
-    for source in plan.sources:
-        if source.identity.text not in texts:
+        known = {source.identity.text: source for source in plan.sources}
+        sources = [_Gone.found(known, each) for each in written]
+    else:
+        sources = [_same(plan.sources, each, number) for number, each in enumerate(written)]
+        texts = [source.identity.text for source in sources]
+        for added in (each for each in plan.sources if each.identity.text not in texts):
             raise OtherData(
-                f"{source.identity.artifact}: the state has no such source: leave it out, and add"
+                f"{added.identity.artifact}: the state has no such source: leave it out, and add"
                 " it when the state is loaded: loader.mix(mixture)"
             )
-    mine = _by_text(plan.sources, plan.segments[-1][1])
-    if mine not in [_by_text(sources, quotas) for _, quotas in segments]:
-        raise OtherData(
-            f"the state's quotas are {list(segments[-1][1])}, here they are"
-            f" {list(plan.segments[-1][1])}: give the state's mixture; another one begins when the"
-            " state is loaded: loader.mix(mixture)"
-        )
-    if (tuple(sources), tuple(segments)) != (plan.sources, plan.segments):
-        plan = Plan.of(sources, segments, plan.seed, plan.window)
-    return plan, changes, position
+    if (tuple(sources), tuple(segments)) == (plan.sources, plan.segments):
+        return plan, changes, position
+    asked = Mixture(plan.sources, plan.segments[-1][1], plan.tokens)
+    whole = Plan.of(sources, segments, plan.seed, plan.window)
+    for number, (first, quotas) in reversed(list(enumerate(segments, 1))):
+        # The loader's mixture as it would have begun there: one by tokens counts on from the draws.
+        before = Plan.of(sources, segments[:number], plan.seed, plan.window)
+        begun = before.changed(first, asked)
+        if begun.segments[-1][1] == (*quotas, *[0] * (len(sources) - len(quotas))):
+            if number == len(segments):
+                return begun, changes, position
+            if changed != "continue":
+                return whole, changes, position
+    if changed == "continue":
+        return whole.changed(position, asked), changes, position
+    raise OtherData(
+        f"the state's quotas are {list(segments[-1][1])}, here they are"
+        f" {list(plan.segments[-1][1])}: give the state's mixture; another one begins when the"
+        " state is loaded: loader.mix(mixture)"
+    )
 
 
 class Consumed(NamedTuple):
@@ -227,28 +240,7 @@ def _length(source: Source) -> int:
     return int(source.cuts[-1])
 
 
-def _by_text(sources: Sequence[Source], quotas: Sequence[int]) -> dict[str, int]:
-    """The quota of each source that has one."""
-    named = zip((source.identity.text for source in sources), quotas, strict=False)
-    return {text: quota for text, quota in named if quota}
-
-
-def _continued(
-    plan: Plan, written: Sequence[Mapping[str, Any]], segments: list[Segment], position: int
-) -> Plan:
-    """The sources of `plan` from the position on; those that the state has go on at their draws."""
-    known = {source.identity.text: source for source in plan.sources}
-    sources: list[Source] = [_Gone.found(known, each) for each in written]
-    texts = [source.identity.text for source in sources]
-    sources += [source for text, source in known.items() if text not in texts]
-    (_, quotas) = plan.segments[-1]
-    wanted = dict(zip((s.identity.text for s in plan.sources), quotas, strict=True))
-    last = (position, tuple(wanted.get(source.identity.text, 0) for source in sources))
-    kept = [segment for segment in segments if segment[0] < position]
-    return Plan.of(sources, [*kept, last], plan.seed, plan.window)
-
-
-class _Gone:
+class _Gone(View):
     """A source that a state names and nobody has any more; it only keeps its place."""
 
     def __init__(self, written: Mapping[str, Any]) -> None:
@@ -267,13 +259,16 @@ class _Gone:
         gone = _Gone(written)
         return known.get(gone.identity.text, gone)
 
-    def read(self, numbers: Any) -> Any:
-        """Refuse: its files are not here."""
+    @property
+    def whole(self) -> Source:
+        """Itself."""
+        return self
+
+    def read(self, *_: Any, **__: Any) -> Any:
+        """Refuse: neither its files are here nor its shards, by which a place is a sample."""
         raise OtherData(f"{self.identity.artifact}: is not here: give the loader that version")
 
-    def origin(self, number: int) -> Any:
-        """Refuse: its files are not here."""
-        raise OtherData(f"{self.identity.artifact}: is not here: give the loader that version")
+    origin = chosen = place = read
 
 
 def _short(found: Any) -> str:

@@ -50,9 +50,11 @@ def step_at(changes: list[Change], number: int, length: int, ends: Ends) -> Step
         raise IndexError(f"no step {number}: steps count from 0")
     position = change.position + (number - change.step) * change.size
     following = next((each for each in changes if each.step > change.step), None)
-    rest = length - position
-    size = change.size if ends == "pad" or following else min(change.size, rest)
-    if rest <= 0 or (ends == "drop" and rest < change.size):
+    # A change may follow on a short step: where the run was at its end, and goes on.
+    end = following.position if following else length
+    rest = end - position
+    size = change.size if ends == "pad" and not following else min(change.size, rest)
+    if rest <= 0 or (ends == "drop" and not following and rest < change.size):
         raise IndexError(f"no step {number}: the run has {length:,} positions")
     return Step(number, position, size)
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -20,19 +21,18 @@ from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import STEPS
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
 from gristmill.printable import command
+from gristmill.puzzles.raw.arc_together import tasks_in
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.puzzles.raw.rated_csv import COLUMN_NAMES
 from gristmill.settings.tables import FILE, read_drop
 from gristmill.synth.raw.files import TEXTS
-from gristmill.untrusted.files import LinkRule, read_file
+from gristmill.untrusted.files import LinkRule
 
 _MOST: Final = 3
 _LONGEST: Final = 40
 """Letters of a name that is made up."""
 _DIGITS: Final = {*"123456789"}
-_MOST_TASK: Final = 1 << 20
-"""Bytes of a file that is looked at for a task."""
 
 
 @dataclass(frozen=True)
@@ -123,29 +123,12 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     """Why no recipe of puzzles reads files that are tasks of ARC; empty where none is one."""
     if PUZZLES not in refused:
         return ""
-    tasks = (file for file in found.files if file.name.lower().endswith(".json"))
-    first = min(tasks, key=lambda file: file.size, default=None)
-    if first is None or first.size > _MOST_TASK:
+    tasks = tasks_in(found.root, {file.name: file.size for file in found.files}, links)
+    if tasks is None:
         return ""
-    try:
-        octets = read_file(found.root / first.name, root=found.root, most=_MOST_TASK, links=links)
-        task = json.loads(octets)
-        if _is_task(task):
-            if "/" not in first.name:
-                return _FLAT
-            return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
-        together = list(task.values() if isinstance(task, dict) else task)
-    except (GristmillError, OSError, ValueError, TypeError, RecursionError):
-        return ""
-    return _TOGETHER if together and all(map(_is_task, together)) else ""
-
-
-def _is_task(task: object) -> bool:
-    try:
-        pairs = [pair for key in ("train", "test") for pair in task[key]]  # type: ignore[index]
-        return bool(pairs) and all("input" in pair for pair in pairs)
-    except (LookupError, TypeError):
-        return False
+    if not tasks.way and "/" not in tasks.file:
+        return _FLAT
+    return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
 
 
 def hints(found: Reading, columns: Columns) -> Iterator[str]:
@@ -194,17 +177,8 @@ def _boards(columns: Columns) -> list[Column]:
     ]
 
 
-def _is_task_row(found: Reading, columns: Columns) -> bool:
-    kinds = [columns.by_name[n].kind for n in ("train", "test") if n in columns.by_name]
-    return kinds == [OBJECTS, OBJECTS]
-
-
 def _is_collected(name: str) -> bool:
     return re.search(r"[-_](challenges|solutions)\.json$", name) is not None
-
-
-def _is_kaggle(found: Reading, columns: Columns) -> bool:
-    return any(_is_collected(file.name) for file in found.files)
 
 
 def _is_sudoku(found: Reading, columns: Columns) -> bool:
@@ -224,10 +198,7 @@ def _is_grid_row(columns: Columns) -> bool:
 
 
 def _is_game(found: Reading, columns: Columns) -> bool:
-    names = [*found.others, *(file.name for file in found.files)]
-    return any(
-        re.search(r"\.pgn(?:\.zst|\.bz2|\.gz)?$|\.pgn\.zip$", name.lower()) for name in names
-    )
+    return any(re.search(r"\.pgn(\.(zst|bz2|gz|zip))?$", name.lower()) for name in found.others)
 
 
 def _is_tokenizer(found: Reading, columns: Columns) -> bool:
@@ -248,11 +219,11 @@ def _is_arrow(found: Reading, columns: Columns) -> bool:
 
 
 def _is_sheet(found: Reading, columns: Columns) -> bool:
-    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|npz|pt)$", n.lower()) for n in found.others)
+    return any(re.search(r"\.(?:xlsx?|ods|pkl|pickle|pt)$", n.lower()) for n in found.others)
 
 
 def _is_array(found: Reading, columns: Columns) -> bool:
-    return any(name.lower().endswith(".npy") for name in found.others)
+    return any(name.lower().endswith((".npy", ".npz")) for name in found.others)
 
 
 def _is_prose(found: Reading, columns: Columns) -> bool:
@@ -261,6 +232,18 @@ def _is_prose(found: Reading, columns: Columns) -> bool:
 
 def _is_log(found: Reading, columns: Columns) -> bool:
     return {"board", "move"} <= {*columns.by_name} or {"state", "action"} <= {*columns.by_name}
+
+
+def _is_boards(found: Reading, columns: Columns) -> bool:
+    """Whether each row has the cells of a board of 2048, with at most a few numbers beside them."""
+    rows = [row for file in found.files for row in file.sample]
+    return bool(rows) and all(map(_has_cells, rows))
+
+
+def _has_cells(row: Mapping[str, object]) -> bool:
+    words = re.findall(r"[^]\s,;:(){}'\"[]+", " ".join(map(str, row.values())))
+    runs = [len([*own]) for is_cell, own in groupby(words, _CELLS.__contains__) if is_cell]
+    return any(16 <= length < 24 for length in runs)
 
 
 def _is_nested_tree(found: Reading, columns: Columns) -> bool:
@@ -272,17 +255,16 @@ _FLAT: Final = (
     "tasks of ARC in the folder itself: `puzzles` reads them in a folder of it: move them, as to "
     "training/TASK.json"
 )
-_TOGETHER: Final = (
-    'tasks of ARC in one file: `puzzles` reads a file a task, {"train": [...], "test": [...]}, as '
-    "training/TASK.json, or NAME_SUBSET_challenges.json with its NAME_SUBSET_solutions.json"
+_STEPS: Final = (
+    "`macroxue` reads them from steps*.npy, whose rows have named columns, and ranks for cells "
+    "(1 is the tile 2), as "
+    '`np.save("steps.npy", np.array(rows, [("game", "u4"), ("exps", "u1", 16), ("move", "u1")]))` '
+    "writes them, beside a steps.toml that says which column is run_id and which is board, as "
+    'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"'
 )
+_CELLS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
+"""Cells of a board, as ranks or as tiles."""
 _FORMS: Final[Sequence[tuple[Fits, str]]] = (
-    (
-        _is_kaggle,
-        "tasks of ARC in one file: `puzzles` reads NAME_SUBSET_challenges.json with its "
-        "NAME_SUBSET_solutions.json in the folder itself",
-    ),
-    (_is_task_row, _TOGETHER),
     (
         _is_sudoku,
         "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
@@ -316,12 +298,8 @@ _FORMS: Final[Sequence[tuple[Fits, str]]] = (
         "Arrow, as `Dataset.save_to_disk` writes it: write Parquet of each folder with such files, "
         'with `datasets.load_from_disk("folder/train").to_parquet("train.parquet")`',
     ),
-    (
-        _is_array,
-        "arrays of NumPy: `macroxue` reads steps of 2048 from steps*.npy, whose rows have named "
-        "columns, beside a steps.toml that says which of them is run_id and which is board, as "
-        'schema = 1, kind = "steps", [fields] run_id = "game", board = "exps"',
-    ),
+    (_is_array, f"arrays of NumPy; if they are boards of 2048, {_STEPS}"),
+    (_is_boards, f"boards of 2048, by the 16 cells of each row: {_STEPS}"),
     (_is_sheet, "tables of other tools: save them as CSV, JSON lines or Parquet"),
     (
         _is_prose,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from shlex import quote
 from typing import Final
 
 from gristmill.chess.raw.endings import ending_in
 from gristmill.chess.raw.unpack import opened_pgn
 from gristmill.contract import GristmillError
 from gristmill.look.reading import Reading
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.json_way import jq, way_to
 
 MOST_BYTES: Final = 16 << 20
 """Bytes of text that are read, of all files together."""
@@ -20,6 +24,21 @@ _TAG: Final = re.compile(
 )
 _FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
 """A move as Sf3, as German and others write it."""
+_PGN: Final = re.compile(rb'"\s*\[[A-Z]\w* +\\"')
+_MOVE: Final = rb"(?:(?:[KQRBN][a-h]?[1-8]?x?|(?:[a-h]x)?)[a-h][1-8](?:=[QRBN])?|O-O(?:-O)?)[+#!?]*"
+_MOVES: Final = re.compile(rb'"\s*(?:(?:[0-9]+\.+\s*)?' + _MOVE + rb"\s+){3}")
+"""Texts of JSON that begin a game: with a tag, or with three moves at least."""
+_TO_PGN: Final = (
+    '({white: "1-0", black: "0-1", draw: "1/2-1/2", stalemate: "1/2-1/2"} as $of | (.winner // '
+    '.result // .Result // .status // "*") | $of[.] // if test("^(1-0|0-1|1/2-1/2)$") then . else '
+    '"*" end) as $r | (.moves | sub(" *(1-0|0-1|1/2-1/2|\\\\*)? *$"; "")) as $m | '
+    '"[Event \\"?\\"]\\n[Result \\"\\($r)\\"]\\n\\n\\($m) \\($r)\\n"'
+)
+"""The filter of jq that makes a PGN of a row with moves, and perhaps a result."""
+_AS_LINES: Final = (
+    "python3 -c 'import csv, json, sys; [print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]'"
+)
+_HEAD: Final = 1 << 20
 _FINISHED: Final = (b"1-0", b"0-1", b"1/2-1/2")
 _MOST_TITLES: Final = 8
 
@@ -36,11 +55,34 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
                 yield f"{name}: {error}"
     if found.tags["Event"] or found.tags["Result"]:
         yield found.line()
+    if made := _from_rows(reading, links):
+        yield (
+            f"games of chess in rows; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
+            "drop FOLDER --family chess` of a folder with it"
+        )
     if found.foreign > found.tags["Event"]:
         yield (
             f"{found.foreign:,} moves name pieces by letters of another language; their games are "
             "rejected: write K, Q, R, B and N"
         )
+
+
+def _from_rows(reading: Reading, links: LinkRule) -> str:
+    """What makes a PGN of the smallest data file, whose rows are games; empty for other rows."""
+    file = min(reading.files, key=lambda each: (each.size, each.name), default=None)
+    name, text, read = file.name if file else "", b"", "jq -r {} {}"
+    if file and name.endswith(".csv"):
+        text = json.dumps(file.sample[0]).encode() if file.sample else b""
+        read = f"{_AS_LINES} < {{1}} | jq -r {{0}}"
+    elif name.endswith((".json", ".jsonl", ".ndjson")):
+        root = reading.root
+        with suppress(GristmillError, OSError), open_file(root / name, root=root, links=links) as f:
+            text = f.read(_HEAD)
+    for begin in (_PGN, _MOVES):
+        if way := way_to(text, lambda _, value: begin.match(value) is not None):  # noqa: B023
+            moves = f"{jq(way[:-1])} | {_TO_PGN.replace('.moves', jq(way[-1:]))}"
+            return read.format(quote(jq(way) if begin is _PGN else moves), quote(name))
+    return ""
 
 
 class _Games:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gristmill import keys, provenance
 from gristmill.asset import Wanted
-from gristmill.contract import FileNote, GristmillError, Summary, Violation
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Violation
 from gristmill.data_root import DataRoot
 from gristmill.macroxue.builders import pack, pool, training_view
 from gristmill.macroxue.builders import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig, ViewConfig
 from gristmill.macroxue.raw.annotations import annotation_files
 from gristmill.macroxue.raw.drops import raw_files
+from gristmill.macroxue.raw.find_reading import none_fits
 from gristmill.macroxue.raw.pool_file import VIEW_TABLE, read_pool_file
 from gristmill.macroxue.raw.pool_members import member, refuse_merged_away
 from gristmill.macroxue.raw.view_file import (
@@ -42,15 +45,19 @@ def pack_build(wanted: Wanted) -> Build:
     inputs = root.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, key)
 
     def make(attempt: Attempt) -> Summary:
-        summary = pack.pack(
-            drop,
-            attempt.out,
-            config,
-            parts=attempt.parts,
-            session={"fingerprint": attempt.recipe},
-            progress=attempt.progress,
-            links=links,
-        )
+        try:
+            summary = pack.pack(
+                drop,
+                attempt.out,
+                config,
+                parts=attempt.parts,
+                session={"fingerprint": attempt.recipe},
+                progress=attempt.progress,
+                links=links,
+            )
+        except BadInput as error:
+            rule = error.rule + none_fits(drop, links)
+            raise BadInput(error.file, rule, error.row) from error
         # The publisher compares only the files that were listed, but the pack may contain a
         # game that arrived after the listing.
         present = [file.relative_to(root.root).as_posix() for file in raw_files(drop, links)]
@@ -65,7 +72,13 @@ def pack_build(wanted: Wanted) -> Build:
     noted: list[Violation] | None = [] if config.game_laws != "warn" else None
     # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
     space = 4 * sum(item.bytes or 0 for item in inputs)
-    return wanted.build(artifact, config, inputs, make, noted=noted, space=space, account=account)
+    build = wanted.build(artifact, config, inputs, make, noted=noted, space=space, account=account)
+
+    def laws(out: Path) -> Iterator[Violation]:
+        for at, each in enumerate(build.laws(out)):
+            yield each if at else replace(each, found=each.found + none_fits(drop, links))
+
+    return replace(build, laws=laws)
 
 
 def values_build(wanted: Wanted) -> Build:

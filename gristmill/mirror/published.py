@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.mirror.layout import Version, sha256_of, wrong_name
-from gristmill.provenance import Record, find_artifacts, record_file
+from gristmill.provenance import Record, find_artifacts, record_file, record_place
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
 from gristmill.run import amounts
@@ -112,9 +112,8 @@ def right_record(folder: OpenFolder, name: str, entry: Entry) -> Record:
         raise BadInput(shown, "its data version is not that of its outputs: it is not pushed")
     if record.artifact != entry.artifact:
         raise BadInput(shown, f"is of {record.artifact}, which was moved: it is not pushed")
-    for output in record.outputs:
-        if reason := record_file.wrong_path(output.path):
-            raise BadInput(shown, f"the path {output.path!r} {reason}: it is not pushed")
+    if wrong := next(record_place.wrong_paths(record), None):
+        raise BadInput(shown, f"{wrong}: it is not pushed")
     return record
 
 

@@ -26,6 +26,7 @@ from gristmill.provenance.record import (
     read_record,
     record_path,
 )
+from gristmill.reports import Report, reports
 from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
@@ -39,6 +40,7 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
+Told = Callable[[Path], "dict[tuple[str, str], Report] | None"]
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
@@ -70,6 +72,9 @@ class Listed:
         `waits`, `unread`), `input changed`, `other code`, `record damaged` or `missing`; the first
         that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
+    notes: how many notes of the laws the record has.
+    dagster: what Dagster was told and that is not of this record, or is red; empty for nothing, or
+        where no Dagster has looked at the data root.
     """
 
     folder: str
@@ -83,6 +88,8 @@ class Listed:
     state: str
     why: str
     drops: tuple[str, ...] = ()
+    notes: int = 0
+    dagster: str = ""
 
 
 def list_artifacts(
@@ -105,7 +112,8 @@ def list_artifacts(
         with suppress(*MALFORMED):  # a damaged record has a line of its own
             record = records.read(item.record_path)
             drops.add(record.artifact, read_inputs(record, item.record_path))
-    listed = [_listed(root, item.folder, item.record_path, records, drops) for item in found]
+    told = cache(reports)
+    listed = [_listed(root, item.folder, item.record_path, records, drops, told) for item in found]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
         for gone in inventory.missing(root.absolute())
@@ -145,9 +153,14 @@ def _cells(item: Listed) -> tuple[str, ...]:
         f"{item.bytes:,}",
         (item.built or "")[:16].replace("T", " "),
         made_from,
-        f"{item.state}: {item.why}" if item.why else item.state,
+        "; ".join(filter(None, (_state_of(item), item.dagster))),
     )
     return tuple(map(printable, cells))
+
+
+def _state_of(item: Listed) -> str:
+    noted = f" ({item.notes:,} note{'' if item.notes == 1 else 's'})" if item.notes else ""
+    return (f"{item.state}: {item.why}" if item.why else item.state) + noted
 
 
 class _Records:
@@ -233,16 +246,18 @@ class _UsedDrops:
         return None
 
 
-def _listed(root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops) -> Listed:
+def _listed(
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, told: Told
+) -> Listed:
     try:
-        return _described(root, folder, path, records, drops)
+        return _described(root, folder, path, records, drops, told)
     except MALFORMED as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
 
 
 def _described(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, told: Told
 ) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
@@ -264,6 +279,8 @@ def _described(
     )
     if (file := _kind(record).file_of(above, record.partition)) is not None:
         used[file] = None
+    by_key = told(above)
+    key = (record.asset, record.partition or "")
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
@@ -280,6 +297,8 @@ def _described(
             for drop in used
             if drop is not None
         ),
+        dagster="" if by_key is None else by_key.get(key, Report()).differs(record.data_version),
+        notes=sum(record.notes.counts.values()) if record.notes else 0,
     )
 
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gristmill.contract import FileNote, GristmillError
+from gristmill.contract import FileNote, GristmillError, Violation
+from gristmill.printable import plain
 from gristmill.provenance import record_file, stable_listing
 from gristmill.provenance.canonical import canonical, digest
 from gristmill.untrusted.files import CLOCK_TICK_NS
 
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, SCHEMA_VERSION)
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, SCHEMA_VERSION)
 RECORD = "provenance.json"
 SHARED_RECORDS = "provenance"
 INPUTS = "inputs.jsonl"
 INPUTS_LIMIT = 100
 INPUTS_LIMIT_BYTES = 100_000
+_MOST_NOTES = 20
+_LONGEST_NOTE = 700
 
-# Fields that records of schema version 1 do not have.
-_NEW = frozenset({"code_digest", "platform", "replaced"})
+# Fields that records of schema version 1 or 2 do not have.
+_NEW = frozenset({"code_digest", "platform", "replaced", "notes"})
 
 
 class _Frozen(BaseModel):
@@ -104,6 +108,35 @@ class Replaced(_Frozen):
     why: str
 
 
+class Notes(_Frozen):
+    """What the laws found in an artifact before its commit that is unusual and breaks none.
+
+    counts: of the notes, by law.
+    named: the first notes, at most 20.
+    """
+
+    counts: dict[str, int] = {}
+    named: list[Violation] = []
+
+    @classmethod
+    def of(cls, found: Iterable[Violation]) -> Notes:
+        """Count notes, and name the first; their texts are cut and made printable."""
+        counts, named = Counter[str](), list[Violation]()
+        for note in found:
+            counts[note.law] += 1
+            if len(named) < _MOST_NOTES:
+                texts = (note.law, note.where, note.found)
+                named.append(Violation(*(plain(text, _LONGEST_NOTE) for text in texts)))
+        return cls(counts=dict(counts), named=named)
+
+    def listed(self) -> Iterator[Violation]:
+        """Yield the notes that are named, then of each law how many others there are."""
+        yield from self.named
+        more = Counter(self.counts) - Counter(note.law for note in self.named)
+        for law, count in more.items():
+            yield Violation(law, "further", f"{count:,} more notes")
+
+
 class Record(_Frozen):
     """What one artifact partition was built from, by which code, and with which outputs.
 
@@ -114,8 +147,9 @@ class Record(_Frozen):
     libraries: versions by distribution, with `python` and `sqlite`.
     replaced: the version that this one replaced, where both have the same fingerprint
         and different data versions.
-    digest: sha256 over all other fields in canonical JSON; fields that schema
-        version 1 lacks count where they have a value.
+    notes: what the laws noted; None in records of schema versions 1 and 2.
+    digest: sha256 over all other fields in canonical JSON; fields that an
+        earlier schema version lacks count where they have a value.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -138,6 +172,7 @@ class Record(_Frozen):
     libraries: dict[str, str]
     platform: str | None = None
     replaced: Replaced | None = None
+    notes: Notes | None = None
     seconds: float
     peak_memory_bytes: int
     created: datetime

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gristmill.contract import GristmillError
-from gristmill.provenance import inventory, record_file
+from gristmill.contract import BadInput, GristmillError
+from gristmill.layout import WORK
+from gristmill.provenance import inventory, record_file, stable_listing
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
 from gristmill.provenance.record import Input, Record, read_record
 
@@ -91,6 +93,27 @@ def wrong_paths(record: Record) -> Iterator[str]:
     counts = Counter(PurePosixPath(path) for path in named["outputs"])
     for twice in (path for path, count in counts.items() if count > 1):
         yield f"outputs: the path {twice.as_posix()!r} is there more than once"
+
+
+def check_inside(path: Path, folder: Path) -> None:
+    """Raise BadInput where a link on the way to a path in a folder leads out of that folder.
+
+    A link to an artifact stands for it, as to one that was moved to another disk.
+    """
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(folder)) and not artifacts_in(path):
+        rule = f"a link leads out of {folder}, to {str(real)!r}: copy what is there into the folder"
+        raise BadInput(path, rule)
+
+
+def check_links(folder: Path) -> None:
+    """`check_inside` for every link at or below a folder."""
+    waiting = [folder]
+    for here in waiting:
+        folders, _, links = stable_listing.listing(here)
+        waiting += [here / name for name in folders if name != WORK]
+        for name in links:
+            check_inside(here / name, folder)
 
 
 def wrong_inputs(inputs: Sequence[Input]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from gristmill import contract
 from gristmill.contract import GristmillError
 from gristmill.families import Request
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory
+from gristmill.provenance import inventory, record_place
 from gristmill.provenance import record as provenance
 from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
@@ -164,6 +164,9 @@ def _read(item: Artifact) -> Source:
         root = item.data_root(record)
     except MALFORMED as error:
         raise NotTraced(str(error)) from error
+    wrong = (*record_place.wrong_paths(record), *record_place.wrong_inputs(inputs))
+    if wrong:
+        raise NotTraced(f"{item.record_path}: {wrong[0]}: build the artifact again")
     if root is None:
         raise NotTraced(
             f"{item.folder} was moved out of its data root, where it is {record.artifact}: "

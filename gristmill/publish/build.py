@@ -97,8 +97,8 @@ class Build:
 
     partition: its key, None where the asset has no partitions.
     laws: yields what the staged folder breaks; one violation stops the commit.
-    noted: what is unusual and breaks no law, which the laws add while they run; None: they do not
-        look for it.
+    notes: yields what is unusual in the staged folder and breaks no law; the record has it.
+    noted: the same, which the laws add while they run; None: `notes` looks for it.
     shared: several partitions publish into the folder `artifact`, each with its
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in; both take its lock.
@@ -107,6 +107,7 @@ class Build:
         published and verified.
     account: what becomes of the files of the drop that it is made from; None: of no drop.
     fetches: whether its builder downloads what it is made from; default False.
+    remarks: for whoever reads the result, as what was left out; default none.
     """
 
     root: Path
@@ -118,6 +119,7 @@ class Build:
     inputs: Sequence[Input]
     make: Callable[[Attempt], Summary]
     laws: Callable[[Path], Iterable[Violation]] = lambda _: ()
+    notes: Callable[[Path], Iterable[Violation]] = lambda _: ()
     noted: list[Violation] | None = None
     shared: bool = False
     outer: str | None = None
@@ -126,6 +128,7 @@ class Build:
     deletes: Sequence[str] = ()
     account: Account | None = None
     fetches: bool = False
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.shared:
@@ -287,6 +290,8 @@ def account_line(build: Build, record: Record) -> str:
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
     unusual = [note.found for note in (kind.counted(record) if kind.counted else ())]
+    if record.notes is not None:
+        unusual += [f"{law}: {count:,} noted" for law, count in record.notes.counts.items()]
     if build.account is None and not set_aside and not unusual:
         return ""
     counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]

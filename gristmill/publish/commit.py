@@ -112,7 +112,7 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     inventory.begin(build)
     if linked and (build.outer is None or build.folder.exists()):
         link_form.flip(staged, outermost)
-    elif build.folder.exists():
+    elif os.path.lexists(build.folder):  # also a link to a version that a person deleted
         locks.confirm()
         atomic_fs.exchange(staged, build.folder)
     else:

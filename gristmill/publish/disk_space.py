@@ -12,7 +12,7 @@ from pathlib import Path
 from gristmill.contract import FileFailed, in_words
 from gristmill.publish.build import Build, DiskFull
 
-_SPARE_BYTES = 64 << 20
+_SPARE_BYTES = 1 << 20  # records, lists of inputs and headers
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # SQLite reports ENOSPC by a code of its own, but quotas and limits as a failed write.
 _SQLITE_DISK_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE}

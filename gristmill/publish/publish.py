@@ -13,16 +13,17 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
-from gristmill.contract import FileNote, GristmillError, Summary, counts_of
+from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
-from gristmill.provenance import InputsFile, Output, Record, Replaced, environment
+from gristmill.provenance import InputsFile, Notes, Output, Record, Replaced, environment
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import (
     PUBLISHER,
@@ -87,14 +88,18 @@ def publish(
     Raises locks.Busy where another builder is at work and `wait` is False; LawsBroken,
     InputChanged, InputDamaged, OtherOutput, DiskFull and locks.LostLock as their docstrings say;
     GristmillError where a folder without a record is in the way; and whatever the builder raises.
-    In every case what was published before is untouched. Inputs that the build deletes are deleted
+    What was published before is untouched, but for a FileFailed that says that the new version
+    stands: what comes after its rename failed. Inputs that the build deletes are deleted
     last; the next call deletes those that a kill left.
     """
     published = _publish(build, rebuild, replace_differing, wait, progress)
-    deleted = remove.delete_inputs(build.root, published.record, build.deletes)
+    try:
+        deleted = remove.delete_inputs(build.root, published.record, build.deletes)
+    except OSError as error:
+        raise _stands(build, error) from error
     return replace(
         published,
-        notes=[*published.notes, *deleted],
+        notes=[*published.notes, *build.remarks, *deleted],
         account=account_line(build, published.record),
         not_checked=not_checked_line(published.record),
     )
@@ -215,6 +220,7 @@ def _build(
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
+    record: Record | None = None
     try:
         if slot.work.exists():
             inventory.settle(build)
@@ -242,19 +248,41 @@ def _build(
             progress=progress,
         )
         notes = commit.commit(build, slot, attempt.out, record, standing, progress)
+        if not locks.is_lost():
+            atomic_fs.remove_tree(slot.work)
     except BaseException as error:
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
-        locks.confirm()  # a slot whose lock is lost is another builder's, and left alone
+        _end_failed(build, slot, parts, record, error)
+        raise
+    notes = [*notes, *parts.use.notes()]
+    return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+
+
+def _end_failed(
+    build: Build, slot: Slot, parts: PartStore, record: Record | None, error: BaseException
+) -> None:
+    """Clear what a failed attempt left. Raises FileFailed where its version was published."""
+    locks.confirm()  # a slot whose lock is lost is another builder's, and left alone
+    now = _standing_record(build, ignore_unreadable=True) if record is not None else None
+    is_new = isinstance(error, OSError) and now is not None and now == record
+    # The same disk may fail again, and the next call clears what is left.
+    with suppress(OSError) if is_new else nullcontext():
         inventory.settle(build)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
-        raise
-    if not locks.is_lost():
-        atomic_fs.remove_tree(slot.work)
-    notes = [*notes, *parts.use.notes()]
-    return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+    if isinstance(error, OSError) and is_new:
+        raise _stands(build, error) from error
+
+
+def _stands(build: Build, error: OSError) -> FileFailed:
+    """The error of a step after the rename that published a version."""
+    return FileFailed(
+        f"{build.title}: the new version stands, but what comes after its "
+        f"publication failed: {error.filename or build.folder}: {os_reason(error)}. The next call "
+        "ends it, and `gristmill verify` reads what stands"
+    )
 
 
 def _staging(slot: Slot) -> str:
@@ -343,6 +371,8 @@ def write_record(
     outputs = provenance.outputs_of(out, hashes_of(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
+    with progress.current():
+        notes = Notes.of(build.notes(out) if build.noted is None else build.noted)
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(
@@ -365,6 +395,7 @@ def write_record(
         libraries=environment.libraries(),
         platform=environment.platform(),
         replaced=other,
+        notes=notes,
         seconds=round(seconds, 3),
         peak_memory_bytes=environment.peak_memory_bytes(),
         created=datetime.now(UTC),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -19,7 +21,7 @@ from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, ready_sources, recipe_of
 from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO, Recipe
 from gristmill.settings.tables import Settings
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 
 RAW = "puzzles/raw"
 
@@ -67,7 +69,9 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         config,
         inputs,
         make,
-        space=space(config, [(item.path or "", item.bytes or 0) for item in inputs]),
+        space=space(
+            config, [(item.path or "", item.bytes or 0) for item in inputs], lake.root, links
+        ),
         account=account if recipe.sources else None,
     )
 
@@ -134,8 +138,9 @@ def _make(
 
 
 _ARC_CELLS: Final = 900
-_ARC_PAIR: Final = 1000
-"""Bytes of a pair in a JSON file, about; ARC-1 has 1,080, and ConceptARC 460."""
+_GRID: Final = re.compile(rb"\[\s*\[\s*[0-9]")
+_FILES, _HEAD = 64, 1 << 16
+"""Files of tasks whose first bytes are looked at."""
 _SUDOKU_CELLS: Final = 81
 _DOMINO_TOKENS: Final = 72
 _SYMMETRIES: Final = 8
@@ -144,15 +149,20 @@ _OTHER: Final = 40
 """Bytes of an example beside its tokens: origins, in the part and in the dataset, and indices."""
 
 
-def space(config: object, files: Sequence[tuple[str, int]]) -> int:
+def space(
+    config: object,
+    files: Sequence[tuple[str, int]],
+    root: Path = Path(),
+    links: LinkRule = REFUSE_LINKS,
+) -> int:
     """About the most bytes that a build has on disk at one time, 0 for a config that is not known.
 
+    files: paths below `root`, and their bytes. links: what happens to links.
     The parts, whose tokens are uint8, and the dataset are there together at the end.
     """
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
-        pairs = total // _ARC_PAIR
-        return pairs * (1 + config.num_aug) * _example(2 * _ARC_CELLS, config)
+        return _pairs(files, root, links) * (1 + config.num_aug) * _example(2 * _ARC_CELLS, config)
     if isinstance(config, SudokuConfig):
         return _sudoku(config, files)
     if isinstance(config, MazeConfig):
@@ -168,6 +178,16 @@ def space(config: object, files: Sequence[tuple[str, int]]) -> int:
         rows = trained * (1 + config.num_aug) + config.num_games
         return rows * _example(2 * _DOMINO_TOKENS, config)
     return 0
+
+
+def _pairs(files: Sequence[tuple[str, int]], root: Path, links: LinkRule) -> int:
+    """About how many pairs tasks have, by the grids in the first bytes of some files."""
+    looked = grids = 0
+    for path, _ in files[:: len(files) // _FILES + 1]:
+        with suppress(OSError, BadInput), opened(root / path, links) as file:
+            head = file.read(_HEAD)
+            looked, grids = looked + len(head), grids + len(_GRID.findall(head))
+    return sum(size for _, size in files) * grids // max(2 * looked, 1)
 
 
 def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> int:

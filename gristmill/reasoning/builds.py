@@ -32,6 +32,7 @@ from gristmill.reasoning.format.corpora import corpus_and_split
 from gristmill.reasoning.format.published import (
     NORMALIZED,
     REPORT,
+    REPORTED,
     SHARDS,
     corpus_of,
     is_published,
@@ -88,7 +89,7 @@ def normalized_build(wanted: Wanted) -> Build:
         inputs,
         make,
         shared=key,
-        space=sum(item.bytes or 0 for item in inputs),
+        space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
     )
 
@@ -225,6 +226,7 @@ def alignment_build(wanted: Wanted) -> Build:
         make,
         shared=key,
         tokenizer=_TOKENIZER,
+        space=_GROWTH * bytes_of(jsonl),
     )
 
 
@@ -235,7 +237,9 @@ def raw_manifest_build(wanted: Wanted) -> Build:
     root = wanted.root
     records = published_records(root, names.NORMALIZED)
     if not records:
-        raise NothingToBuild("no split is normalised")
+        raise NothingToBuild(
+            "\n".join(["no split is normalised", *root.without_record(names.NORMALIZED)])
+        )
     previous = _previous_manifest(root)
 
     def make(attempt: Attempt) -> Summary:
@@ -290,7 +294,9 @@ def manifest_build(wanted: Wanted) -> Build:
     root = wanted.root
     records = published_records(root, names.TOKENIZED)
     if not records:
-        raise NothingToBuild("no split has token shards")
+        raise NothingToBuild(
+            "\n".join(["no split has token shards", *root.without_record(names.TOKENIZED)])
+        )
     folder = root.root / names.TOKENIZED
     partitions = published_partitions(root, names.TOKENIZED)
 
@@ -321,8 +327,9 @@ def report_build(wanted: Wanted) -> Build:
             "current day in UTC)"
         )
     inputs = report_inputs(root)
+    notes = root.without_record(*REPORTED)
     if not inputs:
-        raise NothingToBuild("no split is published")
+        raise NothingToBuild("\n".join(["no split is published", *notes]))
     config = wanted.config(ReportConfig, filled_in={"vocabulary": VOCABULARY})
     baseline, before = _baseline(root, config.baseline, date)
     resolved = replace(config, vocabulary=root.root / VOCABULARY)
@@ -341,6 +348,7 @@ def report_build(wanted: Wanted) -> Build:
         make,
         shared=date,
         tokenizer=_TOKENIZER if has_vocabulary else None,
+        remarks=notes,
     )
 
 

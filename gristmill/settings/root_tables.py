@@ -1,4 +1,4 @@
-"""The tables of `gristmill.toml` that belong to no asset: run, mirror, inbox, alerts."""
+"""The tables of `gristmill.toml` that decide no output: run, mirror, inbox, placing, alerts."""
 
 from __future__ import annotations
 
@@ -142,6 +142,25 @@ INBOX: Final = Table("inbox", InboxSettings)
 def inbox_table(inbox: str) -> Table:
     """Returns the table of one inbox."""
     return Table(f"{INBOX.name}/{inbox}", OneInboxSettings)
+
+
+@dataclass(frozen=True)
+class PlacingSettings(Checked):
+    """What the placing of one tokenizer may take."""
+
+    seconds: Annotated[
+        Positive, Le(86_400), Unit("CPU seconds"), Help("CPU time that placing one may take.")
+    ] = 60
+    memory_bytes: Annotated[
+        int,
+        Ge(1 << 26),
+        Le(1 << 40),
+        Unit("bytes"),
+        Help("Memory that its library and gigatoken may take for it."),
+    ] = 1 << 30
+
+
+PLACING: Final = Table("tokenizers/placed", PlacingSettings)
 
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

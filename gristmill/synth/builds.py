@@ -48,7 +48,7 @@ _MANIFEST: Final = "manifest"
 # A shard takes about as many bytes as its raw files; the parts take the same once more.
 _HARMONY_GROWTH: Final = 2
 # A token takes 4 bytes, its two sidecars 1 byte each; the parts take the same once more.
-_KD_GROWTH: Final = 8
+_KD_GROWTH: Final = 9
 
 
 def harmony_build(wanted: Wanted) -> Build:

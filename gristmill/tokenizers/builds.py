@@ -10,6 +10,7 @@ from gristmill.contract import GristmillError, Summary
 from gristmill.data_root import DataRoot
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
+from gristmill.settings.root_tables import PLACING, PlacingSettings
 from gristmill.untrusted.files import has_file
 from gristmill.vocabularies.declared import read_declared
 from gristmill.vocabularies.pinned import INBOX, PLACE, Vocabulary, drop_folder, place
@@ -23,10 +24,11 @@ def placed_build(wanted: Wanted) -> Build:
     drop, accounted = root.ready_drop(INBOX, name)
     links = root.link_rule()
     declared = read_declared(drop, links)
+    limits = PlacingSettings(**root.settings(PLACING.name))
     files = [drop / each for each in accounted.taken[""]]
 
     def make(attempt: Attempt) -> Summary:
-        return place_tokenizer(drop, declared, attempt.out, links, attempt.progress)
+        return place_tokenizer(drop, declared, attempt.out, links, attempt.progress, limits)
 
     inputs = root.raw_inputs(PLACE, files, "tokenizers/raw", name)
     space = 2 * sum(each.bytes or 0 for each in inputs)
@@ -50,7 +52,8 @@ def pinned_build(vocabulary: Vocabulary, wanted: Wanted) -> Build:
     inputs = raw_inputs.raw_inputs(
         root.root, [source], wanted.asset.asset, None, known={}, links=links
     )
-    return wanted.build(PLACE, vocabulary, inputs, make, shared=vocabulary.name)
+    space = sum(each.bytes or 0 for each in inputs)
+    return wanted.build(PLACE, vocabulary, inputs, make, shared=vocabulary.name, space=space)
 
 
 def is_asked(vocabulary: Vocabulary, root: DataRoot, _partition: str) -> bool:

@@ -7,6 +7,7 @@ from gristmill.code.digest import Code
 from gristmill.families import Catalog, Law, Source
 from gristmill.inbox import DropKind, Shape
 from gristmill.lazy_exports import call
+from gristmill.settings.root_tables import PLACING
 from gristmill.vocabularies.pinned import (
     GPT2,
     INBOX,
@@ -86,6 +87,7 @@ CATALOG = Catalog(
         _PLACED,
     ],
     sources=[_RAW],
+    settings=[PLACING],
     asset_of=call(f"{_HERE}:asset_of"),
     facts=call(f"{_HERE}:facts"),
     tables=call(f"{_HERE}:tables"),

@@ -35,7 +35,7 @@ from gristmill.untrusted.child_main import (
 )
 from gristmill.untrusted.limits import LIMITS
 
-__all__ = ["ChildDied", "ChildFailed", "run", "stream"]
+__all__ = ["ChildDied", "ChildFailed", "OverLimit", "run", "stream"]
 
 _MAIN: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -43,10 +43,15 @@ _MAIN: Final = (
 )
 _IDLE_CHILDREN: Final = 2
 _MORE_SECONDS: Final = 60.0
-"""CPU time is counted by the kernel; on the clock a loaded machine may take this much longer."""
+_CLOCK: Final = 6
+"""CPU time is counted by the kernel; on the clock a loaded machine may take so much longer."""
 _CRASHES: Final = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
 _QUIET: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """Each thread of a library takes address space, which is what the limit counts."""
+
+
+class OverLimit(BadInput):
+    """A file takes more memory or time than its child may take, or crashes the library."""
 
 
 class ChildDied(GristmillError):
@@ -99,7 +104,7 @@ def stream(
     The child runs ahead by what a socket buffers. Children are used again, and end
     when this process does.
 
-    Raises BadInput naming `file` if the child takes too much memory or time or crashes,
+    Raises OverLimit naming `file` if the child takes too much memory or time or crashes,
     ChildDied if it was killed, the GristmillError that `function` raises, and ChildFailed
     for any other error of it.
     """
@@ -107,7 +112,7 @@ def stream(
     child = _Child.with_request(pickle.dumps(request), descriptors)
     finished = False
     try:
-        child.wait_at_most(seconds + _MORE_SECONDS)
+        child.wait_at_most(max(seconds, min(_CLOCK * seconds, LIMITS.seconds)) + _MORE_SECONDS)
         while (frame := child.frame()) is not None:
             kind, payload = frame
             if kind == BYTES:
@@ -138,14 +143,14 @@ def _as_list(*arguments: Any) -> Iterator[Any]:
     yield arguments[place](*arguments[:place], *arguments[place + 1 :])
 
 
-def _out_of_memory(file: Path, request: Request) -> BadInput:
+def _out_of_memory(file: Path, request: Request) -> OverLimit:
     size = f"{request.memory_bytes / (1 << 20):,.0f} MiB"
     rule = f"takes more than {size} of memory to read: it looks like a decompression bomb"
-    return BadInput(file, rule)
+    return OverLimit(file, rule)
 
 
-def _out_of_time(file: Path, request: Request) -> BadInput:
-    return BadInput(file, f"takes more than {request.seconds:,} seconds to read")
+def _out_of_time(file: Path, request: Request) -> OverLimit:
+    return OverLimit(file, f"takes more than {request.seconds:,} seconds to read")
 
 
 def _death(code: int, file: Path, request: Request) -> GristmillError:
@@ -153,7 +158,7 @@ def _death(code: int, file: Path, request: Request) -> GristmillError:
     if name == "SIGXCPU":
         return _out_of_time(file, request)
     if name in _CRASHES:
-        return BadInput(
+        return OverLimit(
             file, f"crashes the library that reads it ({name}): write it again with another program"
         )
     return ChildDied(f"{file}: the process that read it was ended ({name}): start again")

@@ -25,6 +25,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What the kernel answers where O_NOFOLLOW or O_DIRECTORY meets another kind of entry.
 _OTHER_KIND = {errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 _SHOWN = 200
+_LARGE = 1 << 30
 
 _KINDS = {
     stat.S_IFLNK: "a link",
@@ -64,6 +65,23 @@ def kind_refusal(mode: int) -> str | None:
     return rule
 
 
+def hole_refusal(name: str, folder: int, found: os.stat_result) -> str | None:
+    """Why a large file that was hardly written is refused; None for another one."""
+    written = 512 * found.st_blocks
+    if found.st_size < _LARGE or 100 * written > found.st_size:
+        return None
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:  # a file system that does not count blocks knows no holes
+        if os.lseek(descriptor, 0, os.SEEK_HOLE) >= found.st_size:
+            return None
+    finally:
+        os.close(descriptor)
+    return (
+        f"is not read: of its {found.st_size:,} bytes only {written:,} were ever written, as in a "
+        "download that was not finished: get the whole file, or remove it"
+    )
+
+
 def open_file(
     path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS, buffering: int = -1
 ) -> BinaryIO:
@@ -86,7 +104,9 @@ def open_file(
             _raise(error, real)
         try:
             # The entry may be another one than the one that was looked at.
-            _check(real, os.fstat(descriptor))
+            _check(real, found := os.fstat(descriptor))
+            if reason := hole_refusal(name, folder, found):
+                raise BadInput(real, reason)
             return named_reader(descriptor, real, buffering)
         except BaseException:
             os.close(descriptor)

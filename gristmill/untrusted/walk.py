@@ -13,6 +13,7 @@ from gristmill.contract import BadInput, os_reason
 from gristmill.untrusted.files import (
     REFUSE_LINKS,
     LinkRule,
+    hole_refusal,
     kind_refusal,
     open_folder,
     open_inner,
@@ -87,6 +88,7 @@ def _listed(
                 # The target is in a folder that the owner of the data root named.
                 yield Entry(name, found, refusal, found.st_uid)
                 continue
+            refusal = refusal or hole_refusal(entry.name, descriptor, found)
             yield Entry(name, found, refusal, owner)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -15,6 +15,7 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.hashing import sha256_file
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
+from gristmill.settings.root_tables import PLACING, PlacingSettings
 from gristmill.untrusted import child
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.vocabularies.declared import FILE, MOST_BYTES, Declared, declared_file
@@ -26,11 +27,11 @@ from gristmill.vocabularies.tokenizer import (
     open_tokenizer,
     proof_of,
 )
-from gristmill.vocabularies.tokenizer_file import FACTS, PROOF, Form, Proof
+from gristmill.vocabularies.tokenizer_file import FACTS, PROOF, Form, Proof, TokenizerFile
 
 log = logging.getLogger(__name__)
 
-_MEMORY: Final = 4 << 30
+_LIMITS: Final = PlacingSettings()
 _NAMES: Final[dict[str, Form]] = {
     ".tiktoken": "tiktoken",
     ".json": "tokenizer.json",
@@ -58,14 +59,16 @@ def place_tokenizer(
     out: Path,
     links: LinkRule = REFUSE_LINKS,
     progress: Progress = SILENT,
+    limits: PlacingSettings = _LIMITS,
 ) -> PlacedTokenizer:
     """Builder: write the files of a tokenizer to `out/<name>/`, with its facts and its proof.
 
     links: what happens to links in the drop. progress: gets the stages of reading and comparing.
+    limits: what both may take together. Without a proof within them the reference encodes all.
 
-    Raises BadInput where the file is not the declared one, where its library refuses it, where
-    its `eod` is no control token, where it makes control tokens of ordinary text, and where it
-    gives a text other ids each time.
+    Raises BadInput where the file is not the declared one, where its library refuses it or takes
+    more than the limits, where two tokens have one id, where its `eod` is no control token, where
+    it makes control tokens of ordinary text, and where it gives a text other ids each time.
     """
     data = declared_file(folder, declared, links)
     (inside := out / declared.name).mkdir(parents=True)
@@ -74,12 +77,13 @@ def place_tokenizer(
     (inside / FILE).write_bytes(read_file(folder / FILE, root=folder, most=1 << 20, links=links))
     source, bare = folder / declared.file, declared.tokenizer(path)
     with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
-        found: Found = child.run(find_facts, bare, file=source, memory_bytes=_MEMORY)
+        found: Found = _within(limits, find_facts, bare, file=source)
         stage.advance(1)
     special = dict(found.specials)
-    _check(folder, declared, special, data)
-    with progress.stage("compare gigatoken beside each character (minutes)", "files", 1) as stage:
-        proof = _proof(declared, path)
+    _check_ends(folder, declared, special)
+    with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
+        left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
+        proof = _proof(left, bare)
         stage.advance(1)
     tokenizer = Tokenizer(
         name=declared.name,
@@ -113,8 +117,8 @@ def place_tokenizer(
     )
 
 
-def _check(folder: Path, declared: Declared, special: Mapping[str, int], data: bytes) -> None:
-    """Raise BadInput for an end that is no control token, and for merges that are drawn."""
+def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) -> None:
+    """Raise BadInput for an end that is no control token."""
     for key in ("eod", "bos"):
         text = getattr(declared, key)
         if text and text not in special:
@@ -123,19 +127,33 @@ def _check(folder: Path, declared: Declared, special: Mapping[str, int], data: b
                 folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
             )
 
-    model = orjson.loads(data).get("model", {}) if declared.form == "tokenizer.json" else {}
-    if dropout := model.get("dropout"):
-        rule = "each encoding of a text would have other ids: write null"
-        raise BadInput(folder / declared.file, f"model.dropout = {dropout}: {rule}")
 
-
-def _proof(declared: Declared, path: Path) -> Proof:
+def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
     """The proof of gigatoken; a child that dies of it says that it may not be used."""
     try:
-        found: Proof = child.run(prove, declared.tokenizer(path), file=path, memory_bytes=_MEMORY)
+        found: Proof = _within(limits, prove, tokenizer, file=tokenizer.path)
     except BadInput as error:
         return Proof(why_not=f"gigatoken: {error.rule}")
     return found
+
+
+def _within(
+    limits: PlacingSettings, function: Callable[[TokenizerFile], Any], *arguments: Any, file: Path
+) -> Any:
+    """What a function finds in a child process. Raises BadInput with its cure."""
+    try:
+        return child.run(
+            function,
+            *arguments,
+            file=file,
+            seconds=limits.seconds,
+            memory_bytes=limits.memory_bytes,
+        )
+    except child.OverLimit as error:
+        cure = f"a larger `seconds` or `memory_bytes` in {PLACING.header} gives it more"
+        raise BadInput(file, f"{error.rule}; {cure}") from error
+    except BadInput as error:
+        raise BadInput(file, error.rule) from error  # it names a copy that goes
 
 
 def tokenizer_laws(folder: Path, name: str) -> Iterator[Violation]:

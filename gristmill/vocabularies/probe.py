@@ -11,7 +11,7 @@ from typing import Final
 from gristmill.vocabularies.encode import WHITE_SPACE
 
 _TEXTS: Final = 5000
-_OWN_TEXTS: Final = 2000
+_OWN_TEXTS: Final = 1000
 _SEED: Final = 20_26
 _WORDS: Final = (
     "the of and to in is that for with as on it by this are be from or at which have one not but",

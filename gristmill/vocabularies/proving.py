@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import math
+import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final
 
+import numpy.typing as npt
+
 from gristmill.contract import BadInput, GristmillError
 from gristmill.printable import printable
+from gristmill.settings.fields import shown
 from gristmill.vocabularies import probe, proven
 from gristmill.vocabularies.engine import Gigatoken, is_panic
 from gristmill.vocabularies.references import LIBRARIES, Reference, reference_of
 from gristmill.vocabularies.tokenizer_file import Proof, TokenizerFile
 
 _FAST: Final = "gigatoken"
-_PLANES: Final = (range(0x40000), range(0xE0000, 0xE0200))
-"""Code points that are compared; those of other planes are left to the reference."""
+_PLANES: Final = (range(0x20000), range(0xE0000, 0xE0200))
+"""Of these the code points that Unicode gives to a character are compared."""
 _BLOCK: Final = 64
 _MOST_UNPROVEN: Final = 20_000
 _MOST_MARKS: Final = 1_000
-_AROUND_MARKS: Final = ("{m}", "a{m}b", " {m} ", "{m}{m}", "\n{m}x")
+_AROUND_MARKS: Final = ("a{}b", "{}", " {} ", "{}{}", "\n{}x")
 _AROUND: Final = (
-    *("{c}", "a{c}b", " {c}", "1{c}23", "\n{c}\n", " {c}{c}Ab{c}", "{c}'s", "'{c}", ".{c}."),
-    *("\u4e2d{c}\u6587", "\u0301{c}\u0301a", "AB{c}Cd", "x'l{c}"),
+    *("{}", "a{}b", " {}", "1{}23", "\n{}\n", " {}{}Ab{}", "{}'s", "'{}", ".{}."),
+    *("\u4e2d{}\u6587", "\u0301{}\u0301a", "AB{}Cd", "x'l{}"),
 )
+_PLAIN_KINDS: Final = ("Lo", "Co")
+"""Categories in which all characters are cut alike, so that one text for each shows its kind."""
+_AROUND_PLAIN: Final = ("a{}1{} {}{}Ab'{}.{}\u0301{}",)
 
 
 @dataclass(frozen=True)
@@ -33,21 +43,27 @@ class Found:
 
     size: number of ids. specials: text and id of each control token, by id.
     no_offsets: why a token is not the bytes of its place in the text; "" where it is.
+    seconds: of CPU time that it took, rounded up.
     """
 
     size: int
     specials: tuple[tuple[str, int], ...]
     no_offsets: str
+    seconds: int
 
 
 def find_facts(tokenizer: TokenizerFile) -> Found:
     """What the reference says of a tokenizer; `size`, `eod` and `no_offsets` of it do not count."""
+    began = time.process_time()
     reference = reference_of(tokenizer)
+    _refuse_ids(tokenizer, reference)
     specials = dict(sorted(reference.specials().items(), key=lambda each: each[1]))
     tokens = reference.token_bytes()
     _refuse_control(tokenizer, reference, specials)
     size = max(len(tokens), *(token + 1 for token in specials.values()), 1)
-    return Found(size, tuple(specials.items()), _no_offsets(reference, tokens, probe.texts()))
+    no_offsets = _no_offsets(reference, tokens, probe.texts())
+    seconds = math.ceil(time.process_time() - began)
+    return Found(size, tuple(specials.items()), no_offsets, seconds)
 
 
 def changed_by_form(tokenizer: TokenizerFile) -> Callable[[str], bool] | None:
@@ -64,6 +80,20 @@ def changed_by_form(tokenizer: TokenizerFile) -> Callable[[str], bool] | None:
 
     same = [text for text in probe.texts() if not changes(text)]
     return None if _no_offsets(reference, reference.token_bytes(), same) else changes
+
+
+def _refuse_ids(tokenizer: TokenizerFile, reference: Reference) -> None:
+    """Raise BadInput where two tokens have one id, or the file and its library differ about one."""
+    texts: dict[int, str | bytes] = {}
+    ids: dict[str | bytes, int] = {}
+    for text, token in reference.named():
+        if (other := texts.setdefault(token, text)) != text:
+            both = f"{shown(str(other))} and {shown(str(text))} have the id {token}"
+        elif (first := ids.setdefault(text, token)) != token:
+            both = f"{shown(str(text))} has the ids {first} and {token}"
+        else:
+            continue
+        raise BadInput(tokenizer.path, f"{both}: write one id for each token")
 
 
 def _refuse_control(
@@ -84,7 +114,7 @@ def _refuse_control(
 def _no_offsets(reference: Reference, tokens: Sequence[bytes], texts: Sequence[str]) -> str:
     """Why the bytes of the tokens are not those of a text, "" where they are."""
     for text in texts:
-        ids = reference.encode(text).tolist()
+        ids = _ids(reference, text).tolist()
         back = b"".join([tokens[token] for token in ids])
         if back != text.encode():
             at = next(
@@ -128,13 +158,24 @@ def prove(tokenizer: TokenizerFile) -> Proof:
     is_left = Proof(marks=marks).holds_mark() or (lambda _: False)
     if wrong := sum(not is_left(text) and not _equal(encode, reference, text) for text in texts):
         return refused(f"gigatoken gives other ids for {wrong} of {len(texts)} texts")
-    unproven = set(_differing(encode, reference))
+    compared = {
+        code
+        for plane in _PLANES
+        for code in plane
+        if unicodedata.category(chr(code)) not in ("Cn", "Cs")
+    }
+    unproven = set(_differing(encode, reference, sorted(compared)))
     if len(unproven) > _MOST_UNPROVEN:
         return refused(f"gigatoken gives other ids beside {len(unproven):,} characters")
-    compared = {code for plane in _PLANES for code in plane}
     rest = (code for code in range(0x110000) if code not in compared)
     unequal = proven.text_of([*unproven, *rest])
     return Proof("", versions, unequal, proof.probe, len(texts), marks)
+
+
+@lru_cache(maxsize=1 << 13)
+def _ids(reference: Reference, text: str) -> npt.NDArray[Any]:
+    """The ids of a text; the facts and the proof want those of the same texts."""
+    return reference.encode(text)
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -143,7 +184,7 @@ def _is_refusal(error: BaseException) -> bool:
 
 def _equal(encode: Callable[[str], Any], reference: Reference, text: str) -> bool:
     try:
-        return bool(encode(text).tobytes() == reference.encode(text).tobytes())
+        return bool(encode(text).tobytes() == _ids(reference, text).tobytes())
     except BaseException as error:
         if not _is_refusal(error):
             raise
@@ -154,26 +195,37 @@ def _unequal_marks(encode: Callable[[str], Any], reference: Reference) -> Iterat
     """Yield what looks like a token and has other ids: control tokens, and tokens of any kind."""
     texts = (token.decode("utf-8", "replace") for token in reference.token_bytes())
     tokens = (text for text in texts if text and "\ufffd" not in text)
-    marks = list(dict.fromkeys([*reference.marks(), *tokens]))
-    for first in range(0, len(marks), _BLOCK):
-        block = marks[first : first + _BLOCK]
-        if not _equal(encode, reference, _around_marks(block)):
-            alone = ((mark, _around_marks([mark])) for mark in block)
-            yield from (mark for mark, text in alone if not _equal(encode, reference, text))
+    marks = list(dict.fromkeys(reference.marks()))
+    yield from _unequal(encode, reference, marks, _AROUND_MARKS)
+    others = sorted(set(tokens) - set(marks))
+    yield from _unequal(encode, reference, others, _AROUND_MARKS[:1])
 
 
-def _around_marks(marks: Iterable[str]) -> str:
-    return "\nx ".join(around.replace("{m}", mark) for mark in marks for around in _AROUND_MARKS)
-
-
-def _differing(encode: Callable[[str], Any], reference: Reference) -> Iterator[int]:
+def _differing(
+    encode: Callable[[str], Any], reference: Reference, codes: Iterable[int]
+) -> Iterator[int]:
     """Yield the code points for which the engines differ in any surrounding."""
-    for plane in _PLANES:
-        for first in plane[::_BLOCK]:
-            block = [c for c in range(first, first + _BLOCK) if not 0xD800 <= c < 0xE000]
-            if not _equal(encode, reference, _surrounded(block)):
-                yield from (c for c in block if not _equal(encode, reference, _surrounded([c])))
+    plain, others = list[str](), list[str]()
+    for character in map(chr, codes):
+        kind = unicodedata.category(character)
+        (plain if kind in _PLAIN_KINDS else others).append(character)
+    yield from map(ord, _unequal(encode, reference, others, _AROUND))
+    yield from map(ord, _unequal(encode, reference, plain, _AROUND_PLAIN))
 
 
-def _surrounded(codes: Iterable[int]) -> str:
-    return "\nx ".join(around.replace("{c}", chr(code)) for code in codes for around in _AROUND)
+def _unequal(
+    encode: Callable[[str], Any],
+    reference: Reference,
+    texts: Sequence[str],
+    surroundings: Sequence[str],
+) -> Iterator[str]:
+    """Yield the texts for which the engines differ in any surrounding."""
+    for first in range(0, len(texts), _BLOCK):
+        block = texts[first : first + _BLOCK]
+        if not _equal(encode, reference, _surrounded(block, surroundings)):
+            alone = ((text, _surrounded([text], surroundings)) for text in block)
+            yield from (text for text, around in alone if not _equal(encode, reference, around))
+
+
+def _surrounded(texts: Iterable[str], surroundings: Sequence[str]) -> str:
+    return "\nx ".join(around.replace("{}", text) for text in texts for around in surroundings)

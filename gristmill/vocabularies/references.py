@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol
@@ -28,7 +28,7 @@ _BLANK: Final = "\u2581"
 _UNICODE_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
 
 
-class Reference(Protocol):
+class Reference(Hashable, Protocol):
     """The engine whose ids count."""
 
     def encode(self, text: str) -> npt.NDArray[Any]:
@@ -42,6 +42,9 @@ class Reference(Protocol):
 
     def marks(self) -> Sequence[str]:
         """Texts that another engine could take for one token, beside those of `token_bytes`."""
+
+    def named(self) -> Iterable[tuple[str | bytes, int]]:
+        """Each token and its id, as the file says and as its library does."""
 
     def unknown(self) -> int | None:
         """The id that stands for what has no other, None where there is none."""
@@ -71,7 +74,7 @@ def reference_of(tokenizer: TokenizerFile) -> Reference:
     makes = {"tiktoken": _Ranks, "tokenizer.json": _Json, "sentencepiece": _Pieces}
     try:
         return makes[tokenizer.form](tokenizer)
-    except GristmillError:
+    except (GristmillError, MemoryError):
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
@@ -102,6 +105,9 @@ class _Ranks:
     def marks(self) -> Sequence[str]:
         return list(self.specials())
 
+    def named(self) -> Iterable[tuple[str | bytes, int]]:
+        return [*self._of._mergeable_ranks.items(), *self.specials().items()]
+
     def unknown(self) -> int | None:
         return None
 
@@ -118,6 +124,9 @@ class _Json:
         data = tokenizer.read()
         self._content = json.loads(data)
         self._of = Loaded.from_buffer(data)
+        if dropout := self._content["model"].get("dropout"):
+            rule = "each encoding of a text would have other ids: write null"
+            raise BadInput(tokenizer.path, f"model.dropout = {dropout}: {rule}")
         self._of.no_truncation()
         self._of.no_padding()
         # Their texts are then ordinary texts.
@@ -148,6 +157,13 @@ class _Json:
     def marks(self) -> Sequence[str]:
         added = [each["content"] for each in self._content.get("added_tokens") or ()]
         return [*added, *filter(_BYTE.fullmatch, sorted(self._of.get_vocab()))]
+
+    def named(self) -> Iterable[tuple[str | bytes, int]]:
+        added = self._content.get("added_tokens") or ()
+        return [
+            *self._of.get_vocab().items(),
+            *((each["content"], int(each["id"])) for each in added),
+        ]
 
     def unknown(self) -> int | None:
         model = self._content.get("model") or {}
@@ -192,6 +208,9 @@ class _Pieces:
     def marks(self) -> Sequence[str]:
         pieces = map(self._of.id_to_piece, range(self._of.get_piece_size()))
         return [*self.specials(), *filter(_BYTE.fullmatch, pieces)]
+
+    def named(self) -> Iterable[tuple[str | bytes, int]]:
+        return ()  # a piece's id is its place
 
     def unknown(self) -> int | None:
         found = int(self._of.unk_id())

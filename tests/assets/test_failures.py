@@ -38,7 +38,7 @@ BAD = BadInput("games/1.jsonl", "no board", 3)
         (BadInput("d/gristmill.toml", "x"), PACK, "correct this file, then build again"),
         (PermissionError(13, "Permission denied", "a"), PACK, "let the user who builds read and"),
         (Busy("d6 is already being built"), PACK, "wait until that build ends"),
-        (Busy("d6 is already being built"), PACK, "`gristmill reap`"),
+        (Busy("d6 is already being built"), PACK, "`gristmill prune`"),
         (
             LawsBroken("d6", [Violation("score", "row 1", "7")]),
             PACK,

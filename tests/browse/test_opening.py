@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +16,16 @@ import pytest
 from gristmill.browse import Filter, Query, StillCounting, open_table, source, tables_of
 from gristmill.browse.source import Place
 from gristmill.browse.table import where_of
+from gristmill.browse.web.shelf import Shelf
 from gristmill.contract import GristmillError
 from gristmill.families import catalogs
 from gristmill.macroxue.format.rows import VALUE_ROW_DTYPE
+from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import artifacts
 from tests.sample_root import SampleRoot
+
+_opened = list[str]()
+sys.addaudithook(lambda event, given: _opened.append(str(given[0])) if event == "open" else None)
 
 
 @pytest.fixture
@@ -289,6 +297,44 @@ def test_a_file_that_differs_from_its_record_is_refused(
             file.write(b"\n\n\n\n")
         with pytest.raises(GristmillError, match=f"{Path(name).name}.* were recorded"):
             open_table(folder, name=tables_of(folder)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["chess/validated/elite_2024-01", "reasoning/tokens/mine"])
+@pytest.mark.parametrize("how", ["above", "absolute", "link", "record", "input"])
+def test_nothing_outside_of_the_folder_is_opened_whatever_its_record_names(
+    sample_root: SampleRoot, tmp_path: Path, place: str, how: str
+) -> None:
+    folder, secret = tmp_path / "data" / place, tmp_path / "secret.json"
+    shutil.copytree(sample_root.data / place, folder)
+    path = folder / "provenance.json"
+    record = read_record(path)
+    first = next(each for each in record.outputs if each.path.endswith((".json", ".jsonl")))
+    shutil.copy(folder / first.path, secret)
+    named = {"above": os.path.relpath(secret, folder), "absolute": str(secret)}.get(how)
+    if named is not None:
+        outputs = [first.model_copy(update={"path": named}), *record.outputs]
+        record = record.model_copy(update={"outputs": outputs})
+    elif how == "link":
+        (folder / first.path).unlink()
+        (folder / first.path).symlink_to(secret)
+    elif how == "input":
+        inputs = [each.model_copy(update={"path": "../secret.json"}) for each in record.inputs]
+        record = record.model_copy(update={"inputs": inputs})
+    path.write_bytes(record.sealed().to_bytes())
+    if how == "record":
+        path.rename(secret)
+        path.symlink_to(secret)
+    _opened.clear()
+    listed = list(Shelf(folder).listed())
+    try:
+        tables = [open_table(folder, name=name) for name in tables_of(folder)]
+        origins = str([row.origin() for table in tables for row in table.rows(0, 1)])
+        assert how == "input" and "'../secret.json'" in origins
+    except GristmillError as error:
+        assert how != "input" and re.search("absolute|leads out", str(error))
+    assert secret.name not in {Path(each).name for each in _opened}
+    assert bool(listed[0].error) == (how == "record")
 
 
 def test_documents_of_a_template_of_ones_own_show_mask_and_span(sample_root: SampleRoot) -> None:

@@ -29,7 +29,7 @@ from assets import ranges, worker
 from commands.arrivals import register
 from commands.dagster_private import gone
 from commands.graph import INBOXES, Graph
-from commands.reap import why_dead
+from commands.prune import why_dead
 from gristmill.layout import WORK
 from resources.lake import CHECKOUT, Lake
 

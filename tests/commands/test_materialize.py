@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from gristmill.publish import input_proof, locks
 from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published
 from gristmill.publish.slot import lock_of_folder
+from gristmill.run import amounts
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, printed, spoil
 from tests.macroxue.games import play
@@ -33,27 +35,23 @@ pytestmark = pytest.mark.sampled(0.25)
 
 
 @pytest.mark.slow
-def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
+def test_all_that_the_drops_give_is_built_and_listed(
     run: Command, data: Path, vocabulary_root: Path
 ) -> None:
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
     _write_pool(data)
     done = run("materialize", "--all")
     assert (done.exit_code, done.exception) == (0, None), done.output
-    rows = {tuple(line.split()[:2]): line.split() for line in done.stdout.splitlines()}
+    lines = done.stdout.splitlines()
     record = provenance.read_record(data / PACKS / "one/provenance.json")
-    size = sum(output.bytes for output in record.outputs)
-    line = rows["macroxue/pack", "one"]
-    assert line[2:6] == [
-        "built",
-        f"data/{PACKS}/one",
-        f"{record.counts['rows']:,}",
-        f"{size:,}",
-    ]
-    assert {"tokenizers/gpt2", "tokenizers/o200k_harmony"} <= {row[0] for row in rows if row}
+    size = amounts.size(sum(output.bytes for output in record.outputs))
+    row = lines[lines.index("macroxue/pack") + 1].split()
+    assert row[:6] == ["one", "built", f"{record.counts['rows']:,}", "rows", *size.split()]
+    assert f"    data/{PACKS}/one" in lines
+    assert {"tokenizers/gpt2", "tokenizers/o200k_harmony"} <= set(lines)
     # Two vocabularies, two packs, two sidecars, and the pool that waited for the packs. The
     # built-in recipes of Domino need no drop, and nobody asked for them.
-    assert rows["macroxue/pool", "both"][2] == "built"
+    assert lines[lines.index("macroxue/pool") + 2].split()[:2] == ["both", "built"]
     assert "7 built in" in done.output
 
     assert "nothing needed doing (7 artifacts" in printed(run("materialize", "--all"))
@@ -450,9 +448,11 @@ def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(
     write_raw(data / "drops/synth/first", files=4, rows=5)
     done = run("materialize", "--all")
     assert (done.exit_code, done.exception) == (0, None), done.output
-    rows = [line.split()[0] for line in done.stdout.splitlines() if " built " in line]
-    assert rows.count("synth/kd_shards") == rows.count("synth_smoke/kd_shards") == 4
-    assert rows.index("synth/harmony_manifest") < rows.index("synth/kd_manifest")
+    lines = done.stdout.splitlines()
+    for name in ("synth/kd_shards", "synth_smoke/kd_shards"):
+        rows = itertools.takewhile(lambda line: line[0] == " ", lines[lines.index(name) + 1 :])
+        assert sum(" built " in row for row in rows) == 4
+    assert lines.index("synth/harmony_manifest") < lines.index("synth/kd_manifest")
     assert provenance.verify(data) == []
     assert "nothing needed doing (17 artifacts" in printed(run("materialize", "--all"))
 

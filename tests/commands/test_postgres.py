@@ -23,7 +23,7 @@ from commands.serving import other_daemons
 from gristmill import provenance
 from resources.lake import CHECKOUT
 from tests.commands.drops import PACKS, Command, land, printed
-from tests.commands.test_reap import gone, started
+from tests.commands.test_prune import gone, started
 from tests.postgres import Postgres, postgres, use_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
@@ -60,7 +60,7 @@ def test_runs_without_a_process_are_closed(on_postgres: Command) -> None:
     with checkout.open_instance() as instance:
         alive = started(instance, {worker.TAG: str(worker.identity(os.getpid()))})
         dead = started(instance, {worker.TAG: gone()})
-        done = on_postgres("reap")
+        done = on_postgres("prune")
         assert f"run {dead[:8]} (STARTED): its process is gone" in done.output
         after = {item.run_id: item.status.value for item in instance.get_runs()}
     assert after == {alive: "STARTED", dead: "FAILURE"}
@@ -182,14 +182,14 @@ def test_a_server_that_goes_away_during_a_run_costs_nothing_published(
         assert done.returncode != 0
         said = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
         assert said and "does not answer" in said[0], done.stderr[-2000:]
-        assert "What was published stands" in said[0] and "gristmill reap" in said[0]
+        assert "What was published stands" in said[0] and "gristmill prune" in said[0]
         assert provenance.verify(data / PACKS) == []
         assert provenance.read_record(data / PACKS / "one/provenance.json") == stood
         refusal = instance_refusal(tmp_path)
         assert refusal is not None and "onnect" in refusal
     finally:
         server.start()
-    assert on_postgres("reap").exit_code == 0
+    assert on_postgres("prune").exit_code == 0
     printed(on_postgres("materialize", "macroxue/pack"))
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}

@@ -16,7 +16,7 @@ from dagster._daemon.types import DaemonHeartbeat
 from assets import worker
 from commands.serving import other_daemons, services
 from tests.commands.drops import Command, land, printed
-from tests.commands.test_reap import gone, started
+from tests.commands.test_prune import gone, started
 
 Served = list[tuple[Path, str, int]]
 _REFUSE = other_daemons.refuse_other_daemons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gristmill import families
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.data_root.drops import RootSettings
@@ -20,6 +22,7 @@ from gristmill.provenance import drop_hashes, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
+from tests.marked import mark
 from tests.toy_inbox import add_inboxes, spy_on_reads, toy_kind
 
 
@@ -337,3 +340,39 @@ def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path
         f"{tmp_path}/gristmill.toml: [mirror] assets: no asset is "
         '"macroxue/pck": did you mean macroxue/pack?'
     )
+
+
+@pytest.mark.parametrize("name", ["sudoku-sample", "grid-sample"])
+def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
+    lake: DataRoot, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.undo()  # the real inboxes
+    drop = lake.inbox("puzzles") / name
+    drop.parent.mkdir(parents=True)
+    families.catalog("puzzles").samples[f"puzzles/{name}"](drop)
+    mark(drop)
+    assert lake.judged("puzzles", drop, []).state == READY
+    for path in sorted(drop.glob("t*")):
+        before = path.read_bytes()
+        path.write_bytes(before + b"\n")
+        reason = lake.judged("puzzles", drop, []).reason
+        assert f"{path.name} is not as .sample lists it" in reason and "split" not in reason
+        path.write_bytes(before)
+
+
+def test_a_folder_that_stands_without_a_record_is_named_and_what_lists_others_warns_once(
+    lake: DataRoot, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("whole", "lost", "deep/lost", "deep/whole", ".hidden/lost", "whole/part", "empty"):
+        (lake.root / "tokens" / name).mkdir(parents=True)
+        if name != "empty":
+            (lake.root / "tokens" / name / "file").touch()
+        if name.endswith("whole"):
+            (lake.root / "tokens" / name / "provenance.json").write_text("{}")
+    named = [line.partition(": is left out")[0] for line in lake.without_record("tokens", "none")]
+    assert named == [f"{lake.root}/tokens/deep/lost", f"{lake.root}/tokens/lost"]
+    assert lake.without_record("tokens/whole") == []
+    for _ in range(2):
+        with contextlib.suppress(GristmillError):  # the records are no records
+            lake.partitions_of("reasoning/tokens", "tokens")
+    assert [record.message.partition(": is left")[0] for record in caplog.records] == named

@@ -245,15 +245,15 @@ def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
     )
 
 
-def test_reap_leaves_a_living_run_alone(live_instance: LiveInstance, big: Path) -> None:
+def test_prune_leaves_a_living_run_alone(live_instance: LiveInstance, big: Path) -> None:
     change(big, seed=600)
     run = live_instance.launch("big")
     worker = live_instance.worker_at_work(run, slot_of(live_instance.pack("big")))
     os.kill(worker, signal.SIGSTOP)
     try:
-        done = live_instance.gristmill("reap")
+        done = live_instance.gristmill("prune")
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.strip() == "nothing to reap"
+        assert done.stdout.startswith("removed: 0 runs; ")
         assert live_instance.runs("big")[0].status == "STARTED"
     finally:
         os.kill(worker, signal.SIGCONT)
@@ -273,10 +273,10 @@ def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(
     assert "big" in live_instance.statuses()["failed"]
 
     left = slot_of(live_instance.pack("big"))
-    listed = live_instance.gristmill("reap", "--dry-run")
+    listed = live_instance.gristmill("prune", "--dry-run")
     assert "left by a killed build" in listed.stdout
     assert any(left.glob("staging*"))
-    assert live_instance.gristmill("reap").returncode == 0
+    assert live_instance.gristmill("prune").returncode == 0
     assert not any(left.glob("staging*"))
 
     again = live_instance.launch("big")
@@ -304,7 +304,7 @@ def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance: LiveInstan
     assert live_instance.gristmill("retire", "slow").returncode == 2
 
 
-def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
+def test_after_a_kill_of_everything_prune_closes_the_run_that_was_under_way(
     live_instance: LiveInstance, big: Path
 ) -> None:
     before = record_of(live_instance.pack("big"))
@@ -320,17 +320,17 @@ def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
 
     # Before anything is served: a served instance closes the run by itself.
     for _ in range(2):
-        listed = live_instance.gristmill("reap", "--dry-run")
+        listed = live_instance.gristmill("prune", "--dry-run")
         assert run[:8] in listed.stdout
         assert "(STARTED): its process is gone" in listed.stdout
-    done = live_instance.gristmill("reap")
+    done = live_instance.gristmill("prune")
     assert done.returncode == 0, done.stdout + done.stderr
     assert run[:8] in done.stdout
-    assert run[:8] not in live_instance.gristmill("reap").stdout
+    assert run[:8] not in live_instance.gristmill("prune").stdout
 
     live_instance.start()
     assert live_instance.server.finished(run)["status"] == "FAILURE"
-    assert "Reaped" in live_instance.server.failure(run)
+    assert "Closed: " in live_instance.server.failure(run)
 
     again = live_instance.launch("big")
     assert live_instance.server.finished(again)["status"] == "SUCCESS"

@@ -106,7 +106,7 @@ def test_prune_while_it_serves_keeps_every_partition(large: Large) -> None:
         text=True,
         check=True,
     )
-    assert f"{PARTITIONS // 100:,} runs stay" in done.stdout
+    assert f"; {PARTITIONS // 100:,} stay" in done.stdout
     key = {"path": ["macroxue", "pack"]}
 
     def materialized() -> bool:

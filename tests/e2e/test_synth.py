@@ -150,7 +150,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
     assert any(slot.glob("staging*"))
 
     # Before anything is served: a served instance closes the run by itself.
-    done = live_instance.gristmill("reap")
+    done = live_instance.gristmill("prune")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"run {run[:8]} (STARTED): its process is gone" in done.stdout
     assert f"its finished parts ({finished}) stay" in done.stdout

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import cycle, pairwise
 from math import isqrt
 from typing import Any
 
@@ -58,6 +58,34 @@ def permuted(length: int, seed: int, place: int) -> int:
         place = left * columns + right
         if place < length:
             return place
+
+
+def _shares(quotas: Sequence[int], positions: int) -> list[int]:
+    if len(quotas) == 1:
+        return [positions]
+    left, right = quotas[: len(quotas) // 2], quotas[len(quotas) // 2 :]
+    of_right = positions * sum(right) // (sum(quotas) or 1)
+    return _shares(left, positions - of_right) + _shares(right, of_right)
+
+
+def turns(quotas: Sequence[int], seed: int | None, first: int) -> Iterator[int]:
+    """The sources of the positions of a mixture, for ever, as `Mixtures` gives them."""
+    total = sum(quotas)
+    for number in cycle(range(-(-total // 4096))):
+        begin = _shares(quotas, 4096 * number)
+        end = _shares(quotas, min(4096 * (number + 1), total))
+        draws = [
+            (s, j, b - a)
+            for s, (a, b) in enumerate(zip(begin, end, strict=True))
+            for j in range(b - a)
+        ]
+        word = key("mix", key("segment", seed, first), number)
+        bits = [_mixed(word + _mixed(i)) >> 23 for i in range(len(draws))]
+        places = [
+            ((j << 40) + r) % (c << 40) * 2048 // c
+            for (_, j, c), r in zip(draws, bits, strict=True)
+        ]
+        yield from (draws[i][0] for i in sorted(range(len(draws)), key=places.__getitem__))
 
 
 def sample_at(source: Numbered, seed: int | None, window: int, draw: int) -> int:

@@ -108,6 +108,15 @@ def test_a_row_has_its_documents_apart(masked: bool) -> None:
     assert list(rows.origin(1)) == ["document 3", "document 0"]
 
 
+def test_rows_of_fewer_segments_end_with_the_row_in_a_mixture() -> None:
+    many, one = Documents([1] * 8), Documents([8] * 3)
+    one.identity = Identity("test/documents", ("2",))
+    plan = Plan(mixture({"a": Packed(many, 8), "b": Packed(one, 8)}, epochs={"a": 1, "b": 1}))
+    (batch,) = Loader(plan, 4, form="numpy")
+    for bounds, segments in zip(batch["cu_seqlens"], batch["segments"], strict=True):
+        assert bounds[segments:].tolist() == [8] * (len(bounds) - segments)
+
+
 def test_rows_are_a_source_of_the_loader() -> None:
     rows = Packed(Documents([5, 30, 7, 9, 2] * 9), 8)
     loader = Loader(Plan(pickle.loads(pickle.dumps(rows)), seed=3), 4, form="numpy")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.loading import Loader, Mixture, OtherData, Plan
+from gristmill.loading import Loader, Mixture, OtherData, Plan, mixture
 from gristmill.loading.state import _digest, batch_of, consumed
 from tests.loading.numbered import Numbered
 
@@ -210,3 +212,53 @@ def test_a_source_that_the_state_has_not_is_added_by_a_mixture() -> None:
     made.mix(Mixture((*made.plan.sources, Numbered("new", [0, 5])), (4, 4)))
     assert made.state_dict()["segments"] == [[0, [30]], [12, [4, 4]]]
     assert sum(len(batch["number"]) for batch in made) == 8
+
+
+def test_a_budget_of_tokens_counts_on_where_its_segment_began() -> None:
+    """After another mixture, after a restart by a script with that mixture, and with other data."""
+    state = state_at(3, "1", "1")
+    made = loader("1", "1")
+    made.load_state_dict(state)
+    asked = mixture(dict(zip("ab", made.plan.sources, strict=True)), tokens={"a": 33, "b": 95})
+    made.mix(asked)
+    for changed in ("refuse", "continue"):
+        again = Loader(Plan(asked, seed=7), 4, form="numpy")
+        again.load_state_dict(made.state_dict(), changed=changed)
+        assert again.state_dict() == made.state_dict()
+        assert pickle.loads(pickle.dumps(again.plan)).facts() == made.plan.facts()
+    other = mixture(
+        {"a": made.plan.sources[0], "c": Numbered("c", [0, 9])}, tokens={"a": 33, "c": 9}
+    )
+    again = Loader(Plan(other, seed=7), 4, form="numpy")
+    for _ in range(2):
+        again.load_state_dict(state, changed="continue")
+    assert again.state_dict()["segments"][1][1][:2] == [made.plan.segments[1][1][0], 0]
+
+
+def test_what_is_gone_is_never_named_nor_read() -> None:
+    made = loader("1", "2", window=1)
+    made.load_state_dict(edited(state_at(3, "1", "1"), window=1), changed="continue")
+    gone = made.plan.sources[1]
+    assert made.plan.drawn(12)[1] > 0
+    for ask in (lambda: made.numbers(0), lambda: made.plan.seen(1, 0, 12)):
+        with pytest.raises(OtherData, match=f"{gone.identity.artifact}: is not here"):
+            ask()
+    last = Loader(Plan(Numbered("s1", [0, 5]), seed=7), 4, world=3, uneven=True, form="numpy")
+    last.load_state_dict(state_at(3, "1"), changed="continue")
+    assert [len(batch["value"]) for batch in last] == [1, 0]
+
+
+@pytest.mark.parametrize("ends", ["short", "pad"])
+def test_a_mixture_begins_behind_a_short_step_and_loses_nothing(ends: Any) -> None:
+    plan = Plan(Numbered("s0", [0, 10]), seed=7)
+    made = Loader(plan, 4, form="numpy", ends=ends)
+    given = [number for batch in made for number in batch["number"][batch["real"]].tolist()]
+    made.mix(Mixture(plan.sources, (10,)))
+    again = Loader(plan, 4, form="numpy", ends=ends)
+    again.load_state_dict(json.loads(json.dumps(made.state_dict())))
+    for each in (made, again):
+        more = [each[step]["number"].tolist() for step in range(6)]
+        assert [len(numbers) for numbers in more] == [4, 4, 2, 4, 4, 2 if ends == "short" else 4]
+        assert list(chain(*more[:3])) == given
+        assert sorted(list(chain(*more[3:]))[:10]) == list(range(10))
+        assert [batch["number"].tolist() for batch in each] == more[3:]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from gristmill.contract import GristmillError
 from gristmill.loading import Loader, Mixture, Plan
 from gristmill.loading.state import batch_of
-from tests.loading.numbered import Numbered, sample_at
+from tests.loading.numbered import Numbered, sample_at, turns
 
 Given = list[tuple[int, int]]
 
@@ -67,9 +69,10 @@ class Trial:
 
     def plan(self) -> Plan:
         """The plan that the training script makes, without what a state adds."""
-        quotas = self.mixed[-1][1].quotas if self.mixed else self.quotas
-        mixture = Mixture(tuple(self.sources), quotas)
-        return Plan(mixture, seed=self.order, window=self.window)
+        return Plan(self._mixtures()[-1][1], seed=self.order, window=self.window)
+
+    def _mixtures(self) -> list[tuple[int, Mixture]]:
+        return [(0, Mixture(tuple(self.sources), self.quotas)), *self.mixed]
 
     def whole(self) -> Plan:
         """The plan with all changes of the mixture."""
@@ -90,7 +93,7 @@ class Trial:
             run = steps if phase == 2 else int(self.random.integers(0, steps + 1))
             kept = run if phase == 2 else int(self.random.integers(0, run + 1))
             state, mine = self._phase(ranks, run, kept)
-            given += mine
+            given = (given + mine)[: json.loads(state)["position"]]
             if phase < 2:
                 state = self._mixed(state)
         self._compare(given)
@@ -130,13 +133,14 @@ class Trial:
         position = json.loads(state)["position"]
         if len(self.sources) < 2 or self.random.random() > 0.25:
             return state
-        if not 0 < position < self.whole().length:
+        if not 0 < position <= self.whole().length:
             return state
         quotas = tuple(self.random.integers(1, 60, len(self.sources)).tolist())
+        tokens = quotas[::-1] if self.random.random() < 0.5 else None
         batch = batch_of(json.loads(state))
         loader = Loader(self.plan(), batch, uneven=True, form="numpy", ends=self.ends)
         loader.load_state_dict(json.loads(state))
-        self.mixed.append((position, Mixture(tuple(self.sources), quotas)))
+        self.mixed.append((position, Mixture(tuple(self.sources), quotas, tokens)))
         loader.mix(self.mixed[-1][1])
         return json.dumps(loader.state_dict())
 
@@ -155,11 +159,26 @@ class Trial:
             assert set(counts.values()) <= {epochs, epochs + 1}
             assert sum(count == epochs + 1 for count in counts.values()) == rest
         if self.seed % 5 == 0:
-            drawn = [0] * len(self.sources)
-            for at, number in zip(sources.tolist(), numbers.tolist(), strict=True):
-                source = self.sources[at]
-                assert sample_at(source, self.order, self.window, drawn[at]) == number
-                drawn[at] += 1
+            assert list(self._scalars(wanted)) == given[:wanted]
+
+    def _scalars(self, count: int) -> Iterator[tuple[int, int]]:
+        """Sources and samples of the first positions, as the page on the format has them."""
+        drawn = [0] * len(self.sources)
+
+        def next_of(at: int) -> int:
+            drawn[at] += 1
+            return sample_at(self.sources[at], self.order, self.window, drawn[at] - 1)
+
+        mixtures = self._mixtures()
+        for (first, mixed), (end, _) in pairwise([*mixtures, (count, mixtures[0][1])]):
+            quotas, before = list(mixed.quotas), drawn.copy()
+            for at, budget in enumerate(mixed.tokens or ()):
+                tokens = 0
+                while tokens < budget:
+                    tokens += next_of(at) + 1
+                quotas[at], drawn[at] = drawn[at] - before[at], before[at]
+            for at in islice(turns(quotas, self.order, first), end - first):
+                yield at, next_of(at)
 
 
 def fails(trials: int) -> bool:

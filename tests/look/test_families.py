@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.families import catalogs
+from gristmill.families import catalogs, inboxes
 from gristmill.keys import refusal
 from gristmill.look.families import asked, fits
 from gristmill.look.finding import look, write
@@ -64,6 +66,24 @@ def test_a_name_that_no_drop_may_have_gets_another_one(
         assert f'sources = ["{name or path.name}"]' in taken[0].recipe
 
 
+@pytest.mark.parametrize("place", [each for each in SAMPLES if ".toml" not in each])
+def test_a_file_that_was_hardly_written_is_refused_unread(place: str, tmp_path: Path) -> None:
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    SAMPLES[place](path)
+    files = [path, *path.rglob("*")] if path.is_dir() else [path]
+    largest = max((each for each in files if each.is_file()), key=lambda each: each.stat().st_size)
+    inbox = inboxes()[place.split("/")[0]]
+    inbox.account(path, REFUSE_LINKS)
+    os.truncate(largest, 50 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    with pytest.raises(GristmillError, match="is not read: of its 53,687,091,200 bytes only"):
+        inbox.account(path, REFUSE_LINKS)
+    said = "\n".join(lines(look(largest)))
+    assert "were ever written" in said or "not read by" in said
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 10
+
+
 def test_tables_of_texts_are_no_puzzles_whatever_their_names(tmp_path: Path) -> None:
     for name in ("train.csv", "test.csv"):
         (tmp_path / name).write_text("question,answer\nHow many are there?,2\n")
@@ -97,8 +117,8 @@ TOKENIZER = json.dumps({"added_tokens": [{"id": 0}], "model": {"vocab": {"a": 0}
 FORMS = {
     "Kaggle": (
         "arc-agi_training_challenges.json",
-        json.dumps({"t": {"train": []}}),
-        "its NAME_SUBSET_solutions.json",
+        json.dumps({"t": TASK}),
+        "arc-agi_training_solutions.json: is missing beside arc-agi_training_challenges.json",
     ),
     "Sudoku": ("sudoku.csv", f"clues,filled\n{BOARD},{BOARD}\n", "Sudokus of 81 cells"),
     "columns of a Sudoku": (
@@ -117,6 +137,9 @@ FORMS = {
     ),
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
+    "arrays": ("games.npz", "x", "if they are boards of 2048, `macroxue` reads them from steps*"),
+    "boards": ("moves.csv", "0,2,4,8," * 4 + "1\n" + "2,0,64,0," * 4 + "3\n", "by the 16 cells"),
+    "ranks of boards": ("x.jsonl", json.dumps({"b": [[0, 1, 11, 2]] * 4, "m": "up"}), "16 cells"),
     "array": ("steps.npy", "x", '[fields] run_id = "game"'),
     "sheet": ("Book1.xlsx", "x", "save them as CSV"),
     "tokenizer": ("mine.json", TOKENIZER, "--name NAME --eod TEXT"),
@@ -172,7 +195,8 @@ READ = {
             "data/arc_evaluation2_challenges.json": json.dumps({"t": TASK}),
             "data/arc_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
-        'kind = "arc"\nsources = ["mine/data"]\n[settings]\nevaluation = ["evaluation2"]\n',
+        'kind = "arc"\nsources = ["mine/data"]\n[settings]\nevaluation = ["evaluation2"]\n'
+        'dtype = "uint8"\n',
     ),
     "Sudoku with a sign": (
         {"sudoku.csv": f"puzzle,solution\n{BOARD.replace('.', '_')},{SOLVED}\n"},
@@ -183,7 +207,8 @@ READ = {
             "arc-agi_evaluation2_challenges.json": json.dumps({"t": TASK}),
             "arc-agi_evaluation2_solutions.json": json.dumps({"t": [[[4]]]}),
         },
-        'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n',
+        'kind = "arc"\nsources = ["mine"]\n[settings]\nevaluation = ["evaluation2"]\n'
+        'dtype = "uint8"\n',
     ),
     "Sudoku": (
         {"sudoku.csv": f"quizzes,solutions\n{BOARD},{BOARD}\n"},

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,43 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         line.startswith("note: twic/a.pgn.bz2: ") or "a.pgn.bz2: " in line
         for line in lines(look(tmp_path / "twic"))
     )
+
+
+PLAIN = GAME.format(elo="1", title="", result="1-0")
+MOVES = "e4 e5 Nf3 Nc6 Bb5 a6"
+ROWS = [
+    {"id": f"g{n}", "moves": MOVES, **({"winner": side} if side else {"status": "draw"})}
+    for n, side in enumerate(("white", "black", ""))
+]
+IN_ROWS = {
+    "2024-01.json": json.dumps({"games": [{"url": "u", "pgn": PLAIN}] * 3}),
+    "its list.json": json.dumps([{"pgn": PLAIN}] * 3),
+    "rows.jsonl": f"{json.dumps({'text': {'game': PLAIN}})}\n" * 3,
+    "lichess.ndjson": "".join(json.dumps(row) + "\n" for row in ROWS),
+    "games.csv": "id,winner,moves\n"
+    + "".join(
+        f"g,{side},1. e4 e5 2. Nf3 {end}\n" for side, end in (("white", "1-0"), ("draw", ""))
+    ),
+    "pgn.csv": "id,pgn\n" + f'g,"{PLAIN.replace(chr(34), chr(34) * 2)}"\n' * 3,
+}
+
+
+@pytest.mark.parametrize("name", IN_ROWS)
+def test_games_in_rows_are_named_with_what_makes_a_pgn_of_them(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(IN_ROWS[name])
+    (note,) = (line for line in lines(look(tmp_path)) if "games of chess in rows" in line)
+    if shutil.which("jq") is None:
+        pytest.skip("there is no jq here")
+    command = note.partition("PGN: `")[2].partition(" > games.pgn")[0]
+    text = subprocess.check_output(["sh", "-c", command], cwd=tmp_path, text=True)
+    moves, results = MOVES, ["1-0", "0-1", "1/2-1/2"]
+    if name == "games.csv":
+        moves, results = "1. e4 e5 2. Nf3", ["1-0", "1/2-1/2"]
+    made = "".join(f'[Event "?"]\n[Result "{end}"]\n\n{moves} {end}\n\n' for end in results)
+    assert text.split() == (PLAIN * 3 if "[WhiteElo" in text else made).split()
+
+
+@pytest.mark.parametrize("moves", ["e2e4 e7e5 g1f3 b8c6", "a1 is a square", "Be4 it", "e4 e5"])
+def test_other_texts_are_no_games(moves: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps({'moves': moves})}\n" * 3)
+    assert "games of chess" not in "\n".join(lines(look(tmp_path)))

@@ -84,8 +84,9 @@ def step_rows(games: Sequence[Game], kinds: int = 3) -> rows.Rows:
         rows_of_game["valuation_type"] = np.where(
             tuples, 1 + np.arange(len(rows_of_game)) % (kinds - 1), 0
         )
+        # The logs of tuple rows say 0.0 for moves that the board does not allow.
         rows_of_game["ev_legal"] = np.where(tuples, 15, legal_moves(one.boards))
-        legal = (rows_of_game["ev_legal"][:, None] >> np.arange(4)) & 1
+        legal = (legal_moves(one.boards)[:, None] >> np.arange(4)) & 1
         rows_of_game["branch_evs"] = legal * np.linspace(0.1, 0.9, 4, dtype=np.float32)
         games_rows.append(rows_of_game)
     return joined(games_rows) if games_rows else np.zeros(0, rows.STEP_ROW_DTYPE)

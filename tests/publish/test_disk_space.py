@@ -9,6 +9,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +17,11 @@ from types import SimpleNamespace
 
 import pytest
 
+import definitions
 from gristmill import provenance
 from gristmill.contract import FileFailed, Summary
+from gristmill.data_root import DataRoot
+from gristmill.provenance import find_artifacts
 from gristmill.publish import disk_space
 from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
@@ -29,6 +33,7 @@ from tests.publish.killing import State, forms
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 from tests.requirements import cannot_run
 from tests.run import tiny_work
+from tests.sample_root import SampleRoot
 
 
 def _write(attempt: Attempt, mebibytes: int) -> Summary:
@@ -74,7 +79,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 80 MiB: the 64 MiB that a build keeps spare, and some room."""
+    """A file system of 80 MiB: what a build keeps spare, and some room."""
     root = tmp_path / "small"
     root.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "gristmill-test", str(root)]
@@ -106,7 +111,7 @@ def test_a_build_that_cannot_fit_is_not_begun(small_disk: Path) -> None:
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     build = tiny_build(small_disk, config=TinyConfig(seed=2), make=_fill, space=100 << 20)
-    with pytest.raises(DiskFull, match=r"needs about 171,966,464 bytes in .*, [\d,]+ are free"):
+    with pytest.raises(DiskFull, match=r"needs about 105,906,176 bytes in .*, [\d,]+ are free"):
         publish(build)
     assert State.of(small_disk) == before
     assert garbage(small_disk) == []
@@ -236,14 +241,29 @@ def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path: 
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
-def test_a_build_needs_its_own_space_and_64_mib(
+def test_a_build_needs_its_own_space_and_1_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool
 ) -> None:
-    free = 1000 + (64 << 20) - missing
+    free = 1000 + (1 << 20) - missing
     monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     build = tiny_build(tmp_path, space=1000)
     if fits:
         disk_space.check(build, tmp_path)
     else:
-        with pytest.raises(DiskFull, match=r"needs about 67,109,864 bytes"):
+        with pytest.raises(DiskFull, match=r"needs about 1,049,576 bytes"):
             disk_space.check(build, tmp_path)
+
+
+def test_what_a_build_needs_fits_what_it_makes(sample_root: SampleRoot) -> None:
+    """Manifests, reports and samples of samples need what is spare."""
+    checked = Counter[str]()
+    for item in find_artifacts.artifacts(sample_root.data):
+        record = provenance.read_record(item.record_path)
+        build = definitions.build_of(record.asset, DataRoot(sample_root.data), record.partition)
+        assert build is not None
+        # Files of TRM are links to those of HRM.
+        stats = [(build.folder / each.path).stat() for each in record.outputs]
+        made = sum({stat.st_ino: stat.st_size for stat in stats}.values())
+        assert made <= build.space + (1 << 20) <= 8 * made + (2 << 20), build.title
+        checked[record.asset] += build.space > 0
+    assert len(+checked) > 20

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill import provenance
+from gristmill.browse.web.shelf import Shelf
+from gristmill.cli import main
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import HashedFile, sha256_file
+from gristmill.provenance.verification import verify
 from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
+from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
 from tests.publish.killing import State
@@ -467,3 +475,78 @@ def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) ->
     assert built[-1] == Report("rows", rows, rows, "rows")
     files = len(published.record.outputs)
     assert reports[-1] == Report("publish", files, files, "files")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC])
+def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker_threads: None, shared: bool, number: int
+) -> None:
+    """Each flush, rename and removal of a commit fails once: what is said is what stands."""
+    build, left = partial(tiny_build, tmp_path, "family/tiny", shared=shared), [0]
+    build = partial(build, partition="p" if shared else None)
+    seen = set()
+
+    def failing(call: Callable[..., object]) -> Callable[..., object]:
+        def tried(*given: object, **named: object) -> object:
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(number, os.strerror(number), "a file")
+            return call(*given, **named)
+
+        return tried
+
+    for seed in range(1, 100):
+        publish(build(config=TinyConfig(seed=seed)))
+        wanted, left[0] = build(config=TinyConfig(seed=seed + 1)), seed
+        with monkeypatch.context() as patched:
+            for place, name in ((os, "fsync"), (shutil, "rmtree"), (Path, "rename")):
+                patched.setattr(place, name, failing(getattr(place, name)))
+            patched.setattr(atomic_fs, "exchange", failing(atomic_fs.exchange))
+            try:
+                publish(wanted)
+            except (GristmillError, OSError) as error:
+                is_new = wanted.made(provenance.read_record(wanted.record_path))
+                assert ("the new version stands" in str(error)) == is_new
+                assert ("before is untouched" in str(error)) <= (not is_new)
+                seen.add(is_new)
+        if left[0] > 0:
+            break
+    assert left[0] > 0 and seen == {False, True}
+    assert publish(wanted).rebuilt is False
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("forms", list(product(("exchange", "link"), repeat=2)))
+def test_whatever_a_person_deletes_below_gristmill_ends_in_words_or_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    worker_threads: None,
+    shared: bool,
+    forms: tuple[str, str],
+) -> None:
+    """Each file and folder there is deleted once: what looks says it, what builds mends it."""
+    monkeypatch.setenv(link_form.VARIABLE, forms[0])
+    first = tmp_path / "first"
+    publish(tiny_build(first, "family/tiny", shared=shared, partition="p" if shared else None))
+    at = sorted(path.relative_to(first) for path in first.rglob("*") if ".gristmill" in path.parts)
+    assert len(at) > 8
+    monkeypatch.setenv(link_form.VARIABLE, forms[1])
+    for number, path in enumerate(at):
+        root = tmp_path / str(number)
+        shutil.copytree(first, root, symlinks=True)
+        gone = root / path
+        gone.unlink() if gone.is_file() else shutil.rmtree(gone)
+        for command in ("ls", "verify"):
+            said = CliRunner().invoke(main, [command, str(root)])
+            assert said.exception is None or isinstance(said.exception, SystemExit), path
+            assert said.output
+        assert list(Shelf(root).listed()) or "versions" in path.parts or path.name == ".gristmill"
+        build = tiny_build(root, "family/tiny", shared=shared, partition="p" if shared else None)
+        try:
+            publish(build)
+        except GristmillError as error:
+            assert "no provenance record" in str(error) and "provenance" in str(path)
+            continue
+        assert verify(root, check_inputs=False, check_laws=False) == []
+        assert publish(build).rebuilt is False

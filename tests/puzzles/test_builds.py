@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX
 from gristmill.puzzles.raw.samples import write_maze_sample
 from gristmill.run.parts import PartStore
 from gristmill.settings.tables import Settings
-from tests.puzzles import sudoku
+from tests.puzzles import arc_tasks, sudoku
 
 OWN = 'kind = "maze"\nsources = ["here"]\n[settings]\naug = true\n'
 
@@ -101,10 +102,17 @@ def test_dominoes(tmp_path: Path, size: int | None) -> None:
     assert taken <= space(config, []) <= 1.5 * taken
 
 
-def test_arc_counts_pairs_by_the_bytes_of_the_files() -> None:
-    files = [("arc/training/a.json", 2500), ("arc/training/b.json", 1500)]
-    assert space(ArcConfig(num_aug=0), files) == 4 * (1800 * 5 + 40)
-    assert space(ArcConfig(num_aug=9, dtype="uint8"), files) == 4 * 10 * (1800 * 2 + 40)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_arc_counts_pairs_by_their_grids(tmp_path: Path, indent: int | None) -> None:
+    tasks = {f"training/{n}": arc_tasks.task(n, train=3, test=n) for n in range(1, 5)}
+    drop = arc_tasks.write(tmp_path / "arc", tasks)
+    for path in drop.rglob("*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()), indent=indent))
+    files = [(f"arc/{name}.json", (drop / f"{name}.json").stat().st_size) for name in tasks]
+    assert space(ArcConfig(num_aug=0), files, tmp_path) == 22 * (1800 * 5 + 40)
+    config = ArcConfig(num_aug=9, dtype="uint8")
+    assert space(config, files, tmp_path) == 22 * 10 * (1800 * 2 + 40)
+    assert 0.9 < space(config, files * 99, tmp_path) / (22 * 10 * (1800 * 2 + 40) * 99) < 1.1
 
 
 def test_a_config_of_no_kind_needs_nothing_that_is_known() -> None:

@@ -21,6 +21,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers.normalizers import Normalizer
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.settings.root_tables import PlacingSettings
 from gristmill.vocabularies import probe, proving
 from gristmill.vocabularies.declared import FILE, read_declared
 from gristmill.vocabularies.encode import Encoded
@@ -209,13 +210,45 @@ def test_a_model_that_draws_its_merges_is_refused_before_it_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
-    monkeypatch.setattr("gristmill.vocabularies.placing._proof", None)
+    monkeypatch.setattr("gristmill.vocabularies.placing.prove", None)
     content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
     content["model"]["dropout"] = 0.1
     (tmp_path / "t.json").write_bytes(orjson.dumps(content))
     drop = put(tmp_path / "t.json", tmp_path, name="mine", eod=EOD).parent
     with pytest.raises(BadInput, match=r"t\.json: model\.dropout = 0\.1: .*: write null"):
         place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", ["added_tokens", "vocab"])
+def test_two_tokens_of_one_id_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", in_this_process)
+    content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
+    if place == "vocab":
+        content["model"]["vocab"]["<b>"] = 5
+    else:
+        content[place] += [content[place][-1] | {"content": "<b>"}]
+    (tmp_path / "t.json").write_bytes(orjson.dumps(content))
+    drop = put(tmp_path / "t.json", tmp_path, name="mine", eod=EOD).parent
+    with pytest.raises(BadInput, match=r'drops/.*t\.json: ".*" have the id \d+: write one id'):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "limits", [PlacingSettings(seconds=1), PlacingSettings(memory_bytes=1 << 26)]
+)
+def test_what_takes_more_than_the_limits_ends_in_words_that_name_the_setting(
+    tmp_path: Path, limits: PlacingSettings
+) -> None:
+    content = orjson.loads(trained(tmp_path / "t.json").read_bytes())
+    content["model"]["vocab"] |= {f"w{at}": at for at in range(1_000, 700_000)}
+    (tmp_path / "t.json").write_bytes(orjson.dumps(content))
+    drop = put(tmp_path / "t.json", tmp_path, name="mine", eod=EOD).parent
+    with pytest.raises(
+        BadInput, match=r"t\.json: (takes|crashes) .*`seconds` .*tokenizers\.placed"
+    ):
+        place_tokenizer(drop, read_declared(drop), tmp_path / "out", limits=limits)
 
 
 def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(

@@ -18,17 +18,18 @@ from gristmill.contract import Violation
 from gristmill.families import Subject
 from gristmill.laws import or_unreadable
 from gristmill.macroxue.format.jsonl import read_lines, run_of
-from gristmill.macroxue.format.metadata_db import signed64
+from gristmill.macroxue.format.metadata_db import read_session, signed64
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.pack import DATABASE, Finder
 from gristmill.macroxue.raw.drops import UNPAIRED
+from gristmill.macroxue.raw.step_files import StepRun
 from gristmill.macroxue.read.played import Played, counts_on, played, run_facts
 from gristmill.macroxue.read.splits import identity
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
 from gristmill.macroxue.rules.continuity import broken, fresh
-from gristmill.macroxue.rules.moves import legal_moves, move
+from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks
 from gristmill.printable import printable
 from gristmill.run.progress import current_progress
@@ -87,23 +88,22 @@ def _unpaired(path: Path, finder: Finder) -> Iterator[Violation]:
 
 
 def _row_notes(batch: Batch, facts: Played, search: int, finder: Finder) -> Iterator[Violation]:
-    rows, known, moves = batch.rows, facts.known, facts.moves
+    rows, known = batch.rows, facts.known
     yield from finder.rows(
         "ranks_unknown",
         batch,
         known.unknown,
         "ranks above 65536 cannot be found (max_rank {max_rank})",
     )
-    legal = legal_moves(known.ranks)
     # Tuple rows have a value for each move, and a search may leave a legal move out.
     stated = rows["ev_legal"]
     yield from finder.rows(
         "search_legality",
         batch,
-        (rows["valuation_type"] == search) & (stated & ~legal != 0) & ~known.unknown,
+        (rows["valuation_type"] == search) & (stated & ~facts.legal != 0) & ~known.unknown,
         "ev_legal {ev_legal} has a move that the board does not allow",
     )
-    chosen = (stated >> moves) & 1
+    chosen = (stated >> facts.moves) & 1
     yield from finder.rows(
         "chosen_ev", batch, chosen == 0, "the chosen move {move} has no expected value"
     )
@@ -127,29 +127,40 @@ def _run_notes(
 
 # Rows of large tiles whose board_eval is computed together.
 _BATCH_ROWS = 1 << 13
+_MOST_VALUED = 3
+"""Rows of a law of values that are named: where one is wrong, mostly all of them are."""
 
 
-def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Violation]:
+def game_laws(
+    path: Path, noted: list[Violation] | None = None, *, has_record: bool = True
+) -> Iterator[Violation]:
     """Find games of a pack or pool that break the rules of 2048.
 
     noted: gets what `game_notes` yields, found in the same pass; default: nobody asks.
+    has_record: False for a folder that another program may have made; default True.
     """
-    return or_unreadable(_game_laws(path, noted), law="files_open")
+    return or_unreadable(_game_laws(path, noted, has_record), law="files_open")
 
 
-def _game_laws(path: Path, noted: list[Violation] | None) -> Iterator[Violation]:
+def _game_laws(path: Path, noted: list[Violation] | None, has_record: bool) -> Iterator[Violation]:
     stream = StepStream(path)
+    session = read_session(path / DATABASE)
+    sources = {text for key, text in session.items() if key.rpartition("/")[2] == "source"}
+    is_of_others = sources == {StepRun.source} or not (sources or has_record)
     excused = _runs_with_count_mismatch(path)
-    finder, table = Finder(path), line_table()
+    finder, few, table = Finder(path), Finder(path, most=_MOST_VALUED), line_table()
     notes = None if noted is None else Notes(stream, path)
     with current_progress().stage("game laws", "rows", stream.rows) as stage:
         for batch in stream.batches(whole_runs=True):
             facts = played(batch)
             yield from _batch_laws(stream, batch, facts, excused, finder, table)
+            if is_of_others:
+                yield from _value_laws(batch, facts, few)
             if notes is not None and noted is not None:
                 noted += notes.of(batch, facts)
             stage.advance(len(batch.rows))
     yield from finder.rest()
+    yield from few.rest()
     if notes is not None and noted is not None:
         noted += notes.rest()
 
@@ -185,6 +196,25 @@ def _unmoved(rows: Rows, facts: Played) -> npt.NDArray[np.bool_]:
         equal = np.minimum(facts.known.ranks[unknown], 16)
         unmoved[unknown] = ~move(equal, facts.moves[unknown])[2]
     return unmoved | (rows["move_dir"] > 3)
+
+
+def _value_laws(batch: Batch, facts: Played, finder: Finder) -> Iterator[Violation]:
+    """Check value_legal and value_of_move, which the logs of the player itself need not keep."""
+    rows, stated = batch.rows, batch.rows["ev_legal"]
+    # A program may write 0 where there is no value, as the player does.
+    valued = stated & np.packbits(rows["branch_evs"] != 0, axis=1, bitorder="little")[:, 0]
+    yield from finder.rows(
+        "value_legal",
+        batch,
+        (valued & ~facts.legal != 0) & ~facts.known.unknown,
+        "{branch_evs}: a move that the board does not allow has a value (ev_legal {ev_legal})",
+    )
+    yield from finder.rows(
+        "value_of_move",
+        batch,
+        (stated != 0) & ((stated >> facts.moves) & 1 == 0),
+        "{branch_evs}: the chosen move {move} has no value (ev_legal {ev_legal})",
+    )
 
 
 def _batch_laws(
@@ -247,4 +277,4 @@ def law(subject: Subject) -> Iterator[Violation]:
     """Find what breaks the rules of 2048; a folder without the table of runs has no games."""
     if subject.missing({DATABASE: "games"}):
         return iter(())
-    return game_laws(subject.folder, subject.noted)
+    return game_laws(subject.folder, subject.noted, has_record=subject.has_record)

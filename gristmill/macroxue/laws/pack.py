@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
-from gristmill.laws import Few
+from gristmill.laws import MOST, Few
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows, as_bytes
@@ -31,9 +31,9 @@ def place(row: np.void, number: int) -> str:
 class Finder(Few):
     """The first violations of each law, of rows and runs."""
 
-    def __init__(self, pack: Path | None = None) -> None:
-        """Begin."""
-        super().__init__("further places", "{more} more")
+    def __init__(self, pack: Path | None = None, most: int = MOST) -> None:
+        """Begin; `most` violations of a law are named."""
+        super().__init__("further places", "{more} more", most)
         self._pack = pack
 
     def rows(

@@ -231,6 +231,7 @@ _NOT_UTF8: Final = "a name that is not UTF-8"
 _OTHER: Final = "no file of a game"
 _CAPITALS: Final = "an ending in capitals: rename it"
 _PACKED: Final = (".7z", ".bz2", ".rar", ".tar", ".tar.gz", ".tgz", ".xz", ".zip", ".zst")
+_TABLES: Final = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".jsonl", ".json")
 _REPACK: Final = "packed in a form that is not read: unpack it, and `gzip` each log"
 _NEEDED: Final = "it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
 _BY_STEPS: Final = (
@@ -250,8 +251,9 @@ def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:
     rule = f"no game in it: {_NEEDED}"
     if unzipped:
         return f"{rule}; {unzipped[0]} is not zipped: `gzip` it ({len(unzipped):,} such files)"
-    if any(name.endswith(".npy") for name in left_out):
-        return f"{rule}; steps of other programs need steps*.npy in the drop itself, and {STEPS}"
+    if any(name.lower().endswith(_TABLES) for name in left_out):
+        steps = "need named columns in steps*.npy in the drop itself"
+        return f"{rule}; boards of 2048 of other programs {steps}, and {STEPS}"
     if left_out:
         name = min(left_out)
         return f"{rule}; {printable(name)}: {left_out[name]}"

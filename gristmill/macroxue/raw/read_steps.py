@@ -22,7 +22,15 @@ from gristmill.macroxue.raw.run_facts import Names, RunFacts
 from gristmill.macroxue.raw.step_files import StepRun
 from gristmill.macroxue.raw.strict_parser import Meta
 from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, board_scores
-from gristmill.macroxue.rules.moves import MAX_RANK, Ranks, has_new_tile, move, move_towards
+from gristmill.macroxue.rules.moves import (
+    MAX_RANK,
+    Ranks,
+    bits_at,
+    has_new_tile,
+    move,
+    move_towards,
+)
+from gristmill.macroxue.rules.symmetries import CELLS
 
 MOST_STEPS = 1 << 22
 """Steps of a run: all its rows are in memory at once."""
@@ -53,7 +61,10 @@ def read_steps(run: StepRun, run_id: int, names: Names, sink: Callable[[Rows], N
         "max_rank": raw.numbers("max_rank", ranks.max(axis=1, initial=0)),
         "seed": raw.seeds,
     }
-    columns["branch_evs"], columns["ev_legal"] = _expected(raw)
+    # The place of each move among the numbers of the program.
+    numbers = np.argsort(run.steps.reading.moves)
+    evs, bits = raw.expected()
+    columns["branch_evs"], columns["ev_legal"] = evs[:, numbers], bits_at(bits, numbers)
     for name, values in columns.items():
         rows[name] = values[kept]
     rows["valuation_type"] = _valuations(raw, kept, names)
@@ -160,6 +171,55 @@ class RawRun:
         seeds = self.column("seed") if self.has("seed") else np.full(len(self.rows), listed)
         return seeds.astype(np.int64).view(np.uint64) & np.uint64(_U32)
 
+    def cells(self, first_cell: str) -> Ranks:
+        """The ranks of the boards in the order of the file: uint8 [N, 16], at most `cap`."""
+        board = self.column("board")
+        if self.cap == MAX_RANK:
+            wrong = np.any((board < 0) | (board > MAX_RANK), axis=1)
+            self.refuse(wrong, f"a rank is not 0..{MAX_RANK}")
+            return board.astype(np.uint8)
+        packed = board.astype(np.uint64)
+        none = np.zeros(len(board), np.uint16)
+        if first_cell == "low":
+            packed, _ = pack_boards(decode_boards(packed, none)[:, ::-1])
+        ranks = decode_boards(packed, self.numbers("tile_65536_mask", none, np.uint16))
+        wrong = pack_boards(ranks)[0] != packed
+        self.refuse(wrong, "tile_65536_mask marks a cell that is not 15")
+        return ranks
+
+    @cached_property
+    def given(self) -> Ranks | None:
+        """The numbers of the moves in the files, uint8 [N]; None without them."""
+        if not self.has("move_dir"):
+            return None
+        column = self.column("move_dir")
+        if not self.run.steps.has_names:
+            names = "0 {}, 1 {}, 2 {} or 3 {}".format(*self.run.steps.reading.directions)
+            self.refuse((column < 0) | (column > 3), f"the move is not {names}")
+            return column.astype(np.uint8)
+        moves = np.full(len(column), 255, np.uint8)
+        for direction, name in enumerate(MOVES):
+            # No text is made of a value: NumPy keeps characters that Python does not have.
+            moves[column == np.array(name, column.dtype.kind)] = direction
+        self.refuse(moves > 3, f"the move is not {', '.join(MOVES)}")
+        return moves
+
+    def expected(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+        """Expected values float32 [N, 4], and which are there as bits uint8 [N], by number."""
+        count = len(self.rows)
+        if not self.has("branch_evs"):
+            return np.zeros((count, 4), np.float32), np.zeros(count, np.uint8)
+        with np.errstate(over="ignore"):
+            evs = self.column("branch_evs").astype(np.float32)
+        numbers = (~np.isnan(evs) << np.arange(4)).sum(axis=1).astype(np.uint8)
+        legal = self.numbers("ev_legal", numbers)
+        self.refuse(legal > 15, "ev_legal has more than 4 bits")
+        self.refuse(
+            (legal & ~numbers) != 0, "ev_legal has the bit of an expected value that is NaN"
+        )
+        is_legal = (legal[:, None] >> np.arange(4)) & 1 == 1
+        return np.where(is_legal, evs, np.float32(0)), legal
+
     @cached_property
     def follows(self) -> _Bools:
         """Whether the next row is the next step: bool [N]."""
@@ -168,15 +228,8 @@ class RawRun:
 
 def _boards(raw: RawRun) -> Ranks:
     """The ranks of the boards: uint8 [N, 16], those above `raw.cap` as the cap."""
-    board = raw.column("board")
-    if raw.cap == MAX_RANK:
-        raw.refuse(np.any((board < 0) | (board > MAX_RANK), axis=1), f"a rank is not 0..{MAX_RANK}")
-        return board.astype(np.uint8)
-    packed = board.astype(np.uint64)
-    mask = raw.numbers("tile_65536_mask", np.zeros(len(board), np.uint16), np.uint16)
-    ranks = decode_boards(packed, mask)
-    raw.refuse(pack_boards(ranks)[0] != packed, "tile_65536_mask marks a cell that is not 15")
-    return ranks
+    reading = raw.run.steps.reading
+    return raw.cells(reading.first_cell)[:, CELLS[reading.turn]]
 
 
 def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
@@ -184,7 +237,9 @@ def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
 
     Ranks at the cap that follow from the game are raised to the truth.
     """
-    given = _given(raw) if raw.has("move_dir") else None
+    steps, given = raw.run.steps, raw.given
+    if given is not None and not steps.has_names:
+        given = steps.reading.moves[given]
     fits = np.zeros((4, len(ranks)), np.bool_)
     for direction in range(4):
         after, _, changed = move_towards(ranks[:-1], direction)
@@ -200,20 +255,6 @@ def _moves(raw: RawRun, ranks: Ranks) -> tuple[Ranks, _Bools]:
     raw.refuse(raw.follows & ~fits.any(axis=0), "no move leads to the board of the next step")
     moves = np.where(raw.follows, fits.argmax(axis=0), 255).astype(np.uint8)
     return moves, fits.sum(axis=0) > 1
-
-
-def _given(raw: RawRun) -> Ranks:
-    """The moves of the column, as numbers or as names of directions."""
-    column = raw.column("move_dir")
-    if column.dtype.kind in "iu":
-        raw.refuse((column < 0) | (column > 3), "the move is not 0 up, 1 down, 2 left or 3 right")
-        return column.astype(np.uint8)
-    moves = np.full(len(column), 255, np.uint8)
-    for direction, name in enumerate(MOVES):
-        # No text is made of a value: NumPy keeps characters that Python does not have.
-        moves[column == np.array(name, column.dtype.kind)] = direction
-    raw.refuse(moves > 3, f"the move is not {', '.join(MOVES)}")
-    return moves
 
 
 def _follow(raw: RawRun, ranks: Ranks, fits: _Bools, given: Ranks | None, first: int) -> None:
@@ -241,21 +282,6 @@ def _evals(raw: RawRun, ranks: Ranks) -> npt.NDArray[np.integer[Any]]:
     raw.refuse(is_certain & (scores != given), "board_eval is not that of the board")
     raw.refuse((given < INT32_MIN) | (given > INT32_MAX), "board_eval does not fit int32")
     return given
-
-
-def _expected(raw: RawRun) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-    """Expected values float32 [N, 4], and which of them there are as bits: uint8 [N]."""
-    count = len(raw.rows)
-    if not raw.has("branch_evs"):
-        return np.zeros((count, 4), np.float32), np.zeros(count, np.uint8)
-    with np.errstate(over="ignore"):
-        evs = raw.column("branch_evs").astype(np.float32)
-    numbers = (~np.isnan(evs) << np.arange(4)).sum(axis=1).astype(np.uint8)
-    legal = raw.numbers("ev_legal", numbers)
-    raw.refuse(legal > 15, "ev_legal has more than 4 bits")
-    raw.refuse((legal & ~numbers) != 0, "ev_legal has the bit of an expected value that is NaN")
-    is_legal = (legal[:, None] >> np.arange(4)) & 1 == 1
-    return np.where(is_legal, evs, np.float32(0)), legal
 
 
 def _valuations(raw: RawRun, kept: npt.NDArray[np.int64], names: Names) -> npt.NDArray[np.uint8]:

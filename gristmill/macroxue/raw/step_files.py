@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -18,7 +19,7 @@ from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import left_out_of
 from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import Rows
+from gristmill.macroxue.format.rows import MOVES, Rows
 from gristmill.macroxue.format.shards import rows_header
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.raw.run_facts import FileDigest, RawDigest
@@ -52,6 +53,54 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], str, tuple[tuple[int, ...], 
 }
 
 
+_TURNS: Final = (
+    *(("right", "down"), ("down", "left"), ("left", "up"), ("up", "right")),
+    *(("left", "down"), ("up", "left"), ("right", "up"), ("down", "right")),
+)
+"""The cells of a file whose boards the symmetries 0 to 7 turn into those of a pack."""
+READINGS: Final[Mapping[str, tuple[Sequence[Any], str]]] = {
+    "first_cell": (("high", "low"), '"high" or "low"'),
+    "directions": ([*permutations(MOVES)], "each of up, down, left and right once"),
+    "cells": (_TURNS, 'the directions of cells and of lines, as ["right", "down"]'),
+}
+"""The values that each key of a reading may have, and their words."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What boards and directions of a program mean; the defaults are those of a pack.
+
+    first_cell: the nibble of a 64-bit board that has the first cell, the highest or the lowest.
+    directions: what the numbers 0 to 3 of moves mean, which is the order of values and their bits.
+    cells: the direction in which cells follow one another, and that of the lines of four.
+    """
+
+    first_cell: str = "high"
+    directions: tuple[str, ...] = MOVES
+    cells: tuple[str, str] = _TURNS[0]
+
+    @staticmethod
+    def of(path: Path, table: Mapping[str, Any]) -> Reading:
+        """What a steps.toml says. Raises BadInput for a value that is not one of the allowed."""
+        stated: dict[str, Any] = {}
+        for key, (allowed, words) in READINGS.items():
+            value = table.get(key, getattr(Reading, key))
+            stated[key] = tuple(value) if isinstance(value, list) else value
+            if stated[key] not in allowed:
+                raise BadInput(path, f"{key} = {shown(value)}: needs {words}")
+        return Reading(**stated)
+
+    @property
+    def moves(self) -> npt.NDArray[np.uint8]:
+        """The move that each number means: uint8 [4]."""
+        return np.array([MOVES.index(name) for name in self.directions], np.uint8)
+
+    @property
+    def turn(self) -> int:
+        """The symmetry that turns the boards of the file into those of a pack."""
+        return _TURNS.index(self.cells)
+
+
 @dataclass(frozen=True)
 class StepFile:
     """One steps file: its name, the byte at which its rows begin, and their number."""
@@ -71,6 +120,7 @@ class StepDrop:
     folder: Path
     links: LinkRule
     fields: Mapping[str, str]
+    reading: Reading
     dtype: np.dtype[Any]
     files: tuple[StepFile, ...]
     kinds: tuple[str, ...] | None
@@ -81,6 +131,12 @@ class StepDrop:
     def name(self) -> str:
         """Name of the drop."""
         return _shown(self.folder.resolve().name)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the moves are names of directions, which mean the same in any order."""
+        column = self.fields.get("move_dir")
+        return column is not None and self.dtype[column].kind not in "iu"
 
     @property
     def taken(self) -> list[str]:
@@ -175,7 +231,8 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     if not folder.is_dir() or not has_file(folder / STEPS, root=folder, links=links):
         return None
     sizes = _sizes(folder, links)
-    fields = _fields(folder / STEPS, read_toml(folder / STEPS, root=folder, links=links))
+    table = read_toml(folder / STEPS, root=folder, links=links)
+    fields, reading = _fields(folder / STEPS, table), Reading.of(folder / STEPS, table)
     names = _step_names(folder, sizes)
     if not names:
         raise BadInput(folder, f"holds {STEPS}, and neither steps.npy nor steps-*.npy beside it")
@@ -197,8 +254,11 @@ def find_steps(folder: Path, links: LinkRule = REFUSE_LINKS) -> StepDrop | None:
     if not any(file.rows for file in files):
         raise BadInput(folder / names[0], "holds no row of steps: write it again")
     _check(folder, names[0], dtypes[0], fields)
+    if "first_cell" in table and dtypes[0][fields["board"]].shape:
+        rule = "first_cell: the board has a number for each cell; `cells` says their order"
+        raise BadInput(folder / STEPS, rule)
     others = tuple(sorted(sizes.keys() - {*small, *names}))
-    return StepDrop(folder, links, fields, dtypes[0], tuple(files), kinds, small, others)
+    return StepDrop(folder, links, fields, reading, dtypes[0], tuple(files), kinds, small, others)
 
 
 def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
@@ -315,8 +375,9 @@ def _fields(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
         if table.get(key) != value:
             raise BadInput(path, f"needs {key} = {shown(value)}, not {shown(table.get(key))}")
     fields = table.get("fields")
-    if other := sorted(table.keys() - {"schema", "kind", "fields"}):
-        raise BadInput(path, f"{other[0]}: unknown key; the keys are schema, kind, fields")
+    keys = ["schema", "kind", "fields", *READINGS]
+    if other := sorted(table.keys() - {*keys}):
+        raise BadInput(path, f"{other[0]}: unknown key; the keys are {', '.join(keys)}")
     if not isinstance(fields, dict):
         raise BadInput(path, "needs a table [fields], the column of each field of a pack")
     for field, column in fields.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from gristmill.macroxue.format.metadata_db import Gap, Run
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.read.step_stream import Batch
 from gristmill.macroxue.rules.continuity import broken, lacks_points
-from gristmill.macroxue.rules.moves import move
+from gristmill.macroxue.rules.moves import legal_moves, move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
 
@@ -25,7 +26,8 @@ def playable(rows: Rows) -> npt.NDArray[np.uint8]:
     return moves.astype(np.uint8)
 
 
-class Played(NamedTuple):
+@dataclass(frozen=True)
+class Played:
     """The rows of a batch, and what their moves do.
 
     moves: uint8 [N], the recorded moves as `playable` returns them.
@@ -39,6 +41,11 @@ class Played(NamedTuple):
     after: npt.NDArray[np.uint8]
     reward: npt.NDArray[np.int64]
     changed: npt.NDArray[np.bool_]
+
+    @cached_property
+    def legal(self) -> npt.NDArray[np.uint8]:
+        """The legal moves, uint8 [N]."""
+        return legal_moves(self.known.ranks)
 
 
 def played(batch: Batch) -> Played:

@@ -164,3 +164,11 @@ def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
     for direction in range(4):
         legal |= move_towards(boards, direction)[2].view(np.uint8) << np.uint8(direction)
     return legal
+
+
+def bits_at(bits: NDArray[np.uint8], taken: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Bits of the four moves, uint8 [N], in another order: bit k is what was bit taken[k]."""
+    made = np.zeros_like(bits)
+    for new, old in enumerate(taken.tolist()):
+        made |= ((bits >> old) & 1) << np.uint8(new)
+    return made

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gristmill.macroxue.format.annotations import ROWS, STUDENT
 from gristmill.macroxue.format.rows import Rows, as_bytes, pack_boards
 from gristmill.macroxue.rules.board_eval import board_eval
+from gristmill.macroxue.rules.moves import bits_at
 from gristmill.macroxue.rules.true_ranks import true_ranks
 
 COUNT: Final = 8
@@ -37,14 +38,6 @@ BRANCHES: Final = np.stack([_branches(k) for k in range(COUNT)])
 
 MOVES: Final = np.argsort(BRANCHES, axis=1).astype(np.uint8)
 """uint8 [8, 4]: what each move becomes in the image."""
-
-
-def turned_bits(bits: npt.NDArray[np.uint8], symmetry: int) -> npt.NDArray[np.uint8]:
-    """Bits of the four moves, uint8 [N], as those of the image."""
-    turned = np.zeros_like(bits)
-    for new, old in enumerate(BRANCHES[symmetry].tolist()):
-        turned |= ((bits >> old) & 1) << np.uint8(new)
-    return turned
 
 
 def turned(
@@ -91,7 +84,7 @@ def _turn(
     image["board_eval"][own] = board_eval(boards)
     moves = image["move_dir"][own]
     image["move_dir"][own] = np.where(moves < 4, MOVES[symmetry][moves & 3], moves)
-    image["ev_legal"][own] = turned_bits(image["ev_legal"][own], symmetry)
+    image["ev_legal"][own] = bits_at(image["ev_legal"][own], BRANCHES[symmetry])
     image["branch_evs"][own] = image["branch_evs"][own][:, BRANCHES[symmetry]]
 
 
@@ -102,7 +95,7 @@ def turned_annotations(stem: str, rows: npt.NDArray[Any], symmetry: int) -> npt.
         for name in ("teacher_move", "argmax_head"):
             moves = rows[name]
             image[name] = np.where(moves < 4, MOVES[symmetry][moves & 3], moves)
-        image["legal_mask"] = turned_bits(rows["legal_mask"], symmetry)
+        image["legal_mask"] = bits_at(rows["legal_mask"], BRANCHES[symmetry])
         for name in ("policy_p1", "policy_logp", "policy_hard"):
             image[name] = rows[name][:, BRANCHES[symmetry]]
     elif stem == STUDENT:

@@ -30,7 +30,7 @@ KNOWN_LEAKS: Final = {
 They are part of the published benchmark, whose scores count them: `leaks = "refuse"` lets them be.
 """
 _NAMED: Final = 10
-_ADVICE: Final = 'leave one of the sources out, or set leaks = "drop"'
+_ADVICE: Final = 'leave a source out, a part of one by subsets, or set leaks = "drop"'
 _OWN_ADVICE: Final = 'take one of the pairs out of the file, or set leaks = "drop"'
 
 

@@ -20,8 +20,8 @@ KIND: Final = "arc"
 """The kind of draw: `source_key(seed, KIND, base)` is the key of a task's augmentations."""
 TRANSLATION: Final = "arc:translation"
 """The kind of draw of the translations."""
-MOST_BASE: Final = 100
-"""Letters of the id of a task."""
+MOST_BASE: Final = 255
+"""Letters of the id of a task: what a file's name may have."""
 _SHOWN: Final = 80
 _ID = re.compile(r"([^_]+)(?:_t([0-7])_(0[1-9]{9}))?")
 TRM_MARK: Final = "|||"
@@ -50,7 +50,7 @@ class Augmentation(NamedTuple):
 
 
 def is_task_id(text: str) -> bool:
-    """Whether a text can be a task id: 1 to 100 printable letters, not as `<a`, `a|` or `a|||b`."""
+    """Whether a text can be a task id: 1 to 255 printable letters, not as `<a`, `a|` or `a|||b`."""
     is_named = 0 < len(text) <= MOST_BASE and text.isprintable()
     return is_named and TRM_MARK not in text and text[0] != "<" and text[-1] != "|"
 

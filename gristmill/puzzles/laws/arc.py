@@ -143,14 +143,7 @@ def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
 
 
 def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yield what breaks the rules of ARC in a dataset.
-
-    Each row is one grid of colours with its border of EOS, for input and label at one place; the
-    examples of the test split begin at (0, 0), as one of each training puzzle does. Every puzzle is
-    the first of its group after the augmentation that its id names. The first puzzles have the
-    hashes of their source files. No test pair is a demonstration of its task. What the seed draws
-    is not drawn again: `gristmill verify --rebuild` builds the whole dataset once more.
-    """
+    """Yield what breaks the rules of ARC in a dataset; what the seed draws is not drawn again."""
     dataset = Dataset.of(dataset)
     return or_unreadable(_arc_laws(dataset), str(dataset.folder))
 

@@ -23,11 +23,7 @@ _NAMES = f"{names.TRM}/{names.IDENTIFIERS}"
 
 
 def trm_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the folder `trm/` of a dataset; datasets of earlier versions have none.
-
-    Its arrays are those of the dataset. Its names are those of the dataset, with `|||` between
-    their parts. Its tasks are those of the test split, with the pairs that the splits hold.
-    """
+    """Yields what breaks the folder `trm/` of a dataset; datasets of earlier versions have none."""
     dataset = Dataset.of(dataset)
     if not (dataset.folder / names.TRM).is_dir():
         return iter(())

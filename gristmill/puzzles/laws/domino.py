@@ -55,12 +55,7 @@ class _Seen:
 
 
 def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the rules of Domino in a dataset.
-
-    The first 20 violations of each law are named, the others counted. Where augmentations are
-    modular, as in a dataset without a trace, their rows may break `label_not_heaviest` and
-    `tile_not_low_high`. What the seed draws is not drawn again.
-    """
+    """Yields what breaks the rules of Domino in a dataset, the first 20 of each law by name."""
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")
     return or_unreadable(few.of(_violations(dataset)), str(dataset.folder))

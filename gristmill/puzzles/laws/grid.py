@@ -24,13 +24,7 @@ _BORDER: Final = "is not one grid at the upper left, with padding right of it an
 
 
 def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the rules of grids in a dataset.
-
-    Each input and label has a grid at the upper left; where no cell may be padding, it is a whole
-    rectangle. With symmetries each training puzzle is followed by its seven others, cell by cell.
-    No test example is one of training, as it is or up to symmetry. Puzzles have names where the
-    config says so. Without a trace, sizes and symmetries are not known, and nothing is looked at.
-    """
+    """Yields what breaks the rules of grids in a dataset; without a trace nothing is looked at."""
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")
     return or_unreadable(few.of(_violations(dataset)), str(dataset.folder))

@@ -25,12 +25,7 @@ _BATCH_BYTES: Final = 1 << 20
 
 
 def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the rules of mazes in a dataset.
-
-    Walls, start and goal, and the path are compared in the first row of each group; the other rows
-    of a group must be its symmetries 1 to 7, token by token. The first 20 violations of each law
-    are named, the others counted.
-    """
+    """Yields what breaks the rules of mazes in a dataset, the first 20 of each law by name."""
     dataset = Dataset.of(dataset)
     few = Few(str(dataset.folder), "{more:,} more violations")
     return or_unreadable(few.of(_violations(dataset)), str(dataset.folder))

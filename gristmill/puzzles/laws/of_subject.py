@@ -59,12 +59,7 @@ _AMBIGUOUS: Final = "have another number of solutions than one"
 
 
 def puzzle_notes(folder: Path) -> Iterator[Violation]:
-    """Find what is unusual in the sources of a dataset; the check `noteworthy` warns of it.
-
-    Yields these notes, each with a number and examples:
-    equal_tasks: ARC tasks that have the pairs of an earlier one; they are kept.
-    sources: they cannot be read.
-    """
+    """Yields what is unusual in the sources of a dataset, of which the check `noteworthy` warns."""
     try:
         sources = read_sources(folder / SOURCES)
     except BadInput as error:

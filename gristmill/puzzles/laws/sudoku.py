@@ -29,14 +29,7 @@ _TOGETHER: Final = 4096
 
 
 def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks a rule in a Sudoku dataset.
-
-    dataset: or its folder, published or staged; its index arrays keep the contract.
-
-    Each finding is one of the names of `checks.described`, or `encoding`, `identifier`,
-    `clues_differ`, `not_unique`, `not_augmentation`, `repeated`, `duplicate` or `leak`. See also
-    `contract.trace_laws`: origins are those of their groups.
-    """
+    """Yields what breaks a rule in a Sudoku dataset, whose index arrays keep the contract."""
     dataset = Dataset.of(dataset)
     return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))
 

@@ -42,6 +42,12 @@ def part_of(name: str) -> str:
     return match[2] if match else name.partition("/")[0]
 
 
+def pair_of(pair: Any) -> Any:
+    """A pair that is a list, `[input, output]`, as an object; any other value as it is."""
+    is_list = isinstance(pair, list) and len(pair) == 2
+    return {"input": pair[0], "output": pair[1]} if is_list else pair
+
+
 def subsets_of(source: Path, names: Iterable[str], wanted: Collection[str] = ()) -> list[Subset]:
     """The subsets in a source, sorted by their files.
 
@@ -141,7 +147,7 @@ def _solved(task: Any, outputs: Any, challenges: Path, path: Path, name: str) ->
         count = len(outputs) if isinstance(outputs, list) else "no list of"
         raise BadInput(path, f"task {name}: has {count} outputs for {len(tested)} test pairs")
     pairs = []
-    for number, (pair, output) in enumerate(zip(tested, outputs, strict=True)):
+    for number, (pair, output) in enumerate(zip(map(pair_of, tested), outputs, strict=True)):
         if isinstance(pair, dict) and pair.get("output", output) != output:
             raise BadInput(path, f"task {name}: test pair {number} has another output itself")
         pairs.append({**pair, "output": output} if isinstance(pair, dict) else pair)

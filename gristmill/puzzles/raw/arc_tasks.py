@@ -19,6 +19,7 @@ from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.arc_collections import (
     Subset,
     is_collection,
+    pair_of,
     part_of,
     read_subset,
     subsets_of,
@@ -47,6 +48,10 @@ _NAME: Final = "name"
 _SHOWN: Final = 80
 _OTHERS: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _COLOURS: Final = frozenset(range(COLOURS))
+
+
+class TooLarge(BadInput):
+    """A task with a grid that is too large, as others in its folder may be."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +289,7 @@ def _task_id(task: object, path: Path) -> str:
 
 
 def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
+    pair = pair_of(pair)
     if not isinstance(pair, dict):
         raise BadInput(path, f"{where} must be an object with input and output only{_MEND}")
     for key in ("input", "output"):
@@ -303,11 +309,11 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
 
 def _grid(rows: Any, path: Path, where: str) -> Grid:
     if not isinstance(rows, list) or not 0 < len(rows) <= SIDE:
-        raise BadInput(path, f"{where}: a grid is a list of 1 to {SIDE} rows{_size(rows)}")
+        raise _size(path, f"{where}: a grid is a list of 1 to {SIDE} rows", rows)
     for number, row in enumerate(rows):
         if not isinstance(row, list) or not 0 < len(row) <= SIDE:
-            rule = f"a row is a list of 1 to {SIDE} colours{_size(row)}"
-            raise BadInput(path, f"{where}, row {number}: {rule}")
+            rule = f"a row is a list of 1 to {SIDE} colours"
+            raise _size(path, f"{where}, row {number}: {rule}", row)
         if len(row) != len(rows[0]):
             rule = f"has {len(row)} cells, row 0 has {len(rows[0])}{_MEND}"
             raise BadInput(path, f"{where}, row {number}: {rule}")
@@ -326,12 +332,13 @@ def _grid(rows: Any, path: Path, where: str) -> Grid:
     return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
 
 
-def _size(found: object) -> str:
+def _size(path: Path, rule: str, found: object) -> BadInput:
     if not isinstance(found, list) or len(found) <= SIDE:
-        return _MEND
-    return (
-        f", and this one has {len(found)}: leave the task out, or its folder by [settings] subsets;"
-        ' `kind = "grid"` takes larger grids, as JSON lines'
+        return BadInput(path, rule + _MEND)
+    return TooLarge(
+        path,
+        f"{rule}, and this one has {len(found)}: leave the task out, or its folder by [settings] "
+        'subsets; `kind = "grid"` takes larger grids, as JSON lines',
     )
 
 

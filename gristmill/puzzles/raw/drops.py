@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -12,6 +14,7 @@ from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
 from gristmill.inbox.sample_mark import left_out_of, not_samples
+from gristmill.puzzles.raw.arc_together import tasks_in
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.tables import FILE
@@ -37,7 +40,7 @@ _NAMED: Final = 5
 _SPLITS: Final = frozenset({"train.csv", "test.csv", "train.jsonl", "test.jsonl"})
 _SPLIT_NAMES: Final = "only train.csv and test.csv, or .jsonl, in one folder are splits"
 _LOOKED_AT: Final = 1 << 20
-"""Bytes of the largest task that an account reads."""
+"""Bytes of tasks in a folder that an account reads."""
 
 
 def source_files(
@@ -98,6 +101,15 @@ def _counts(kind: str) -> Callable[[str], bool]:
     return MAZE_FILES.__contains__ if kind == _MAZE else is_sudoku_file
 
 
+@dataclass
+class _Seen:
+    """Keys that nothing reads, folders with a grid that is too large, and the setting for these."""
+
+    unread: dict[str, None] = field(default_factory=dict)
+    unfit: dict[str, str] = field(default_factory=dict)
+    cure: str = ""
+
+
 def account(
     drop: Path, links: LinkRule = REFUSE_LINKS, recipes: Collection[Recipe] = BUILT_IN.values()
 ) -> Account:
@@ -111,13 +123,15 @@ def account(
     Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
     read.
     """
+    from gristmill.puzzles.raw.arc_collections import is_collection
+
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
         if entry.refusal is not None:
             raise BadInput(drop / name, entry.refusal)
     taken: set[str] = set()
     refused: list[tuple[str, BadInput]] = []
-    unread: dict[str, None] = {}
+    seen = _Seen()
     divided: set[str] = set()
     kind = ""
     for recipe, source in _named(drop.name, recipes) or _guessed(entries):
@@ -125,17 +139,23 @@ def account(
             break  # the guess was right
         kind = recipe.kind
         try:
-            read = _read(recipe, drop / source, links, unread)
+            read = _read(recipe, drop / source, links, seen)
             paths = {f"{source}/{name}".lstrip("/") for name in read}
             taken |= paths
             divided |= set() if recipe.kind == _ARC else {*filter(_is_for_tests, paths)}
         except BadInput as error:
             refused.append((recipe.name, error))
     if not taken:
+        tasks = tasks_in(drop, {name: each.stat.st_size for name, each in entries.items()}, links)
+        if tasks is not None and tasks.way and not is_collection(tasks.file):
+            raise BadInput(drop / tasks.file, tasks.cure)
         raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
-    if unread:
-        notes.append(f"keys of tasks that nothing reads: {', '.join(unread)}")
+    if seen.unread:
+        notes.append(f"keys of tasks that nothing reads: {', '.join(seen.unread)}")
+    if seen.unfit:
+        first = next(iter(seen.unfit.values()))
+        notes.append(f"folders that do not fit: {', '.join(seen.unfit)} ({first}); {seen.cure}")
     if divided:
         named = ", ".join(sorted(divided)[:_NAMED])
         notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
@@ -157,11 +177,11 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     Raises BadInput and OSError as `account`.
     """
     from gristmill.puzzles.raw.arc_collections import subsets_of
-    from gristmill.puzzles.raw.arc_tasks import EVALUATION
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
-    read = [(*each, _files_of(*each, drop, links)) for each in _guessed(names)]
+    seen = _Seen()
+    read = [(*each, _files_of(*each, drop, links, seen)) for each in _guessed(names)]
     name = name or drop.name
     recipe = next((recipe for recipe, _, files in read if files), None)
     if _named(name, BUILT_IN.values()) or recipe is None:
@@ -174,16 +194,31 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     lines = [f'kind = "{_MAZE if is_maze else recipe.kind}"', f"sources = [{listed}]"]
     if recipe.kind == _GRID:
         lines += ["[settings]", cells_of(grid_files(drop / first, links)[0].path, links)]
-    elif subsets := [each.name for each in subsets_of(drop / first, own)]:
-        tested = [name for name in subsets if name.startswith(EVALUATION)]
-        if tested and EVALUATION not in tested:
-            lines += ["[settings]", f'{EVALUATION} = ["{tested[0]}"]']
     elif recipe.kind == _ARC:
         folders = {name.partition("/")[0] for *_, files in sources for name in files}
-        if EVALUATION not in folders:
-            # No folder is for training alone, so that the test pairs of every task are tests.
-            lines += ["[settings]", f"{EVALUATION} = {json.dumps(sorted(folders))}"]
+        subsets = {each.name for each in subsets_of(drop / first, own)}
+        lines += ["[settings]", *_arc_settings(subsets or folders, bool(seen.unfit))]
     return "\n".join(lines) + "\n"
+
+
+def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
+    """Yield the settings of a recipe of ARC. names: of parts. is_part: whether others are left."""
+    from gristmill.puzzles.raw.arc_tasks import EVALUATION
+
+    version = {name: re.sub(r".*?([0-9]*)$", r"\1", name).zfill(9) for name in names}
+    tested = [name for name in names if name.startswith("eval")]
+    last = max((version[name] for name in tested), default="")
+    # As of evaluation and evaluation2: one has tasks for training that the other one tests.
+    if len({version[name] for name in tested}) > 1:
+        names, is_part = [name for name in names if version[name] == last], True
+    if is_part:
+        yield f"subsets = {json.dumps(sorted(names))}"
+    if not tested:  # the test pairs of every task are tests, and others may have them
+        yield 'leaks = "drop"'
+    tested = [name for name in tested if version[name] == last] or [*names]
+    if tested != [EVALUATION]:
+        yield f"{EVALUATION} = {json.dumps(sorted(tested))}"
+    yield 'dtype = "uint8"'
 
 
 def _is_maze(file: Path, links: LinkRule) -> bool:
@@ -201,10 +236,10 @@ def _is_maze(file: Path, links: LinkRule) -> bool:
     return bool(encoded(question).all())
 
 
-def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule) -> list[str]:
+def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule, seen: _Seen) -> list[str]:
     """The files that a recipe reads of a source; none where it refuses the source."""
     try:
-        return _read(recipe, drop / source, links, {})
+        return _read(recipe, drop / source, links, seen)
     except BadInput:
         return []
 
@@ -251,7 +286,7 @@ def _is_puzzle(name: str) -> bool:
     return not last.lower().endswith(".txt") or is_bank(last)
 
 
-def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]) -> list[str]:
+def _read(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
     """Paths in a source of the files that a recipe reads. Raises BadInput as its builder does."""
     from gristmill.puzzles.raw.file_forms import both_tables, is_table, source_folders
     from gristmill.puzzles.raw.grid_rows import grid_files, read_grids
@@ -260,7 +295,7 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]
 
     source_folders(folder)  # it raises for a file
     if recipe.kind == _ARC:
-        return _tasks(recipe, folder, links, unread)
+        return _tasks(recipe, folder, links, seen)
     if recipe.kind == _GRID:
         grids = [file.path for file in grid_files(folder, links)]
         for path in grids:
@@ -284,21 +319,33 @@ def _read(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]
     return [path.name for path in (*paths, *banks)]
 
 
-def _tasks(recipe: Recipe, folder: Path, links: LinkRule, unread: dict[str, None]) -> list[str]:
-    """Paths in a source of the files of ARC tasks; the first one of each folder is read."""
-    from gristmill.puzzles.raw.arc_tasks import Parts, read_task, task_files
+def _tasks(recipe: Recipe, folder: Path, links: LinkRule, seen: _Seen) -> list[str]:
+    """Paths in a source of the files of ARC tasks; the first MiB of each folder is read.
+
+    A folder with a grid that is too large is left out where no recipe names the source.
+    """
+    from gristmill.puzzles.raw.arc_tasks import Parts, TooLarge, read_task, task_files
 
     given = recipe.settings
     parts = Parts(given.get("evaluation", Parts.evaluation), given.get("subsets", ()))
     entries, collected = task_files(folder, links, parts)
-    first_of: set[str] = set()
+    looked, unfit = Counter[str](), dict[str, BadInput]()
     for entry in entries:
-        below = entry.name.rpartition("/")[0]
-        size = entry.stat.st_size
-        if not size or (below not in first_of and size <= _LOOKED_AT):
-            unread |= dict.fromkeys(read_task(folder, entry.name, links).unread)
-        first_of.add(below)
-    return [*(entry.name for entry in entries), *(n for each in collected for n in each[1:])]
+        below, size = entry.name.rpartition("/")[0], entry.stat.st_size
+        if below not in unfit and (not size or looked[below] + size <= _LOOKED_AT):
+            try:
+                seen.unread |= dict.fromkeys(read_task(folder, entry.name, links).unread)
+            except TooLarge as error:
+                unfit[below] = error
+        looked[below] += size
+    if fit := sorted({*looked} - {*unfit}):
+        seen.cure = f"[settings] subsets = {json.dumps(fit)} reads the others"
+    for wrong in unfit.values():
+        if not fit or recipe.name:
+            raise BadInput(wrong.file, "; ".join([wrong.rule, *([seen.cure] if fit else [])]))
+    seen.unfit |= {name: f"{Path(wrong.file).name}: {wrong.rule}" for name, wrong in unfit.items()}
+    names = [entry.name for entry in entries if entry.name.rpartition("/")[0] not in unfit]
+    return [*names, *(name for each in collected for name in each[1:])]
 
 
 def _left_out(entries: Mapping[str, Entry], taken: Collection[str]) -> dict[str, str]:

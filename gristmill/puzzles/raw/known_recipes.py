@@ -19,9 +19,7 @@ from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipes import (
     BUILT_IN,
     CONFIGS,
-    DOMINO,
     FOLDER,
-    KINDS,
     Recipe,
     is_part,
     read_recipe_file,
@@ -127,11 +125,11 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
         # A person who wrote one with a mistake needs no other one.
         refused = sorted(list_inbox(folder, TOML, links)[0].keys() - known.keys())
         cure = f"correct {folder}/{refused[0]}.toml, which is refused, or " if refused else ""
+        made = drops.proposal(drop, lake.rules(drops.INBOX)[0]).splitlines()
+        lines = f"the lines `{'`, `'.join(made)}`, a guess" if made else "its kind and sources"
         raise Unread(
-            f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with the "
-            f'lines `kind = "{KINDS[0]}"` and `sources = ["{drop.name}"]`; other kinds are '
-            f"{', '.join(kind for kind in KINDS[1:] if kind != DOMINO)}, and `gristmill look` "
-            "guesses one"
+            f"{drop}: no recipe reads it: {cure}write {folder}/NAME.toml with {lines}; `gristmill "
+            "look` says more"
         )
     missing = {
         recipe.name: missing_sources(lake, recipe, lambda i, n: n == drop.name or is_there(i, n))

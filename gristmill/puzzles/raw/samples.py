@@ -115,12 +115,7 @@ _SOURCE: Final = "gristmill-sample"
 
 
 def generated_sudoku(number: int) -> tuple[str, str, int]:
-    """Returns (question, answer, rating) of a Sudoku with one solution, 24 clues or more.
-
-    number: which one; the same number gives the same Sudoku on any machine.
-
-    The rating is the number of guesses that our solver takes.
-    """
+    """Returns question, answer and guesses of a Sudoku with one solution, drawn by its number."""
     from gristmill.puzzles.domains.sudoku.solver import solutions_of
 
     def drawn(count: int, what: str) -> list[int]:

@@ -199,11 +199,7 @@ _FILLS: Final = (
 
 
 def _arc(inputs: Grid, labels: Grid) -> Drawing:
-    """The input and the output of an example of ARC, each with its EOS border.
-
-    Rows and columns around the grids that have only PAD in both are left out; the captions say
-    where a grid begins that is not at the first cell.
-    """
+    """The input and the output of an example of ARC with their EOS borders, without rows of PAD."""
     grids = [row.reshape(ARC_SIDE, ARC_SIDE) for row in (inputs, labels)]
     window = _extent(grids)
     sizes, panels = [], []
@@ -230,10 +226,7 @@ def _extent(grids: Sequence[npt.NDArray[np.generic]]) -> tuple[slice, slice]:
 
 
 def _maze(inputs: Grid, labels: Grid) -> Drawing:
-    """A maze with the path of the label in it.
-
-    Cells in which the label contradicts the input are red: the label may only make path of space.
-    """
+    """A maze with the path of the label in it; what the label contradicts is red."""
     side = side_of(len(inputs)) or 0
     given, solved = (row.reshape(side, side) for row in (inputs, labels))
     is_known = (given >= WALL) & (given <= GOAL)
@@ -247,11 +240,7 @@ def _maze(inputs: Grid, labels: Grid) -> Drawing:
 
 
 def _sudoku(inputs: Grid, labels: Grid) -> Drawing:
-    """The givens of a Sudoku, and its solution.
-
-    A cell of the solution is marked that its given contradicts, whose digit is twice in its row,
-    column or box, or that has no digit; tokens outside the vocabulary are `?`.
-    """
+    """The givens of a Sudoku, and its solution, in which what breaks a rule is marked."""
     given, solution = (row.reshape(_SUDOKU_SIDE, _SUDOKU_SIDE) for row in (inputs, labels))
     is_given = given > _BLANK
     is_digit = (solution > _BLANK) & (solution <= _SUDOKU_SIDE + 1)
@@ -291,10 +280,7 @@ def _twice(board: Grid) -> Mask:
 
 
 def _grid(inputs: Grid, labels: Grid, config: Mapping[str, Any]) -> Drawing:
-    """The input and the output of an example of grids, a colour for each token.
-
-    Rows and columns below and to the right of both grids are left out.
-    """
+    """The input and the output of an example of grids, without what is beyond both."""
     texts = Symbols.of(config["alphabet"], config["values"], config["pad"]).texts
     grids = [row.reshape(_sides(config)) for row in (inputs, labels)]
     sizes = [tuple(extents(each[None])[0].tolist()) for each in grids]

@@ -14,6 +14,8 @@ SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
 RECIPE, TOKENS = "reasoning/recipe", "reasoning/tokens"
 SPANS, EXPORTS = "reasoning/spans", "reasoning/exports"
 ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
+REPORTED = (names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT, names.TOKENS)
+"""Folders whose artifacts a report describes."""
 MANIFEST_VERSION = "1"
 """Code version of both manifests."""
 

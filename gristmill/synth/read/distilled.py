@@ -48,6 +48,7 @@ class DistilledRows(Reader[_Held]):
     """
 
     words = HARMONY_WORDS
+    behind = _LISTS
 
     def __init__(
         self, folders: Sequence[Path | str], split: str = "train", *, verify: Verify = "sizes"

@@ -13,15 +13,16 @@ from assets.checking.results import (
     TABLE,
     THIS_RUN,
     Known,
-    findings_in,
     found_by_run,
     state_of,
 )
 from assets.checking.rules import Looked, Rule
 from assets.checking.verdict_file import opened
-from assets.checking.verdicts import BUILT, Verdict
+from assets.checking.verdicts import Verdict
 from gristmill.contract import Violation
 from gristmill.printable import unbroken
+from gristmill.reports import BUILT
+from tests.assets.checking.findings import findings_in
 
 ASSET = "test/tiny"
 RULE = Rule(BUILT, "", None, lambda *_: "")

@@ -1,7 +1,10 @@
 """What the checks of an asset say of all its partitions, after runs of some that may fail."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +13,22 @@ import pytest
 
 from assets import choices, ranges
 from assets.checking import results, rules, runs, verdict_file
-from assets.checking.results import FALLING_SHORT, THIS_RUN, findings_in
+from assets.checking.results import FALLING_SHORT, THIS_RUN
 from assets.checking.rules import CHECKED
-from assets.checking.verdict_file import FILE, opened
+from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Verdict
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, Violation
 from gristmill.layout import WORK
+from gristmill.provenance import Record, read_record
+from gristmill.provenance.list_artifacts import lines, list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
+from gristmill.reports import FILE, Report, reports
 from resources import Lake
+from tests.assets.checking.findings import findings_in
 from tests.assets.checking.test_verdict_file import locked
 from tests.assets.words import words_build
 
@@ -51,7 +58,8 @@ def build(lake: Lake, asset: str, key: str | None) -> Build:
 
     if asset == "words" and key in DROPS.errors:
         raise DROPS.errors[key]
-    return words_build(lake.root, f"{asset}/{key}", asset, key, text)
+    made = words_build(lake.root, f"{asset}/{key}", asset, key, text)
+    return replace(made, notes=notes) if asset == "words" else made
 
 
 @dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
@@ -71,14 +79,18 @@ def counted(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
 
 
 def notes(folder: Path) -> Iterator[Violation]:
-    if "wrong" in (folder / "words.txt").read_text():
-        raise ValueError("notes that are wrong")
     if "odd" in (folder / "words.txt").read_text():
         yield Violation("usual words", "words.txt", "odd")
 
 
+def counted_notes(record: Record) -> Iterator[Violation]:
+    if DROPS.texts.get(record.partition or "") == "wrong\n":
+        raise ValueError("notes that are wrong")
+    yield from ()
+
+
 CHECKS = [
-    *disk_checks(words, "words", notes=notes, blocking=True),
+    *disk_checks(words, "words", notes=notes, blocking=True, counted=counted_notes),
     *disk_checks(counted, "counted"),
 ]
 WORDS, COUNTED = words.key, counted.key
@@ -328,11 +340,25 @@ def test_a_retired_partition_and_a_removed_artifact_have_no_findings(ui):
     assert ui.all_shown() == CLEAN
 
 
-def test_lost_verdicts_are_taken_from_what_is_shown(ui):
-    before = odd_good_and_failed(ui)
+def broken(ui: Instance) -> None:
+    path = ui.root / WORK / FILE
+    octets = path.read_bytes()
+    path.write_bytes(octets[:4096] + b"\xff" * (len(octets) - 4096))
+
+
+def gone(ui: Instance) -> None:
     (ui.root / WORK / FILE).unlink()
-    ui.run("b")
-    assert ui.all_shown() == before
+
+
+@pytest.mark.parametrize("lose", [broken, gone])
+def test_of_lost_verdicts_what_nobody_looks_at_is_not_checked_and_no_failure_is_lost(ui, lose):
+    before = odd_good_and_failed(ui)
+    lose(ui)
+    assert ui.run("b").success
+    unknown: tuple[str, list[str]] = ("warn", [])
+    assert ui.all_shown() == {
+        name: shown if name.endswith(" built") else unknown for name, shown in before.items()
+    }
     shown = ui.record("intact").evaluation
     assert shown.metadata["not checked"].value == 1
     assert "1 of 2 not checked since they were built" in shown.description
@@ -341,58 +367,24 @@ def test_lost_verdicts_are_taken_from_what_is_shown(ui):
     assert "not checked" not in ui.record("intact").evaluation.metadata
 
 
-def broken(ui: Instance) -> None:
-    path = ui.root / WORK / FILE
-    octets = path.read_bytes()
-    path.write_bytes(octets[:4096] + b"\xff" * (len(octets) - 4096))
-
-
-def test_a_build_comes_through_though_no_verdict_can_be_kept(ui, monkeypatch):
+def test_a_build_comes_through_and_nothing_is_green_though_no_verdict_can_be_kept(ui, monkeypatch):
     monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
     ui.run("b")
-    DROPS.errors["a"] = GristmillError("no game")
+    DROPS.texts["k1"] = "odd\n"
+    DROPS.errors |= {"a": GristmillError("no game"), "k2": GristmillError("no game")}
     ui.run("a")
-    del DROPS.errors["a"]
+    monkeypatch.setattr(verdict_file.VerdictFile, "_remove", lambda _: None)
     with locked(ui.root):
-        assert ui.run("a").success
-        assert ui.run("c", "d").success
-        assert ui.shows("built")[1] in ([], ["a"])
-    ui.run("b")
-    assert ui.all_shown() == CLEAN
-
-
-def test_what_a_locked_file_did_not_take_stays_found(ui, monkeypatch):
-    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
-    DROPS.texts |= {"a": "odd\n", "k1": "odd\n"}
-    DROPS.errors |= {"c": GristmillError("no game"), "k2": GristmillError("no game")}
-    ui.run("b")
-    expected = CLEAN | {
-        "words noteworthy": ("warn", ["a", "k1"]),
-        "words built": ("error", ["c", "k2"]),
-    }
-    with locked(ui.root):
-        ui.run("a")
-        ui.run("c")
         ui.run("k0", "k1", "k2")
-        assert ui.all_shown() == expected
-        ui.execute_all()
-        assert ui.all_shown() == expected
-    ui.run("b")
-    assert ui.all_shown() == expected
-    del DROPS.errors["c"], DROPS.errors["k2"]
-    ui.run("c")
-    ui.run("k2")
-    DROPS.texts.clear()
-    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a", "k1"])}
-
-
-def test_a_file_of_verdicts_that_broke_loses_no_finding(ui):
-    before = odd_good_and_failed(ui)
-    broken(ui)
-    assert ui.run("b").success
-    assert ui.all_shown() == before
-    ui.run("b")
-    assert ui.all_shown() == before
+        assert ui.shows("built") == ("error", ["a", "k2"])
+        assert ui.shows("noteworthy") == ("warn", ["k1"])
+        assert ui.shows("intact") == ("warn", [])  # b is not checked
+    monkeypatch.undo()
+    DROPS.errors.clear()
+    for keys in (["a"], ["k0", "k1", "k2"], ["b"]):
+        assert ui.run(*keys).success
+    ui.execute_all()
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["k1"])}
 
 
 def test_failed_builds_beyond_the_cut_of_the_table_are_taken_from_events(ui, monkeypatch):
@@ -413,20 +405,6 @@ def test_failed_builds_beyond_the_cut_of_the_table_are_taken_from_events(ui, mon
         == findings_in(before)
         == {"k1": ("no game in k1", findings_in(before)["k1"][1])}
     )
-
-
-def test_a_shown_finding_outlives_a_kept_verdict_that_may_be_older(ui, monkeypatch):
-    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
-    ui.run("a")
-    ui.run("b")
-    (ui.root / "words/a/words.txt").write_text("x\n")
-    (ui.root / "words/a/left.txt").write_text("of no record\n")
-    with locked(ui.root):
-        ui.execute_all()
-        shown = ui.shows("intact")
-        assert shown == ("error", ["a"])
-    ui.run("b")
-    assert ui.shows("intact") == shown
 
 
 def test_what_is_built_while_everything_is_looked_at_keeps_its_finding(ui, monkeypatch):
@@ -457,7 +435,50 @@ def test_what_was_built_without_dagster_is_known_when_everything_is_looked_at(ui
     DROPS.texts["b"] = "odd\n"
     publish(build(ui.lake, "words", "b"), rebuild=True, replace_differing=True)
     ui.run("a")
-    assert ui.record("noteworthy").evaluation.metadata["not checked"].value == 1
+    shown = ui.record("noteworthy").evaluation
+    assert (shown.passed, shown.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert shown.metadata["not checked"].value == 1
+
+
+def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
+    """Of the file of reports, or of a record: `ls` says which does not say what the other does."""
+    before = odd_good_and_failed(ui)
+    assert before["words built"] == ("error", ["c"])
+    run = ui.dagster.get_runs(limit=3)[-1].run_id  # of a
+    record = read_record(ui.root / "words/a/provenance.json")
+    found = reports(ui.root)
+    assert found is not None
+    assert found["words", "a"] == Report(record.data_version, run)
+    failed = found["words", "c"]
+    assert (failed.data_version, failed.red) == ("", ())
+    datetime.strptime(failed.failed_since, "%Y-%m-%d %H:%M")
+
+    def told() -> dict[str, str]:
+        return {f"{one.asset} {one.partition}": one.dagster for one in list_artifacts(ui.root)}
+
+    assert set(told().values()) == {""}
+    (ui.root / "words/b/words.txt").write_text("damaged\n")
+    ui.execute_all()
+    DROPS.errors["b"] = GristmillError("no game")
+    ui.run("b")
+    with closing(sqlite3.connect(ui.root / WORK / FILE)) as file, file:
+        file.execute("update reported set data_version = 'x' where subject = 'a'")
+    publish(build(ui.lake, "counted", "d"))
+    said, new = told(), "not reported to Dagster: materialize it"
+    since = reports(ui.root)["words", "b"].failed_since
+    assert said == {
+        "counted a": new,
+        "counted b": "",
+        "counted d": new,
+        "words a": new,
+        "words b": f"its build fails since {since} UTC; the check intact is red",
+    }
+    assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root)))
+    record = ui.root / "words/b/provenance.json"
+    record.write_text(record.read_text().replace(read_record(record).data_version, "0" * 64))
+    assert told()["words b"].startswith(new)
+    gone(ui)
+    assert set(told().values()) == {""}  # no Dagster knows of the data root
 
 
 def test_a_partition_at_which_a_check_cannot_look_is_its_finding_alone(ui):

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from assets.checking import verdict_file
-from assets.checking.verdict_file import FILE, LOST, kept, opened
+from assets.checking.verdict_file import kept, opened
 from assets.checking.verdicts import Verdict
 from gristmill.layout import WORK
+from gristmill.reports import FILE, Report, reports
 
 ASSET = "test/tiny"
 FOUND = [Verdict("a", "")]
@@ -55,9 +56,7 @@ def test_a_data_root_that_cannot_be_written_to_keeps_nothing(tmp_path):
     assert of(Path(os.devnull)) == []
 
 
-def test_what_a_locked_file_does_not_take_is_noted_and_the_file_is_not_trusted(
-    tmp_path, monkeypatch
-):
+def test_a_file_that_stays_locked_is_begun_again(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
     with opened(tmp_path) as verdicts:
         verdicts.register_all(ASSET, {})
@@ -65,16 +64,29 @@ def test_what_a_locked_file_does_not_take_is_noted_and_the_file_is_not_trusted(
     with locked(tmp_path):
         (line,) = keep(tmp_path)
         assert "locked" in line
-        assert (tmp_path / WORK / LOST).exists()
-        assert len(keep(tmp_path)) == 1  # the mark cannot be taken into account, and stays
-        assert (tmp_path / WORK / LOST).exists()
     with opened(tmp_path) as verdicts:
         assert not verdicts.knows(ASSET)
-        assert verdicts.of(ASSET, "intact") == FOUND
+        assert verdicts.of(ASSET, "intact") == []
+    assert keep(tmp_path) == []
+
+
+def test_a_file_of_0_9_keeps_its_verdicts_and_what_was_reported_is_asked_of_events(tmp_path):
+    (tmp_path / WORK).mkdir()
+    with closing(sqlite3.connect(tmp_path / WORK / FILE)) as old, old:
+        old.execute("create table assets (asset text primary key)")
+        old.execute(
+            "create table verdicts (asset text, name text, subject text, data_version text, "
+            "problem text, cure text, primary key (asset, name, subject))"
+        )
+        old.execute("insert into assets values (?)", (ASSET,))
+        old.execute("insert into verdicts values (?, 'lawful', 'b', '', 'odd', '')", (ASSET,))
+    with opened(tmp_path) as verdicts:
+        assert not verdicts.knows(ASSET)
+        assert [one.problem for one in verdicts.of(ASSET, "lawful")] == ["odd"]
         verdicts.register_all(ASSET, {})
-    assert not (tmp_path / WORK / LOST).exists()
     with opened(tmp_path) as verdicts:
         assert verdicts.knows(ASSET)
+    assert reports(tmp_path) == {(ASSET, "b"): Report(red=("lawful",))}
 
 
 def test_on_a_full_disk_the_work_goes_on_in_memory(tmp_path, monkeypatch):
@@ -93,19 +105,7 @@ def test_on_a_full_disk_the_work_goes_on_in_memory(tmp_path, monkeypatch):
         file.do(lambda verdicts: verdicts.keep(ASSET, "lawful", long))
         assert len(file.do(lambda verdicts: verdicts.of(ASSET, "lawful"))) == 100
     assert "full" in lines[0]
-    assert (tmp_path / WORK / LOST).exists()
-    assert (tmp_path / WORK / FILE).exists()
-
-
-def test_where_nothing_can_be_noted_the_file_goes(tmp_path, monkeypatch):
-    keep(tmp_path)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "touch", refuse)
-    verdict_file.note_loss(tmp_path, OSError(28, "No space left on device"))
-    assert not any((tmp_path / WORK).glob("verdicts*"))
+    assert not (tmp_path / WORK / FILE).exists()
 
 
 def test_a_file_that_breaks_while_it_is_used_is_begun_again(tmp_path):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from assets.checking.verdict_file import opened
-from assets.checking.verdicts import BUILT, Place, Verdict, Verdicts, stamp_of
+from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill.publish.publish import publish
+from gristmill.reports import BUILT
 from tests.publish.tiny import TinyConfig, tiny_build
 
 ASSET = "test/tiny"

@@ -14,7 +14,6 @@ import dagster as dg
 import pytest
 
 from assets.history import open_databases
-from assets.history.retention import prune
 from bench.batch_assets import published, source
 from resources import Lake
 from tests import dagster_caches
@@ -158,18 +157,6 @@ def test_a_run_holds_its_log_from_its_first_build(
     )
     assert result.success
     assert logs(instance) == {"index", result.run_id}
-
-
-def test_pruning_empties_a_log_that_is_held(instance: dg.DagsterInstance) -> None:
-    open_databases.hold(instance)
-    for _ in range(2):
-        add_run(instance)
-    for record in instance.get_run_records():
-        instance.report_run_canceled(record.dagster_run)
-    wal = path(instance, "index").with_name("index.db-wal")
-    assert wal.stat().st_size > 0
-    assert prune(instance, keep_runs=0).not_compacted is None
-    assert wal.stat().st_size == 0
 
 
 def test_the_launcher_holds_the_index() -> None:

@@ -1,24 +1,21 @@
-"""What is pruned from an instance, and what every prune keeps."""
+"""Which runs are pruned from an instance, and what every prune keeps."""
 
-from __future__ import annotations
-
-import itertools
-import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
+from assets.checking.rules import CHECKED
 from assets.history import retention
-from assets.history.instance_files import InstanceFiles
-from assets.history.retention import Pruned, prune
-from assets.history.tables import OtherStorage
-from bench.large_instance import PACK, RAW_DROP, add_run, fill
+from assets.history.retention import prune
+from bench.large_instance import PACK, add_run, fill
 
 DAY = 86_400.0
 STATUS = dg.DagsterRunStatus
@@ -45,58 +42,155 @@ def instance(home: Path) -> Iterator[dg.DagsterInstance]:
         yield made
 
 
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let 40 days pass before anything is pruned."""
+    clock = SimpleNamespace(time=lambda: time.time() + 40 * DAY)
+    monkeypatch.setattr(retention, "time", clock)
+
+
 def age(home: Path, days: float, *runs: str) -> None:
-    """Let runs have ended some days ago, and their logs be as old."""
-    ended = time.time() - days * DAY
+    """Let runs have ended some days ago."""
     with sqlite3.connect(home / "history/runs.db") as database:
         for run in runs:
-            database.execute("UPDATE runs SET end_time = ? WHERE run_id = ?", (ended, run))
-            os.utime(home / f"history/runs/{run}.db", (ended, ended))
+            ended = (time.time() - days * DAY, run)
+            database.execute("UPDATE runs SET end_time = ? WHERE run_id = ?", ended)
 
 
 def ids(instance: dg.DagsterInstance) -> set[str]:
     return {run.run_id for run in instance.get_runs()}
 
 
-def built(instance: dg.DagsterInstance, asset: dg.AssetKey = PACK) -> dict[str, int]:
-    """Storage id of each partition's latest materialization."""
-    kind = dg.DagsterEventType.ASSET_MATERIALIZATION
-    return dict(instance.get_latest_storage_id_by_partition(asset, kind))
+PARTS = dg.StaticPartitionsDefinition(["a", "b"])
+CHECK, ARRIVALS = (dg.AssetCheckKey(dg.AssetKey("parted"), name) for name in ("fine", "arrivals"))
 
 
-def log_of(home: Path, run: str) -> Path:
-    return home / f"history/runs/{run}.db"
+DOING = {"what": "builds", "on": "a"}
 
 
-def test_old_runs_go_with_their_logs_and_the_newest_of_a_partition_stays(
-    instance: dg.DagsterInstance, home: Path
+@dg.asset(partitions_def=PARTS)
+def parted() -> None:
+    if DOING["what"] == "fails":
+        raise dg.Failure("no")
+
+
+@dg.asset
+def whole() -> None:
+    if DOING["what"] == "fails":
+        raise dg.Failure("no")
+
+
+@dg.asset_check(asset=parted)
+def fine() -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True)
+
+
+@dg.asset_check(asset=parted)
+def arrivals() -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True)
+
+
+@dg.op
+def look(context: dg.OpExecutionContext) -> None:
+    context.log_event(dg.AssetObservation("parted", partition=DOING["on"]))
+
+
+@dg.job
+def looks() -> None:
+    look()
+
+
+DEFS = dg.Definitions([parted, whole], asset_checks=[fine, arrivals])
+
+
+def did(instance: dg.DagsterInstance, what: str) -> str:
+    """The id of a run: `builds a`, `fails whole`, `observes b`, `checks`."""
+    DOING["what"], _, on = what.partition(" ")
+    DOING["on"] = on
+    job = DEFS.resolve_implicit_global_asset_job_def()
+    if DOING["what"] == "observes":
+        return looks.execute_in_process(instance=instance).run_id
+    if DOING["what"] == "checks":
+        check = dg.AssetCheckKey(parted.key, on)
+        job = job.get_subset(asset_selection=set(), asset_check_selection={check})
+        return job.execute_in_process(instance=instance).run_id
+    return job.execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey("whole" if on == "whole" else "parted")],
+        partition_key=None if on == "whole" else on,
+        raise_on_error=False,
+    ).run_id
+
+
+def shown(instance: dg.DagsterInstance) -> Mapping[str, object]:
+    """What pages say of the partitions, of the asset without, and of the check."""
+    kinds = (dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION)
+    latest = instance.event_log_storage.get_latest_asset_check_execution_by_key([CHECK, ARRIVALS])
+    (entry,) = [one.asset_entry for one in instance.get_asset_records([whole.key])] or [None]
+    return {
+        "states": instance.get_status_by_partition(parted.key, ["a", "b"], PARTS),
+        "newest": [instance.get_latest_storage_id_by_partition(parted.key, kind) for kind in kinds],
+        "whole": entry and (entry.last_run_id, entry.last_materialization),
+        "check": {key: record.run_id for key, record in latest.items()},
+        "runs": all(record.run_id in ids(instance) for record in latest.values()),
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "kept"),
+    [
+        (["builds a", "builds b"], [0, 1]),
+        (["builds a", "builds a"], [1]),
+        (["builds a", "fails a"], [0, 1]),
+        (["fails a", "builds a"], [1]),
+        (["fails a", "fails a", "builds b"], [1, 2]),
+        (["observes a", "builds a", "observes b"], [0, 1, 2]),
+        (["observes a", "observes a"], [1]),
+        (["builds whole", "builds whole"], [1]),
+        (["builds whole", "fails whole"], [0, 1]),
+        (["fails whole", "builds whole"], [1]),
+        (["checks fine", "checks arrivals", "builds whole"], [0, 1, 2]),
+        (["checks fine", "checks fine", "builds whole"], [1, 2]),
+        (["checks fine", "checks arrivals", "builds a"], [2]),
+    ],
+    ids=str,
+)
+def test_the_newest_run_stays_that_did_something(
+    later: None, monkeypatch: pytest.MonkeyPatch, runs: list[str], kept: list[int]
 ) -> None:
+    known: Any = SimpleNamespace(rules={"fine": None}, key=lambda _: CHECK)
+    monkeypatch.setitem(CHECKED, "parted", known)
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = [did(instance, what) for what in runs]
+        before = shown(instance)
+        pruned = prune(instance)
+        assert [number for number, run in enumerate(made) if run in ids(instance)] == kept
+        assert pruned == (len(runs) - len(kept), len(kept))
+        assert shown(instance) == before
+
+
+def test_old_runs_go_with_their_logs(instance: dg.DagsterInstance, home: Path) -> None:
     first, second = (add_run(instance, PACK, ["a", "b"]) for _ in range(2))
     third = add_run(instance, PACK, ["a"])
+    failed = add_run(instance, PACK, ["d"], status=STATUS.FAILURE)
     recent = add_run(instance, PACK, ["c"])
-    age(home, 31, first, second, third)
-    stood = built(instance)
-    logs = home / "storage" / first / "compute_logs"
-    logs.mkdir(parents=True)
-    (logs / "step.err").write_text("log")
-    pruned = prune(instance, keep_days=30)
-    assert ids(instance) == {second, third, recent}
-    assert built(instance) == stood
-    assert (pruned.runs, pruned.emptied, pruned.kept) == (1, 2, 3)
-    assert pruned.log_bytes > 3 * 50_000
-    assert pruned.after < pruned.before
-    assert pruned.not_compacted is None
-    assert not (home / "storage" / first).exists()
-    assert [log_of(home, run).exists() for run in (first, second, third, recent)] == [
-        *(False, False, False),
-        True,
-    ]
+    age(home, 31, first, second, third, failed)
+    runs = (first, second, third, failed, recent)
+    for run in runs:
+        logs = home / "storage" / run / "compute_logs"
+        logs.mkdir(parents=True)
+        (logs / "step.err").write_text("log")
+    assert prune(instance, dry_run=True) == (1, 4)
+    assert ids(instance) == set(runs)
+    assert prune(instance) == (1, 4)
+    assert ids(instance) == {second, third, failed, recent}
+    # Of those that stay, what failed keeps its log, and what is recent.
+    with_log = [False, False, False, True, True]
+    assert [(home / f"history/runs/{run}.db").exists() for run in runs] == with_log
+    assert [(home / "storage" / run).exists() for run in runs] == with_log
     record = instance.fetch_materializations(PACK, limit=10).records
-    assert {one.run_id for one in record} == {second, third, recent}
-    with sqlite3.connect(home / "history/runs/index.db") as index:
-        query = "SELECT count(*) FROM asset_event_tags WHERE event_id NOT IN"
-        assert index.execute(f"{query} (SELECT id FROM event_logs)").fetchone() == (0,)
-        assert index.execute("SELECT count(*) FROM asset_event_tags").fetchone() == (4,)
+    assert {one.run_id for one in record} == {second, third, failed, recent}
+    assert prune(instance) == (0, 4)
 
 
 @pytest.mark.parametrize(("days", "stays"), [(29.9, True), (30.1, False)])
@@ -112,25 +206,14 @@ def test_days_are_counted_from_the_end_of_a_run(
 
 def test_no_more_runs_stay_than_are_wanted(instance: dg.DagsterInstance) -> None:
     runs = [add_run(instance, PACK, ["a"]) for _ in range(6)]
-    assert prune(instance, keep_runs=2).runs == 4
+    assert prune(instance, keep_runs=2) == (4, 2)
     assert ids(instance) == set(runs[4:])
-    assert prune(instance, keep_runs=0).runs == 1
+    assert prune(instance, keep_runs=0) == (1, 1)
     assert ids(instance) == {runs[5]}
 
 
-def test_at_least_a_day_stays(instance: dg.DagsterInstance, home: Path) -> None:
-    old, new = (add_run(instance, PACK, ["a"]) for _ in range(2))
-    add_run(instance, PACK, ["a"])
-    age(home, 1.1, old)
-    age(home, 0.9, new)
-    prune(instance, keep_days=0)
-    assert old not in ids(instance)
-    assert new in ids(instance)
-
-
 @pytest.mark.parametrize(
-    "status",
-    [STATUS.NOT_STARTED, STATUS.STARTING, STATUS.STARTED, STATUS.CANCELING],
+    "status", [STATUS.NOT_STARTED, STATUS.STARTING, STATUS.STARTED, STATUS.CANCELING]
 )
 def test_a_run_that_has_not_ended_is_never_touched(
     instance: dg.DagsterInstance, home: Path, status: dg.DagsterRunStatus
@@ -141,217 +224,46 @@ def test_a_run_that_has_not_ended_is_never_touched(
     ]
     add_run(instance, PACK, ["a"])
     age(home, 1000, run, *ended)
-    pruned = prune(instance, keep_runs=0)
+    prune(instance, keep_runs=0)
     assert run in ids(instance)
-    assert log_of(home, run).exists()
+    assert (home / f"history/runs/{run}.db").exists()
     assert not ids(instance) & set(ended)
-    assert pruned.not_compacted == "runs are under way"
 
 
-def test_a_run_that_failed_last_keeps_its_log(instance: dg.DagsterInstance, home: Path) -> None:
-    succeeded = add_run(instance, PACK, ["a"])
-    failed = add_run(instance, PACK, ["b"], status=STATUS.FAILURE)
-    age(home, 1000, succeeded, failed)
-    assert prune(instance).emptied == 1
-    assert not log_of(home, succeeded).exists()
-    assert log_of(home, failed).exists()
-
-
-@pytest.mark.sampled(0.4)
-@pytest.mark.parametrize("under_way", ["REQUESTED", "CANCELING", "FAILING"])
-@pytest.mark.parametrize("ended", ["COMPLETED_SUCCESS", "COMPLETED_FAILED", "CANCELED", "FAILED"])
-def test_runs_of_a_backfill_under_way_stay(
-    instance: dg.DagsterInstance, home: Path, under_way: str, ended: str
-) -> None:
-    for name, status in (("on", BulkActionStatus[under_way]), ("off", BulkActionStatus[ended])):
+def test_runs_of_a_backfill_under_way_stay(instance: dg.DagsterInstance, later: None) -> None:
+    runs = {}
+    for status in BulkActionStatus:
         instance.add_backfill(
             PartitionBackfill(
-                backfill_id=name,
+                backfill_id=status.value,
                 status=status,
                 from_failure=False,
                 tags={},
                 backfill_timestamp=time.time(),
             )
         )
-    on, off = (
-        add_run(instance, PACK, ["a"], tags={"dagster/backfill": name}) for name in ("on", "off")
-    )
+        runs[status.value] = add_run(instance, PACK, ["a"], tags={"dagster/backfill": status.value})
     add_run(instance, PACK, ["a"])
-    age(home, 100, on, off)
     prune(instance)
-    assert on in ids(instance)
-    assert off not in ids(instance)
-
-
-def test_the_newest_run_of_an_asset_without_partitions_stays(
-    instance: dg.DagsterInstance, home: Path
-) -> None:
-    asset = dg.AssetKey(["synth", "harmony_manifest"])
-    old, new = (add_run(instance, asset, [None]) for _ in range(2))
-    age(home, 100, old, new)
-    prune(instance)
-    assert ids(instance) == {new}
-    latest = instance.get_latest_materialization_event(asset)
-    assert latest is not None and latest.run_id == new
-
-
-def test_a_dry_run_counts_and_changes_nothing(instance: dg.DagsterInstance, home: Path) -> None:
-    first, second = (add_run(instance, PACK, ["a"]) for _ in range(2))
-    age(home, 100, first, second)
-    counted = prune(instance, dry_run=True)
-    assert ids(instance) == {first, second}
-    assert log_of(home, first).exists() and log_of(home, second).exists()
-    assert counted.after <= counted.before
-    done = prune(instance)
-    keys = ("runs", "emptied", "log_bytes", "events", "ticks", "kept")
-    assert [getattr(counted, key) for key in keys] == [getattr(done, key) for key in keys]
-    again = prune(instance)
-    # SQLite takes a log into its database whenever its last connection is closed.
-    assert again.after <= again.before
-    assert again == Pruned(0, 0, 0, 0, 0, again.before, again.after, 1, "nothing was removed")
-
-
-def test_events_of_arrivals_that_were_replaced_go(instance: dg.DagsterInstance, home: Path) -> None:
-    fill(instance, ["a", "b"], 2)
-    kinds = (dg.AssetObservation, dg.AssetMaterialization)
-    for kind in kinds:
-        instance.report_runless_asset_event(kind(asset_key=RAW_DROP, partition="a"))
-    assert prune(instance).events == 0
-    for name in ("index", ""):
-        with sqlite3.connect(home / f"history/runs/{name}.db") as database:
-            database.execute("UPDATE event_logs SET timestamp = '2020-01-01 00:00:00'")
-    stood = built(instance, RAW_DROP)
-    assert prune(instance).events == 2
-    assert built(instance, RAW_DROP) == stood
-    with sqlite3.connect(home / "history/runs/.db") as log:
-        assert log.execute("SELECT count(*) FROM event_logs").fetchone() == (0,)
-    assert instance.fetch_observations(RAW_DROP, limit=10).records[0].partition_key == "a"
-
-
-def test_old_ticks_go(instance: dg.DagsterInstance, home: Path) -> None:
-    with sqlite3.connect(home / "schedules/schedules.db") as database:
-        for days in (1, 29, 31, 90):
-            database.execute(
-                "INSERT INTO job_ticks (selector_id, status, type, timestamp, tick_body)"
-                " VALUES ('s', 'SKIPPED', 'SENSOR', datetime('now', ?), '{}')",
-                (f"-{days} days",),
-            )
-    assert prune(instance).ticks == 2
-    with sqlite3.connect(home / "schedules/schedules.db") as database:
-        assert database.execute("SELECT count(*) FROM job_ticks").fetchone() == (2,)
-
-
-def test_logs_that_no_run_has_go_when_they_are_old(
-    instance: dg.DagsterInstance, home: Path
-) -> None:
-    run = add_run(instance, PACK, ["a"])
-    for name, days in (("gone", 31), ("fresh", 29)):
-        shutil.copy(log_of(home, run), log_of(home, name))
-        ended = time.time() - days * DAY
-        os.utime(log_of(home, name), (ended, ended))
-    prune(instance)
-    assert not log_of(home, "gone").exists()
-    assert log_of(home, "fresh").exists()
-    assert log_of(home, run).exists()
-
-
-STEPS = ("delete_events", "delete_runs", "delete_logs", "delete_runless", "delete_ticks", "compact")
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_step_loses_nothing_that_stays(
-    instance: dg.DagsterInstance, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for step, after in itertools.product(STEPS, (False, True)):
-        old = [add_run(instance, PACK, ["a"]) for _ in range(2)]
-        age(home, 100, *old)
-        stood, original = built(instance), getattr(InstanceFiles, step)
-
-        def killed(self: InstanceFiles, *words: object, step=original, after=after) -> None:
-            if after:
-                step(self, *words)
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patched:
-            patched.setattr(InstanceFiles, step, killed)
-            with pytest.raises(KeyboardInterrupt):
-                prune(instance)
-        assert built(instance) == stood
-        assert old[1] in ids(instance)
-        prune(instance)
-        assert ids(instance) == {old[1]}
-        assert built(instance) == stood
-        assert not any(log_of(home, run).exists() for run in old)
-        records = instance.fetch_materializations(PACK, limit=9).records
-        assert [one.run_id for one in records] == [old[1]]
-
-
-def test_an_error_inside_of_a_transaction_changes_nothing(
-    instance: dg.DagsterInstance, home: Path
-) -> None:
-    run = add_run(instance, PACK, ["a"])
-    with sqlite3.connect(home / "history/runs/index.db") as index:
-        index.execute("DROP TABLE asset_check_executions")
-    with pytest.raises(sqlite3.OperationalError):
-        InstanceFiles(instance).delete_events([run])
-    assert built(instance)
-    assert log_of(home, run).exists()
-
-
-def test_a_database_that_cannot_be_compacted_is_named(
-    instance: dg.DagsterInstance, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old, _ = (add_run(instance, PACK, ["a"]) for _ in range(2))
-    age(home, 100, old)
-    monkeypatch.setattr("assets.history.instance_files._BUSY_SECONDS", 0.1)
-    monkeypatch.setattr(InstanceFiles, "delete_ticks", lambda *_: holder.execute("BEGIN IMMEDIATE"))
-    holder = sqlite3.connect(home / "history/runs/index.db", isolation_level=None)
-    pruned = prune(instance)
-    holder.close()
-    assert "index.db: database is locked" in str(pruned.not_compacted)
-    assert old not in ids(instance)
-
-
-def test_another_storage_is_left_to_its_own_tools() -> None:
-    with (
-        dg.DagsterInstance.ephemeral() as instance,
-        pytest.raises(OtherStorage, match="neither in SQLite files nor in Postgres"),
-    ):
-        prune(instance)
-
-
-def test_a_small_instance_is_bounded(instance: dg.DagsterInstance, home: Path) -> None:
-    keys = [f"d{number}" for number in range(6)]
-    runs = fill(instance, keys, per_run=3, rounds=4)
-    stood = built(instance)
-    pruned = prune(instance, keep_runs=4)
-    assert ids(instance) == set(runs[-4:])
-    assert pruned.runs == 4
-    assert built(instance) == stood
+    stay = {status for status, run in runs.items() if run in ids(instance)}
+    # A new version of Dagster may have more states: decide which ones end a backfill.
+    assert set(runs) - stay == {
+        *("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.sampled(0)
-def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance, home: Path) -> None:
-    """5,000 partitions and 1,000 runs: each partition was built by 20 runs of 100."""
-    keys = [f"d{number:05}" for number in range(5000)]
-    fill(instance, keys, per_run=100)
-    for start in range(950):
+def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance) -> None:
+    """10,000 partitions and 3,000 runs: each partition was built by 10 runs of 100."""
+    keys = [f"d{number:05}" for number in range(10_000)]
+    fill(instance, keys, per_run=100, rounds=10)
+    for start in range(2000):
         add_run(instance, PACK, keys[start % 50 : start % 50 + 3])
-    stood = built(instance)
-    assert len(stood) == 5000 and len(ids(instance)) == 1000
-    pruned = prune(instance, keep_runs=100)
-    assert built(instance) == stood
-    assert len(ids(instance)) <= 100 + 50 + 52
-    assert pruned.after < pruned.before / 3
-    again = prune(instance, keep_runs=100)
-    assert (again.runs, again.before) == (0, again.after)
-    assert retention.KEEP_RUNS == 1000
-
-
-def test_every_state_of_a_backfill_is_known() -> None:
-    """A new version of Dagster may have more of them: decide which ones end a backfill."""
-    assert {status.value for status in BulkActionStatus} == {
-        *retention._BACKFILLS_UNDER_WAY,
-        *("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED"),
-    }
+    kind = dg.DagsterEventType.ASSET_MATERIALIZATION
+    stood = dict(instance.get_latest_storage_id_by_partition(PACK, kind))
+    assert len(stood) == 10_000 and len(ids(instance)) == 3000
+    begun = time.process_time()
+    assert prune(instance, keep_runs=2900) == (100 - 2, 2902)
+    assert time.process_time() - begun < 30
+    assert dict(instance.get_latest_storage_id_by_partition(PACK, kind)) == stood

@@ -12,7 +12,7 @@ from dagster._core.events import EngineEventData
 
 from assets import worker
 from commands.serving import launcher
-from tests.commands.test_reap import gone, idle
+from tests.commands.test_prune import gone, idle
 from tests.paths import CHECKOUT
 
 

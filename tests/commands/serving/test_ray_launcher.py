@@ -18,9 +18,9 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.launcher import LaunchRunContext
 
 from assets import worker
-from commands.reap import close_dead_runs
+from commands.prune import close_dead_runs
 from gristmill.contract import BadInput
-from tests.commands.test_reap import gone, idle, started
+from tests.commands.test_prune import gone, idle, started
 from tests.paths import CHECKOUT
 from tests.requirements import cannot_run
 
@@ -179,7 +179,7 @@ def test_a_run_of_this_machine_is_no_ray_job(
 
 def test_nothing_imports_ray_unless_dagster_yaml_names_it() -> None:
     code = (
-        "import sys, definitions, commands.materialize, commands.ui, commands.reap\n"
+        "import sys, definitions, commands.materialize, commands.ui, commands.prune\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('ray', 'dagster_ray')])"
     )
     done = subprocess.run(

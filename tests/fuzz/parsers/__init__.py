@@ -2,9 +2,11 @@
 
 from tests.fuzz.parser import Parser
 from tests.fuzz.parsers import (
+    browse,
     chess,
     common,
     kept,
+    loading,
     macroxue,
     mirror,
     puzzles_arc,
@@ -25,6 +27,8 @@ PARSERS: dict[str, Parser] = {
     for module in (
         common,
         kept,
+        loading,
+        browse,
         mirror,
         macroxue,
         synth,

@@ -225,6 +225,35 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
         assert violations == [f"run 2 step 9 (row {first_steps()[2] + 9})"]
 
 
+@pytest.mark.parametrize(
+    ("source", "has_record", "is_judged"),
+    [
+        ("steps of other programs", True, True),
+        ("macroxue self-play logs, steps of other programs", False, False),
+        ("", False, True),
+        ("", True, False),
+    ],
+)
+def test_values_of_other_programs_are_those_of_moves_that_their_boards_allow(
+    tmp_path: Path, source: str, has_record: bool, is_judged: bool
+) -> None:
+    steps = step_rows(GAMES)
+    boards = np.concatenate([one.boards for one in GAMES])
+    none = (moves.legal_moves(boards)[:, None] >> np.arange(4)) & 1 == 0
+    own = np.flatnonzero(none.any(axis=1))
+    steps["ev_legal"], steps["branch_evs"][none] = 15, -1
+    steps["ev_legal"][[5, 9]] &= ~(np.uint8(1) << steps["move_dir"][[5, 9]])
+    steps["ev_legal"][9] = 0
+    session = {"drops/source": source} if source else {}
+    pack = write_pack(tmp_path / "p", GAMES, steps=steps, session=session)
+    subject = families.Subject(pack, has_record=has_record)
+    found = [v for v in families.check("macroxue/pack", subject) if v.law.startswith("value_")]
+    places = [f"run {steps['run_id'][row]} step {steps['step_index'][row]}" for row in own[:3]]
+    expected = [*places, "run 0 step 5", "further places"] if is_judged else []
+    assert [v.where.partition(" (")[0] for v in found] == expected
+    assert not found or found[-1].found == f"{len(own) - 3} more"
+
+
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
     for look in (game_laws, game_notes):
         assert [v.law for v in look(tmp_path)] == ["files_open"]

@@ -100,10 +100,8 @@ def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
         ([], "next to it"),
         (["a.meta.json", "a.jsonl"], "a.jsonl is not zipped: `gzip` it (1 such files)"),
         (["a.jsonl.gz"], "a.jsonl.gz: a log without its .meta.json"),
-        (
-            ["p/steps.npy"],
-            "steps*.npy in the drop itself, and steps.toml",
-        ),
+        (["p/steps.npy"], "steps*.npy in the drop itself, and steps.toml"),
+        (["moves.csv"], "named columns in steps*.npy in the drop itself, and steps.toml"),
         (["a.txt"], "a.txt: no file of a game"),
         (["a.jsonl.zst"], "that is not read: unpack it, and `gzip` each log"),
     ],

@@ -121,7 +121,7 @@ def _convert_half(root: Path) -> None:
     (root / "family/tiny").rename(store / ("a" * 32))
 
 
-@pytest.mark.parametrize("ended_by", ["reap", "build", "other partition", "removal"])
+@pytest.mark.parametrize("ended_by", ["prune", "build", "other partition", "removal"])
 def test_a_killed_conversion_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_by: str
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_killed_conversion_is_ended(
     slot = tmp_path / "family/.gristmill/slots" / ("tiny@p0" if shared else "tiny")
     slot.mkdir(parents=True)
     assert State.of(tmp_path) == State()
-    if ended_by == "reap":
+    if ended_by == "prune":
         remove.clean_slot(slot)
         assert State.of(tmp_path) == before
     elif ended_by == "removal":

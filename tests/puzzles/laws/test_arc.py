@@ -170,7 +170,7 @@ def identifiers(dataset: Path, change: Callable[[list[str]], object]) -> None:
     [
         *("", "_t1_0234567891", "aa_t8_0234567891", "aa_t1_1234567890", "aa_t1_0234567899"),
         *("aa_t1_023456789", "aa_t1_02345678911", "aa_x1_0234567891", "aa_t1-0234567891"),
-        *("aa_t1_023456789\u00df", "aa_t/_0123456789", "<aa>", "a\na", "x" * 101),
+        *("aa_t1_023456789\u00df", "aa_t/_0123456789", "<aa>", "a\na", "x" * 256),
     ],
 )
 def test_an_identifier_that_is_no_id_is_found(dataset: Path, text: str) -> None:

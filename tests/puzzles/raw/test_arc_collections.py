@@ -43,6 +43,9 @@ def test_the_tasks_of_two_files_are_those_of_a_file_each(tmp_path: Path) -> None
     for name, base in (("aa", "aa"), ("ca_1", "ca-1")):
         alone = parse_task(json.dumps(TASKS[name]).encode(), tmp_path, f"training/{name}.json")
         assert plain(found[base]) == plain(alone) and found[base].is_test == alone.is_test
+        lists = {key: [[*pair.values()] for pair in TASKS[name][key]] for key in ("train", "test")}
+        again = parse_task(json.dumps(lists).encode(), tmp_path, f"training/{name}.json")
+        assert plain(again) == plain(alone) and again.is_test == alone.is_test
         assert (found[base].task, found[base].is_evaluation) == (name, False)
         assert found[base].file == "arc-agi_training_challenges.json"
     octets = (source / "arc-agi_training_challenges.json").read_bytes()

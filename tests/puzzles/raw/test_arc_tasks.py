@@ -136,9 +136,9 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ({**TASK, "name": "a|||b"}, "'a|||b' has '|||'"),
         ({**TASK, "name": "a|"}, "ends with '|'"),
         ({**TASK, "name": "<blank>"}, "begins with '<'"),
-        ({**TASK, "name": ""}, "no text of 1 to 100"),
-        ({**TASK, "name": "x" * 101}, "no text of 1 to 100"),
-        ({**TASK, "name": "a\nb"}, "no text of 1 to 100"),
+        ({**TASK, "name": ""}, "no text of 1 to 255"),
+        ({**TASK, "name": "x" * 256}, "no text of 1 to 255"),
+        ({**TASK, "name": "a\nb"}, "no text of 1 to 255"),
         ({**TASK, "name": 7}, "name 7"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from gristmill.puzzles.raw.recipes import Recipe
 from gristmill.untrusted.files import LinkRule
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks
+from tests.puzzles.raw.test_arc_collections import write as write_subset
 from tests.refusal import refusal
 
 PAIR = {"input": [[0, 1]], "output": [[3]]}
@@ -255,7 +257,54 @@ def test_a_guess_names_sources_that_are_read_and_folders_that_test(tmp_path: Pat
         (drop / name).parent.mkdir(parents=True)
         (drop / f"{name}.json").write_text(json.dumps(TASK))
     assert proposal(drop) == (
-        'kind = "arc"\nsources = ["own/corpus"]\n[settings]\nevaluation = ["Copy", "Count"]\n'
+        'kind = "arc"\nsources = ["own/corpus"]\n[settings]\nleaks = "drop"\n'
+        'evaluation = ["Copy", "Count"]\ndtype = "uint8"\n'
     )
     (drop / "corpus/Copy").rename(drop / "corpus/evaluation")
-    assert proposal(drop) == 'kind = "arc"\nsources = ["own/corpus"]\n'
+    made = 'kind = "arc"\nsources = ["own/corpus"]\n[settings]\ndtype = "uint8"\n'
+    assert proposal(drop) == made
+
+
+def test_folders_that_do_not_fit_are_left_out_and_the_setting_is_named(tmp_path: Path) -> None:
+    wide = {"input": [[0] * 31], "output": [[1] * 31]}
+    tasks = {
+        "a/x": TASK,
+        "b/x": TASK,
+        "b/y": {"train": [wide], "test": [wide]},
+        "evaluation/x": TASK,
+    }
+    drop, cure = arc_tasks.write(tmp_path / "own", tasks), 'subsets = ["a", "evaluation"]'
+    found = account(drop)
+    assert found.taken == {"": ["a/x.json", "evaluation/x.json"]}
+    assert found.left_out == {"b/": "no recipe reads this folder"}
+    (note,) = found.notes
+    assert "do not fit: b (y.json: train pair 0, input, row 0: " in note and cure in note
+    assert f"[settings]\n{cure}\ndtype" in proposal(drop)
+    with pytest.raises(BadInput, match=re.escape(cure)):
+        account(drop, recipes=[Recipe("r", "arc", ("own",))])
+    chosen = Recipe("r", "arc", ("own",), {"subsets": ["a", "evaluation"]})
+    assert account(drop, recipes=[chosen]).taken == found.taken
+    (drop / "a/x.json").rename(drop / "b/z.json")
+    (drop / "evaluation/x.json").unlink()
+    with pytest.raises(BadInput, match="this one has 31"):
+        account(drop)
+
+
+@pytest.mark.parametrize(
+    ("subsets", "settings"),
+    [
+        ("training evaluation", ""),
+        ("training training2 evaluation2", 'evaluation = ["evaluation2"]\n'),
+        ("training concept", 'leaks = "drop"\nevaluation = ["concept", "training"]\n'),
+        (
+            "training evaluation training2 evaluation2 concept training10 evaluation10",
+            'subsets = ["evaluation10", "training10"]\nevaluation = ["evaluation10"]\n',
+        ),
+    ],
+)
+def test_of_several_versions_of_a_collection_the_last_one_is_proposed(
+    tmp_path: Path, subsets: str, settings: str
+) -> None:
+    for name in subsets.split():
+        write_subset(tmp_path / "own", name, {"t": TASK})
+    assert proposal(tmp_path / "own").partition("[settings]\n")[2] == f'{settings}dtype = "uint8"\n'

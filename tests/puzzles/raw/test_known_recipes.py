@@ -188,3 +188,17 @@ def test_a_name_that_a_dataset_of_another_kind_has_is_refused(
         known.recipe_of(lake, "arc", "mine")
     published.asset = "puzzles/arc"
     assert lake.judged("puzzles/recipes", path).state == WAITS
+
+
+def test_a_drop_without_a_recipe_gets_the_lines_that_fit_it(lake: DataRoot) -> None:
+    board = "1" * 81
+    for name, text, made in (
+        ("mine/sudoku.csv", f"quizzes,solutions\n{board},{board}\n", '`kind = "sudoku"`'),
+        ("own/a.jsonl", '{"input": [[1]], "output": [[2]]}\n', "`[settings]`, `values = 3`"),
+    ):
+        drop = lake.inbox("puzzles") / name.partition("/")[0]
+        drop.mkdir(parents=True)
+        (drop.parent / name).write_text(text)
+        found = lake.judged("puzzles", drop)
+        assert found.state == UNREAD
+        assert made in found.reason and f'`sources = ["{drop.name}"]`' in found.reason

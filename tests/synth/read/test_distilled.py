@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +36,13 @@ def test_rows_of_a_batch_are_those_of_the_files(folders: list[Path], split: str)
     ]
     assert len(source) == len(rows) == source.cuts[-1] > source.cuts[1] > 0
     assert source.lengths().tolist() == [len(row["input_ids"]) for row in rows]
-    for batch in Loader(Plan(source, seed=5), 7, form="numpy"):
+    mixed = mixture(
+        {each.name: DistilledRows([each], split) for each in folders}, epochs={"00": 1, "02": 1}
+    )
+    loaders = [Loader(Plan(each, seed=5), 7, form="numpy") for each in (source, mixed)]
+    for batch in chain(*loaders):
         assert batch["input_ids"].shape[1] == batch["length"].max()
-        for at, number in enumerate(batch["number"].tolist()):
+        for at, number in enumerate(batch["number"] + source.cuts[batch["source"]]):
             length = int(batch["length"][at])
             for name, behind in (("input_ids", 0), ("labels", -100)):
                 assert batch[name][at, :length].tolist() == rows[number][name]
