@@ -16,7 +16,7 @@ from gristmill.asset import Asset, Wanted, declared
 from gristmill.data_root import DataRoot
 from gristmill.families import Source
 from gristmill.publish.build import Build
-from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
+from resources import Lake
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class Family:
     inboxes: the folders below `drops/` that the family watches; default none.
     schedules: default none.
     resources: resources in addition to `lake`, by resource key; default none.
-    hubs: by the name of the inbox, what `gristmill fetch` downloads its raw files from.
     available: returns the partition keys that `materialize --all` builds; an empty collection
         also leaves out the assets without partitions. Default None: every known key.
     """
@@ -42,7 +41,6 @@ class Family:
     inboxes: Sequence[Inbox] = ()
     schedules: Sequence[dg.ScheduleDefinition] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
-    hubs: Mapping[str, CorporaHub | PuzzlesHub | ReasoningHub] = field(default_factory=dict)
     available: Callable[[Lake], Collection[str]] | None = None
 
 

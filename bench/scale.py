@@ -9,7 +9,6 @@ a table with the bound of each and by how much the target passes it, the worst l
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import itertools
 import math
@@ -36,7 +35,6 @@ from gristmill.provenance.inventory import missing
 from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish import locks
 from gristmill.publish.build import Attempt
-from gristmill.publish.storage import lease, lease_file
 
 ALL_PARTITIONS, OF_ONE_ASSET, DROPS, NODES = 500_000, 100_000, 10_000, 64
 _SHARED = 1000
@@ -44,8 +42,6 @@ _SHARED = 1000
 _DAY = 86_400.0
 _INPUTS = 100_000
 """Raw files of one artifact, which its record lists in a file of its own."""
-_TURNS = 3
-"""How often each host takes the lock with leases."""
 
 
 @dataclass(frozen=True)
@@ -163,25 +159,19 @@ def backfill(count: int) -> float:
     return batch(count, 1)[0]
 
 
-def _take(folder: str, node: int, rounds: int, hosts: bool) -> None:
-    if hosts:
-        # Each process is a host of its own: no other sees its file locks.
-        fcntl.flock = lambda *_: None
-        lease_file.host = lambda: f"host {node}"  # type: ignore[assignment]
-        os.environ[lease.VARIABLE] = str(lease.DEFAULT_SECONDS)
+def _take(folder: str, node: int, rounds: int) -> None:
     for _ in range(rounds):
         with locks.locked(Path(folder, "one.lock"), f"node {node}", wait=True):
             pass
 
 
-def lock(scratch: Path, nodes: int, rounds: int = 200, *, hosts: bool = False) -> float:
-    """Wall seconds until each of `nodes` processes, or hosts, held one lock once."""
+def lock(scratch: Path, nodes: int, rounds: int = 200) -> float:
+    """Wall seconds until each of `nodes` processes held one lock once."""
     context = multiprocessing.get_context("fork")
-    folder = scratch / f"locks-{nodes}-{hosts}"
+    folder = scratch / f"locks-{nodes}"
     folder.mkdir()
     processes = [
-        context.Process(target=_take, args=(str(folder), node, rounds, hosts))
-        for node in range(nodes)
+        context.Process(target=_take, args=(str(folder), node, rounds)) for node in range(nodes)
     ]
     before = time.monotonic()
     for process in processes:
@@ -219,11 +209,6 @@ def rows(scratch: Path, share: float) -> Iterable[Row]:
     yield Row("a sensor's tick, nothing new", *tick, DROPS, 60.0, "CPU s")
     held = (4, lock(scratch, 4)), (NODES, lock(scratch, NODES))
     yield Row("a lock that all nodes take in turn", *held, NODES, 1.0, "s")
-    held = (
-        (4, lock(scratch, 4, _TURNS, hosts=True)),
-        (NODES, lock(scratch, NODES, _TURNS, hosts=True)),
-    )
-    yield Row("the same lock with leases, each node a host", *held, NODES, 10.0, "s")
     few, many = (max(10, int(DROPS * share * part)) for part in (0.2, 2))
     runs = (few, backfill(few)), (many, backfill(many))
     yield Row("a backfill, as one run", *runs, ALL_PARTITIONS, _DAY, "s")

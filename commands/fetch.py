@@ -9,26 +9,33 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.markup import escape
 
-import definitions
 from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
-from gristmill.inbox.hub import Fetched, HubError
-from gristmill.puzzles.raw.hub import SOURCES
+from gristmill.inbox.hub import HubError, Reached, Source, fetch_drop
+from gristmill.puzzles.raw import hub as puzzles
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.raw import hub as reasoning
 from gristmill.reasoning.raw.drops import CORPUS, corpus_of
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.synth.raw import files as synth_files
+from gristmill.synth.raw import hub as synth
 from gristmill.untrusted.files import LinkRule
-from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
+from resources import Lake
 
-_HUBS = {inbox: hub for family in definitions.families() for inbox, hub in family.hubs.items()}
+_FETCH: Final[Mapping[str, Callable[..., Any]]] = {
+    "puzzles": fetch_drop,
+    "reasoning": reasoning.fetch,
+    "synth": synth.fetch,
+}
 _SOURCES: Final = "reasoning/sources"
+_Places = Mapping[str, Callable[[], Reached]]
+"""By the name of a drop, what looks at the place of its files."""
 
 
 @click.command(cls=CheckoutCommand, needs_data_root=False)
-@click.argument("family", type=click.Choice(sorted(_HUBS)))
+@click.argument("family", type=click.Choice(sorted(_FETCH)))
 @click.argument("corpora", nargs=-1)
 @click.option(
     "--check", is_flag=True, help="Reasoning, puzzles: say what can be reached, fetch nothing."
@@ -47,79 +54,57 @@ _SOURCES: Final = "reasoning/sources"
 @click.option("--repo", help="The dataset's repository, if not the known one.")
 @click.option("--revision", help="A commit's 40 digits, if not the pinned one.")
 @click.option("--endpoint", help="Address of the hub, if not the public one.")
-def fetch(family: str, corpora: tuple[str, ...], **chosen: Any) -> None:
+def fetch(
+    family: str, corpora: tuple[str, ...], check: bool, endpoint: str | None, **chosen: Any
+) -> None:
     """Download the raw files of FAMILY from its hub into drops, which the sensor builds.
 
     FAMILY reasoning has seven CORPORA, and those whose drop has a corpus.toml with a `source`;
     FAMILY puzzles has two: sudoku-extreme and maze-30x30-hard-1k. All that are built in are
     fetched if none is named. A fetch that was interrupted continues
-    where it stopped. HF_TOKEN is sent if it is set.
+    with the files that are not there. HF_TOKEN is sent if it is set.
     """
     given = {name: value for name, value in chosen.items() if value is not None}
-    is_check, hub = given.pop("check"), _HUBS[family]
+    hub = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
     try:
         with shown_on_stderr():
-            if isinstance(hub, ReasoningHub):
-                _fetch_reasoning(hub, corpora, is_check, given)
-            elif isinstance(hub, PuzzlesHub):
-                _fetch_puzzles(hub, corpora, is_check, given)
-            elif corpora or is_check or "choice" in given:
+            if family == "reasoning":
+                found = _corpora(corpora, given)
+                mirrors = _mirrors(list(found), given)
+                if check:
+                    _say_reached(found, mirrors, hub)
+                    return
+                places = _reasoning_places(found, mirrors, given.get("choice"), hub)
+            elif family == "puzzles":
+                places = _puzzles_places(corpora, given, hub)
+            elif corpora or check or "choice" in given:
                 raise ValueError(
                     f"{family} is one corpus: name no other, without --check and --from"
                 )
             else:
-                _fetch_one(hub, family, given)
+                places = _synth_place(given, hub)
+            _fetch_places(family, places, check)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _fetch_one(known: CorporaHub, family: str, given: dict[str, Any]) -> None:
-    hub = CorporaHub(**{**known.model_dump(), **given})
-    inbox = Lake().inbox(family)
-    where = f"{escape(hub.repo)} at {escape(hub.revision[:8])}"
-    say(f"{where}, {hub.files} files to {escape(str(inbox))}")
-    _say_fetched(hub.fetch(inbox, reporter(work=family)), str(inbox / hub.drop))
-
-
-def _fetch_puzzles(
-    known: PuzzlesHub, corpora: Sequence[str], is_check: bool, given: dict[str, Any]
-) -> None:
-    if unknown := [name for name in corpora if name not in SOURCES]:
-        raise ValueError(
-            f"{unknown[0]!r} cannot be fetched: choose of {', '.join(SOURCES)}; copy or clone ARC "
-            "tasks and other puzzles into drops/puzzles/ by hand"
-        )
-    if wrong := [name for name in ("files", "choice") if name in given]:
-        option = {"files": "--files", "choice": "--from"}[wrong[0]]
-        raise ValueError(f"{option} is not for puzzles: each source has one repository")
-    names = list(dict.fromkeys(corpora)) or list(SOURCES)
-    if len(names) != 1 and ("repo" in given or "revision" in given):
-        raise ValueError("--repo and --revision are for one source: name it, too")
-    hub = PuzzlesHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
-    revision = given.get("revision", "main")
-    places = {name: partial(hub.reached, name, given.get("repo"), revision) for name in names}
-    _fetch_places(hub, Lake().inbox("puzzles"), places, is_check)
-
-
-def _fetch_places(
-    hub: PuzzlesHub | ReasoningHub,
-    inbox: Path,
-    places: Mapping[str, Callable[[], Any]],
-    is_check: bool = False,
-) -> None:
+def _fetch_places(family: str, places: _Places, is_check: bool) -> None:
     """Fetch each drop from its place; exit with 1 where one cannot be reached."""
-    failed, verb = [], "reached" if is_check else "fetched"
+    failed, verb, inbox = [], "reached" if is_check else "fetched", Lake().inbox(family)
     for name, reached in places.items():
         try:
             place = reached()
-            say(
-                f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
-                f"{len(place.files)} files ({place.bytes:,} bytes)"
-            )
-            if getattr(place, "left_out", None):
+            say(f"{name}: {shown(place.source.repo_id)} at {_amount(place)}")
+            if place.left_out:
                 say(f"{name}: {shown(place.account.lines[0])}")
             if not is_check:
-                _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
+                drop = inbox / name
+                came = _FETCH[family](drop, place, progress=reporter(work=name))
+                size, kept = sum(file.bytes for file in came), len(place.files) - len(came)
+                say(
+                    f"{shown(str(drop))}: {len(came)} files downloaded ({size:,} bytes), "
+                    f"{kept} kept; `{called('materialize --all')}` builds from it"
+                )
         except HubError as error:
             failed.append(name)
             say(f"{name}: not {verb}: {shown(str(error))}")
@@ -128,29 +113,44 @@ def _fetch_places(
         raise SystemExit(1)
 
 
-def _fetch_reasoning(
-    known: ReasoningHub, corpora: Sequence[str], is_check: bool, given: dict[str, Any]
-) -> None:
+def _amount(place: Reached) -> str:
+    return f"{place.source.revision[:8]}, {len(place.files)} files ({place.bytes:,} bytes)"
+
+
+def _synth_place(given: Mapping[str, Any], hub: Mapping[str, Any]) -> _Places:
+    repo, revision = synth_files.DATASET, synth_files.REVISION
+    source = Source(given.get("repo", repo), given.get("revision", revision), **hub)
+    count = given.get("files", synth_files.FILES)
+    return {synth.drop_name(source): partial(synth.reached, source, count)}
+
+
+def _puzzles_places(
+    names: Sequence[str], given: Mapping[str, Any], hub: Mapping[str, Any]
+) -> _Places:
+    if unknown := [name for name in names if name not in puzzles.SOURCES]:
+        raise ValueError(
+            f"{unknown[0]!r} cannot be fetched: choose of {', '.join(puzzles.SOURCES)}; copy or "
+            "clone ARC tasks and other puzzles into drops/puzzles/ by hand"
+        )
+    if wrong := [name for name in ("files", "choice") if name in given]:
+        option = {"files": "--files", "choice": "--from"}[wrong[0]]
+        raise ValueError(f"{option} is not for puzzles: each source has one repository")
+    chosen = dict.fromkeys(names or puzzles.SOURCES)
+    if len(chosen) != 1 and ("repo" in given or "revision" in given):
+        raise ValueError("--repo and --revision are for one source: name it, too")
+    revision = given.get("revision", "main")
+    return {
+        name: partial(puzzles.reached, given.get("repo", puzzles.SOURCES[name]), revision, **hub)
+        for name in chosen
+    }
+
+
+def _corpora(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Corpus]:
     if "files" in given:
         raise ValueError("--files is for synth: corpora of reasoning are fetched whole")
-    names = list(dict.fromkeys(corpora)) or list(CORPORA)
     lake = Lake()
-    mirrors = dict(lake.settings(_SOURCES))
-    if "repo" in given or "revision" in given:
-        if len(names) != 1 or "repo" not in given:
-            raise ValueError("--repo and --revision are for one corpus: name it, and both of them")
-        mirrors = {names[0]: "@".join(filter(None, (given["repo"], given.get("revision"))))}
-    hub = ReasoningHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
-    inbox = lake.inbox("reasoning")
-    found = {name: _corpus(inbox / name, lake.link_rule()) for name in names}
-    if is_check:
-        _say_reached(hub, list(found.values()), mirrors)
-        return
-    places = {
-        name: partial(hub.reached, corpus, mirrors.get(name), given.get("choice"))
-        for name, corpus in found.items()
-    }
-    _fetch_places(hub, inbox, places)
+    inbox, links = lake.inbox("reasoning"), lake.link_rule()
+    return {name: _corpus(inbox / name, links) for name in dict.fromkeys(names or CORPORA)}
 
 
 def _corpus(drop: Path, links: LinkRule) -> Corpus:
@@ -163,27 +163,44 @@ def _corpus(drop: Path, links: LinkRule) -> Corpus:
     )
 
 
-def _say_reached(hub: ReasoningHub, corpora: Sequence[Corpus], mirrors: dict[str, Any]) -> None:
+def _mirrors(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """By name of corpus, the mirrors of the settings, or the one of the options."""
+    if "repo" not in given and "revision" not in given:
+        return dict(Lake().settings(_SOURCES))
+    if len(names) != 1 or "repo" not in given:
+        raise ValueError("--repo and --revision are for one corpus: name it, and both of them")
+    return {names[0]: "@".join(filter(None, (given["repo"], given.get("revision"))))}
+
+
+def _reasoning_places(
+    corpora: Mapping[str, Corpus],
+    mirrors: Mapping[str, Any],
+    choice: str | None,
+    hub: Mapping[str, Any],
+) -> _Places:
+    places = {}
+    for name, corpus in corpora.items():
+        found = {place.kind: place for place in reasoning.places(corpus, mirrors.get(name))}
+        kind = choice or next(iter(found))
+        if kind not in found:
+            raise ValueError(f"{name} has no {kind}: choose one of {', '.join(found)}")
+        places[name] = partial(reasoning.reached, corpus, found[kind], **hub)
+    return places
+
+
+def _say_reached(
+    corpora: Mapping[str, Corpus], mirrors: Mapping[str, Any], hub: Mapping[str, Any]
+) -> None:
     """Print a line for each place; exit with 1 where a corpus has no place that can be reached."""
-    names = [corpus.name for corpus in corpora]
-    missing = set(names)
-    for name, place, found in hub.check(corpora, mirrors):
-        if isinstance(found, str):
-            said = f"not reached: {shown(found)}"
-        else:
-            missing.discard(name)
-            commit = found.source.revision[:8]
-            said = f"reached at {commit}, {len(found.files)} files ({found.bytes:,} bytes)"
-        say(f"{name}  {place.kind}  {shown(place.repo)}  {said}")
+    missing = dict.fromkeys(corpora)
+    for name, corpus in corpora.items():
+        for place in reasoning.places(corpus, mirrors.get(name)):
+            try:
+                found = f"reached at {_amount(reasoning.reached(corpus, place, **hub))}"
+                missing.pop(name, None)
+            except HubError as error:
+                found = f"not reached: {shown(str(error))}"
+            say(f"{name}  {place.kind}  {shown(place.repo)}  {found}")
     if missing:
-        say(f"no path of {', '.join(name for name in names if name in missing)} can be reached")
+        say(f"no path of {', '.join(missing)} can be reached")
         raise SystemExit(1)
-
-
-def _say_fetched(fetched: Fetched, drop: str) -> None:
-    kept = len(fetched.files) - fetched.downloaded
-    say(
-        f"{escape(drop)}: {fetched.downloaded} files downloaded "
-        f"({fetched.bytes:,} bytes), {kept} kept; "
-        f"`{called('materialize --all')}` builds from it"
-    )

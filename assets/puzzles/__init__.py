@@ -7,7 +7,6 @@ from assets.family import family_of
 from assets.puzzles.inbox import starts_of_drop, starts_of_recipe
 from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, wanted
 from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS
-from resources import PuzzlesHub
 
 BUILT_IN_KEYS: Final = {
     f"puzzles_{kind}_recipes": [name for name, each in BUILT_IN.items() if each.kind == kind]
@@ -24,6 +23,5 @@ FAMILY = family_of(
             "built_in": lambda: BUILT_IN_KEYS,
         },
     },
-    hubs={"puzzles": PuzzlesHub()},
     available=wanted,
 )

@@ -11,7 +11,6 @@ from gristmill.reasoning.raw.chat.drops import available as chats
 from gristmill.reasoning.raw.chat.drops import keys_of as chat_keys_of
 from gristmill.reasoning.raw.ready import available, keys_of
 from gristmill.reasoning.raw.recipes import wanted
-from resources import ReasoningHub
 
 
 def _available(lake: DataRoot) -> set[str]:
@@ -30,6 +29,5 @@ FAMILY = family_of(
     checks=reasoning_checks,
     jobs=JOBS,
     schedules=SCHEDULES,
-    hubs={"reasoning": ReasoningHub()},
     available=_available,
 )

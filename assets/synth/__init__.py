@@ -6,11 +6,9 @@ from assets.family import family_of
 from gristmill.reasoning.raw.chat.drops import available as chats
 from gristmill.synth.builders.drop_in_use import available
 from gristmill.synth.builders.source import NUMBERS
-from resources import CorporaHub
 
 FAMILY = family_of(
     "synth",
     {"synth_shards": dg.StaticPartitionsDefinition(list(NUMBERS))},
-    hubs={"synth": CorporaHub()},
     available=lambda lake: {*available(lake), *chats(lake)},
 )

@@ -1,26 +1,29 @@
-"""Downloads files from a dataset hub: pinned commit, resumed downloads, checked bytes."""
+"""Fetches files of a dataset hub into a drop: one commit, and the bytes that the hub lists.
+
+The client library downloads; what is here compares the files with the list of the hub, and puts
+them into the drop once all are there.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
+from gristmill.inbox.account import Account
+from gristmill.inbox.copying import only_copy
 from gristmill.run.progress import SILENT, Progress, Stage
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-PARTIAL: Final = ".partial"
-"""Ending of an unfinished download."""
 ORIGIN: Final = ".source.json"
 """File of a fetched drop that names the repository, the commit and the files."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
@@ -78,30 +81,37 @@ class RemoteFile:
 
     def has_bytes_of(self, path: Path) -> bool:
         """Whether a file on disk has these contents. Raises OSError if it cannot be read."""
-        return self.found_in(path) == self.digest
-
-    def found_in(self, path: Path) -> str:
-        """The same digest of a file on disk. Raises OSError if it cannot be read."""
         if self.sha256 is not None:
-            return sha256_file(path)
+            return sha256_file(path) == self.sha256
         # The id is git's: an address of contents, which the hub also checks with TLS.
         digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
         with path.open("rb") as file:
             while octets := file.read(_READ_BYTES):
                 digest.update(octets)
-        return digest.hexdigest()
+        return digest.hexdigest() == self.blob
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """What a fetch did.
+class Reached:
+    """What a repository holds for a drop.
 
-    bytes: sum of their sizes.
+    files: by the path in the drop.
+    left_out: why each other data file of the repository is not fetched, by its path.
     """
 
-    files: list[Path]
-    downloaded: int
-    bytes: int
+    source: Source
+    files: Mapping[str, RemoteFile]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def account(self) -> Account:
+        """What becomes of each data file of the repository."""
+        return Account({"": list(self.files)}, self.left_out)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.bytes for file in self.files.values())
 
 
 def commit_of(
@@ -136,7 +146,7 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
                 entry.path,
                 entry.size,
                 None if entry.lfs is None else entry.lfs.sha256,
-                None if entry.lfs is not None else entry.blob_id,
+                entry.blob_id,
             )
             for entry in entries
             if isinstance(entry, RepoFile) and wanted(entry.path)
@@ -144,71 +154,92 @@ def listed(source: Source, wanted: Callable[[str], bool]) -> list[RemoteFile]:
     return sorted(files, key=lambda file: (file.name, file.path))
 
 
-def download(
-    source: Source,
-    wanted: Sequence[tuple[RemoteFile, Path]],
-    *,
-    on_change: Callable[[], object] = lambda: None,
-    progress: Progress = SILENT,
-) -> Fetched:
-    """Download files; a file with the right contents is kept.
+def download(source: Source, file: RemoteFile, folder: Path, stage: Stage | None = None) -> Path:
+    """Download a file to its path below `folder`; one that is there is kept.
 
-    progress: gets the stage "fetch", in bytes of all these files, and a line for each retry.
+    stage: is advanced by the bytes that are received; None (default) for none.
 
-    An unfinished download, even of a killed process, is a `.partial` file; the next call
-    continues it. Raises HubError if the hub does not answer, closes the connection for good, or
-    sends other bytes than it listed.
+    Raises HubError if the hub does not answer, or sends other bytes than it listed.
     """
-    downloaded = size = before = 0
-    total = sum(file.bytes for file, _ in wanted)
-    with progress.stage("fetch", unit="bytes", total=total) as stage:
-        for file, target in wanted:
-            with HubErrors(str(target)):
-                present = target.exists() and file.has_bytes_of(target)
-            if not present:
-                on_change()
-                with HubErrors(f"{source.repo_id}: {file.path}"), _Retries(stage):
-                    _download(source, file, target, stage, before, total)
-                downloaded, size = downloaded + 1, size + file.bytes
-            before += file.bytes
-            stage.move_to(before, total)
-    return Fetched([target for _, target in wanted], downloaded, size)
+    from huggingface_hub import hf_hub_download
+
+    with HubErrors(f"{source.repo_id}: {file.path}"):
+        path = Path(
+            hf_hub_download(
+                source.repo_id,
+                file.path,
+                repo_type="dataset",
+                revision=source.revision,
+                local_dir=folder,
+                endpoint=source.endpoint,
+                token=source.token,
+                tqdm_class=_bars(stage),
+            )
+        )
+        if not file.has_bytes_of(path):
+            path.unlink()
+            kind = "sha256" if file.sha256 else "blob"
+            raise HubError(
+                f"{file.path}: its {kind} is not {file.digest}, which the hub lists: fetch again"
+            )
+    return path
 
 
 def fetch_drop(
     drop: Path,
-    source: Source,
-    files: Mapping[str, RemoteFile],
-    described: Mapping[str, Mapping[str, object]],
+    place: Reached,
     progress: Progress = SILENT,
-) -> Fetched:
-    """Download files into a drop; files with the right contents are kept.
+    mark: str | None = None,
+) -> list[RemoteFile]:
+    """Download files into a drop, and return those; files with the right contents are kept.
 
     progress: gets the stage "fetch", in bytes.
+    mark: name of the file that says that the drop is complete; it is removed while it is not.
+        Default None.
 
     Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
-    does not see, and moved when all are there; a fetch that was interrupted goes on.
-    Raises HubError as `download`.
+    does not see, and moved when all are there; an interrupted fetch continues with its whole
+    files. Raises HubError as `download`, GristmillError where another process brings the drop.
     """
-    folder = drop.with_name(f".fetch-{drop.name}")
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = []
-    for name, file in files.items():
-        kept = drop / name
-        with HubErrors(str(kept)):
-            is_kept = kept.is_file() and file.has_bytes_of(kept)
-        wanted.append((file, kept if is_kept else folder / name))
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    fetched = download(source, wanted, progress=progress)
-    origin = {"repository": source.repo_id, "revision": source.revision, "files": described}
-    (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
-    drop.mkdir(exist_ok=True)
-    for name in (*sorted(files), ORIGIN):
-        if (folder / name).exists():
+    # A drop may be a link to another disk, between which nothing is renamed.
+    folder = drop.resolve().with_name(f".fetch-{drop.name}")
+    done, source, files = 0, place.source, place.files
+    origin = {
+        "repository": source.repo_id,
+        "revision": source.revision,
+        "files": {
+            name: {"path": file.path, "bytes": file.bytes, "digest": file.digest}
+            for name, file in files.items()
+        },
+    }
+    moves: dict[str, Path] = {}
+    with HubErrors(str(drop)):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        only_copy(drop.resolve()),
+        HubErrors(str(drop)),
+        progress.stage("fetch", "bytes", place.bytes) as stage,
+    ):
+        folder.mkdir(exist_ok=True)
+        for name, file in files.items():
+            with HubErrors(str(drop / name)):
+                is_kept = (drop / name).exists() and file.has_bytes_of(drop / name)
+            if not is_kept:
+                if mark is not None:
+                    (drop / mark).unlink(missing_ok=True)
+                moves[name] = download(source, file, folder, stage)
+            done += file.bytes
+            stage.move_to(done, place.bytes)
+        drop.mkdir(exist_ok=True)
+        for name, path in moves.items():
             (drop / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).replace(drop / name)
-    shutil.rmtree(folder)
-    return replace(fetched, files=[drop / name for name in files])
+            path.replace(drop / name)
+        (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+        (folder / ORIGIN).replace(drop / ORIGIN)
+        if mark is not None:
+            (drop / mark).touch()
+        shutil.rmtree(folder)
+    return [files[name] for name in moves]
 
 
 def _api(endpoint: str | None, token: str | bool) -> HfApi:
@@ -217,86 +248,25 @@ def _api(endpoint: str | None, token: str | bool) -> HfApi:
     return HfApi(endpoint=endpoint, token=token)
 
 
-class _Retries(logging.Handler):
-    """A context that reports, line by line, what the client library warns of: its retries."""
+def _bars(stage: Stage | None) -> type:
+    """A class of progress bars, as the client library makes them, that shows nothing of its own."""
+    from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(logging.WARNING)
-        self._stage = stage
+    class Bars(tqdm):
+        def __init__(self, *values: Any, **options: Any) -> None:
+            options["disable"] = True
+            super().__init__(*values, **options)  # type: ignore[no-untyped-call]
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self._stage.say(" ".join(record.getMessage().split()))
+        def update(self, count: float | None = 1) -> None:
+            if stage is not None:
+                stage.advance(int(count or 0))
 
-    def __enter__(self) -> None:
-        logging.getLogger("huggingface_hub").addHandler(self)
+        # With these two the library has one bar for what it receives and for what it writes.
+        def update_transfer(self, count: float) -> None: ...
 
-    def __exit__(self, *error: object) -> None:
-        logging.getLogger("huggingface_hub").removeHandler(self)
+        def set_transfer_postfix_str(self, *_: Any, **__: Any) -> None: ...
 
-
-class _Reporting:
-    """A file under download that reports how long it is after each write."""
-
-    def __init__(self, file: BinaryIO, stage: Stage, before: int, total: int) -> None:
-        self._file, self._stage = file, stage
-        self._before, self._total = before, total
-
-    def write(self, data: bytes) -> int:
-        size = self._file.write(data)
-        self._stage.move_to(self._before + self._file.tell(), self._total)
-        return size
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def _download(
-    source: Source, file: RemoteFile, target: Path, stage: Stage, before: int, total: int
-) -> None:
-    """Download one file; the stage is of all files, of which `before` bytes are done."""
-    from huggingface_hub import hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import (  # type: ignore[attr-defined]
-        build_hf_headers,
-        disable_progress_bars,
-    )
-
-    disable_progress_bars("huggingface_hub.http_get")
-    url = hf_hub_url(
-        source.repo_id,
-        file.path,
-        repo_type="dataset",
-        revision=source.revision,
-        endpoint=source.endpoint,
-    )
-    # The name has the digest, so a partial file of another revision is not continued.
-    partial = target.with_name(f".{target.name}.{file.digest[:16]}{PARTIAL}")
-    with partial.open("ab") as out:
-        if out.tell() > file.bytes:
-            # `truncate` leaves the position, and `tell` below is where the download continues.
-            out.seek(out.truncate(0))
-        http_get(
-            url,
-            cast("BinaryIO", _Reporting(out, stage, before, total)),
-            resume_size=out.tell(),
-            expected_size=file.bytes,
-            headers=build_hf_headers(token=source.token),
-        )
-    _check_download(file, partial)
-    partial.replace(target)
-
-
-def _check_download(file: RemoteFile, partial: Path) -> None:
-    """Compare a downloaded file with the listing; remove it if it differs."""
-    if (size := partial.stat().st_size) != file.bytes:
-        partial.unlink()
-        raise HubError(
-            f"{file.path}: received {size:,} bytes, the hub lists {file.bytes:,}: fetch again"
-        )
-    if (digest := file.found_in(partial)) != file.digest:
-        partial.unlink()
-        kind = "blob" if file.sha256 is None else "sha256"
-        raise HubError(f"{file.path}: {kind} {digest}, the hub lists {file.digest}: fetch again")
+    return Bars
 
 
 class HubErrors:

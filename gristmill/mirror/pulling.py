@@ -30,7 +30,6 @@ from gristmill.provenance.raw_inputs import is_as_written
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.slot import Slot
-from gristmill.publish.storage import lease
 from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress
 
@@ -183,7 +182,7 @@ class _Pull:
             commit.check_place(build)
             _empty(build, slot)
             disk_space.check(build, slot.work)
-            fetched, staged = slot.work / FETCHED, slot.work / lease.own_name("staging")
+            fetched, staged = slot.work / FETCHED, slot.work / "staging"
             record = self._fetched(manifest, fetched)
             # This takes long where much was fetched. Under its new name a killed pull loses it.
             atomic_fs.flush_tree(fetched)

@@ -80,7 +80,7 @@ class Entry:
         # A commit takes `staging` itself, or of a shared folder `whole`: the name is free after it.
         staged = "staging" if self.partition is None else "whole"
         record = self.record(root).relative_to(root / self.artifact)
-        # A builder with a lease adds its token: `staging@1f...`.
+        # A builder that found the slot there adds a token: `staging@1f...`.
         for slot in self.slots(root):
             for found in (slot / staged, *slot.glob(f"{staged}@*")):
                 if os.path.lexists(found / record):

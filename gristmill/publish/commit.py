@@ -15,7 +15,7 @@ from gristmill.provenance.record_place import Members
 from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
-from gristmill.publish.storage import lease, link_form
+from gristmill.publish.storage import link_form
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -83,7 +83,7 @@ def _commit(
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
         with locks.locked(slot.folder_lock, build.artifact, wait=True, progress=progress):
-            lease.confirm()
+            locks.confirm()
             whole = _whole(staged)
             link_form.mend(build.folder)
             members = record_place.others(build.folder, build.artifact, build.partition)
@@ -108,15 +108,15 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     outermost = build.root / (build.outer or build.artifact)
     if linked and build.outer is not None and build.folder.exists():
         staged = _outer_with(staged, build, _whole(staged))
-    lease.confirm()
+    locks.confirm()
     inventory.begin(build)
     if linked and (build.outer is None or build.folder.exists()):
         link_form.flip(staged, outermost)
     elif os.path.lexists(build.folder):  # also a link to a version that a person deleted
-        lease.confirm()
+        locks.confirm()
         atomic_fs.exchange(staged, build.folder)
     else:
-        lease.confirm()
+        locks.confirm()
         atomic_fs.take_name(staged, build.folder)
     atomic_fs.flush_upwards(build.folder.parent, build.root, staged.parent)
     inventory.confirm(build)

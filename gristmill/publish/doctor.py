@@ -16,7 +16,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.publish import engines
-from gristmill.publish.storage import file_system, lease, link_form
+from gristmill.publish.storage import file_system, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount
 
 _PINS: Final = Path(__file__).parents[2] / "constraints.txt"
@@ -38,16 +38,21 @@ _USES: Final = {
     "links": ("symbolic links", "a published folder may be moved away and linked"),
     "case": ("case of names", "partitions whose names differ in case alone"),
 }
-_ON_THIS_HOST: Final = {
-    "nfs": "mount without `nolock` and `local_lock`",
-    "nfs4": "mount without `nolock` and `local_lock`",
-    "lustre": "mount with `flock`",
-    "cifs": "mount without `nobrl`",
-    "smb3": "mount without `nobrl`",
-    "beegfs": "set `tuneUseGlobalFileLocks = true` in its client",
-    "fuse.sshfs": "take another file system: it has no locks between hosts",
+_NFS: Final = ({"nolock", "local_lock=all", "local_lock=flock"}, "mount without them")
+_SMB: Final = ({"nobrl"}, "mount without it")
+_LOCKS_STAY: Final[dict[str, tuple[set[str], str]]] = {
+    "nfs": _NFS,
+    "nfs4": _NFS,
+    "cifs": _SMB,
+    "smb3": _SMB,
+    "lustre": ({"localflock", "noflock"}, "mount with `flock`"),
 }
-"""What gives locks between hosts, by the kind of a mount that keeps flock on this host."""
+"""Options of a network file system that keep its locks on this host, by the kind of its mount."""
+_UNKNOWN: Final = frozenset(
+    {"ceph", "gpfs", "beegfs", "afs", "gfs2", "ocfs2"}
+    | {"fuse.glusterfs", "fuse.sshfs", "fuse.juicefs", "fuse.ceph"}
+)
+"""Network file systems whose mount does not tell where locks are kept."""
 _NOT_NEEDED: Final = {"place", "exchange", "links", "case"}
 
 
@@ -100,7 +105,6 @@ def of_file_system(root: Path) -> Iterator[Finding]:
     yield from _of_abilities(abilities)
     yield _of_form(abilities)
     yield from _of_locks_between_hosts(mount)
-    yield of_leases(root)
     yield from _of_state(state)
 
 
@@ -132,43 +136,18 @@ def _of_form(abilities: file_system.Abilities) -> Finding:
 
 
 def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
-    if mount is None or mount.kind not in lease.NETWORK:
+    """Whether other hosts see the locks of a network file system, by what its mount says."""
+    if mount is None or mount.kind not in {*_LOCKS_STAY, *_UNKNOWN}:
         return
-    name = "locks between hosts"
-    cure = _ON_THIS_HOST.get(mount.kind, "mount with locks that the server keeps")
-    if mount.kind.startswith("nfs"):
-        is_here = bool(mount.options & {"nolock", "local_lock=all", "local_lock=flock"})
-        found = "kept by the server"
-    elif mount.kind == "lustre":
-        is_here = "flock" not in mount.options
-        found = "kept by the servers"
-    elif mount.kind in ("cifs", "smb3"):
-        is_here = "nobrl" in mount.options
-        found = "kept by the server"
+    use, verdict = "several hosts may build in this data root", Verdict.NOTE
+    options, cure = _LOCKS_STAY.get(mount.kind, (set(), ""))
+    if not cure:
+        found, use = "not known of this file system", f"try them on two hosts before {use}"
+    elif mount.options & options or (mount.kind == "lustre" and "flock" not in mount.options):
+        found, use = "no: the mount keeps locks on this host", f"build on one host only, or {cure}"
     else:
-        is_here = mount.kind in _ON_THIS_HOST
-        found = "not known of this file system: leases hold between hosts, ranks need flock"
-    if is_here:
-        found = "no: the mount keeps locks on this host"
-        use = f"leases hold all the same; build by rank or share on one host only, or {cure}"
-        yield Finding(name, found, use, Verdict.NOTE)
-    elif found.startswith("not known"):
-        yield Finding(name, found, "try them on two hosts before builds by rank", Verdict.NOTE)
-    else:
-        yield Finding(name, found, "builds by rank on several hosts")
-
-
-def of_leases(root: Path) -> Finding:
-    """Whether locks in `root` have leases, which hold between hosts, and how long."""
-    use = f"{lease.VARIABLE} sets them: alike on all hosts of a data root"
-    try:
-        seconds = lease.seconds_for(root)
-    except GristmillError as error:
-        return Finding("leases", str(error), "nothing is built", Verdict.MISSING)
-    if seconds is None:
-        return Finding("leases", "off: locks hold on this host", use)
-    after = lease.takeover_seconds(seconds)
-    return Finding("leases", f"{seconds:g} s, a dead host is followed after {after:g} s", use)
+        found, verdict = "kept by the server", Verdict.OK
+    yield Finding("locks between hosts", found, use, verdict)
 
 
 def _of_state(state: file_system.State) -> Iterator[Finding]:

@@ -1,9 +1,10 @@
 """Locks between builders: one builder for each artifact partition; who stops or waits names it.
 
-The kernel releases a lock when its holder dies, so no lock outlives its builder. Lock files stay:
-one that was removed while it is held would let a second holder lock a new file of that name. Where
-a person removes one, its holder publishes nothing, since `lease.confirm` compares the file that is
-held with the one at the path. Between hosts a lease is held beside the lock (`storage/lease.py`).
+A lock is `flock` on one file. The kernel releases it when its holder dies, so no lock outlives its
+builder. Lock files stay: one that was removed while it is held would let a second holder lock a new
+file of that name. Where a person removes one, its holder publishes nothing, since `confirm`
+compares the file that is held with the one at the path.
+Source: docs/publishing-details.md#locks-between-hosts.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import fcntl
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.publish.storage import lease
 from gristmill.run.progress import SILENT, Progress
 
 _REFUSED: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -37,6 +38,20 @@ class Busy(GristmillError):
 
 class NotWritable(GristmillError, OSError):
     """A folder that cannot be written, as on a disk that is mounted read-only."""
+
+
+class LostLock(GristmillError):
+    """Another may have the lock by now, since its file was removed."""
+
+
+class _Held(threading.local):
+    """The lock files that this thread holds: the open file, and its path."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[int, Path]] = []
+
+
+_held = _Held()
 
 
 @contextmanager
@@ -55,10 +70,44 @@ def locked(
     progress: where a waiter says for whom it waits, after three seconds; default silent.
 
     Raises Busy where another process holds it and `wait` is False, NotWritable where the lock file
-    cannot be made.
+    cannot be made, GristmillError where the file system has no locks.
     """
-    with _locked(path, shared, _Patience(what, wait, progress), look=False):
+    descriptor = _taken(path, shared, _Patience(what, wait, progress))
+    held = (descriptor, path)
+    _held.files.append(held)
+    try:
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, _signature(), 0)
         yield
+    finally:
+        _held.files.remove(held)
+        os.close(descriptor)
+
+
+def confirm() -> None:
+    """Compare all lock files that this thread holds with their paths: the step before a commit.
+
+    Raises LostLock where one is not at its path any more; nothing may be committed then.
+    """
+    for descriptor, path in _held.files:
+        if not _is_at(descriptor, path):
+            raise LostLock(
+                f"{path}: somebody removed this lock file while its holder was at work, so that "
+                "another may have the lock: nothing is published; call the command again"
+            )
+
+
+def is_lost() -> bool:
+    """Whether a lock of this thread is lost: what it guards belongs to another then."""
+    return not all(_is_at(descriptor, path) for descriptor, path in _held.files)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open lock file is the one that others find at its path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
 
 class _Patience:
@@ -81,29 +130,14 @@ class _Patience:
         self._pause = min(self._pause * 2, self._longest)
 
 
-@contextmanager
-def _locked(path: Path, shared: bool, patience: _Patience, look: bool) -> Iterator[None]:
-    descriptor = _taken(path, shared, patience)
-    try:
-        with ExitStack() as leases:
-            leases.enter_context(lease.of_file(descriptor, path))
-            while not _is_leased(leases, path, patience, look or shared):
-                pass
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, _signature(), 0)
-            yield
-    finally:
-        os.close(descriptor)
-
-
 def _taken(path: Path, shared: bool, patience: _Patience) -> int:
     """A descriptor of the lock file, locked: of the file that is at `path` then."""
     while True:
         descriptor = _opened(path)
         try:
-            while not _is_taken(descriptor, shared):
+            while not _is_taken(descriptor, path, shared):
                 patience.wait_for(_holder(descriptor))
-            if lease.is_at(descriptor, path):
+            if _is_at(descriptor, path):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -126,34 +160,24 @@ def _opened(path: Path) -> int:
         raise refused from error
 
 
-def _is_taken(descriptor: int, shared: bool) -> bool:
+def _is_taken(descriptor: int, path: Path, shared: bool) -> bool:
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return True
-
-
-def _is_leased(leases: ExitStack, path: Path, patience: _Patience, only_look: bool) -> bool:
-    """Whether no other host has the lock; it is held from then on, unless one only looks."""
-    seconds = lease.seconds_for(path.parent)
-    if seconds is None:
-        return True
-    try:
-        if only_look:
-            lease.await_free(path, seconds)
-        else:
-            leases.enter_context(lease.held(path, seconds))
-    except lease.Living as living:
-        patience.wait_for(str(living))
-        return False
+    except OSError as error:
+        raise GristmillError(
+            f"{path}: this file system gives no lock (flock): {error.strerror}: nothing is built, "
+            "removed or pulled without one; `gristmill doctor` says what it gives: put the data "
+            "root on another"
+        ) from error
     return True
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock file `path` now; of this host, or by a lease of another."""
+    """Whether a process holds the lock file `path` now."""
     try:
-        with _locked(path, False, _Patience(path.name, wait=False), look=True):
+        with locked(path, path.name):
             return False
     except Busy:
         return True

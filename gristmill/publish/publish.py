@@ -40,7 +40,6 @@ from gristmill.publish.build import (
 )
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
-from gristmill.publish.storage import lease
 from gristmill.run.part_store import PartStore
 from gristmill.run.part_streams import LatePartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
@@ -87,7 +86,7 @@ def publish(
     progress: what the builder reports to; default: nothing.
 
     Raises locks.Busy where another builder is at work and `wait` is False; LawsBroken,
-    InputChanged, InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
+    InputChanged, InputDamaged, OtherOutput, DiskFull and locks.LostLock as their docstrings say;
     GristmillError where a folder without a record is in the way; and whatever the builder raises.
     What was published before is untouched, but for a FileFailed that says that the new version
     stands: what comes after its rename failed. Inputs that the build deletes are deleted
@@ -249,7 +248,7 @@ def _build(
             progress=progress,
         )
         notes = commit.commit(build, slot, attempt.out, record, standing, progress)
-        if not lease.is_lost():
+        if not locks.is_lost():
             atomic_fs.remove_tree(slot.work)
     except BaseException as error:
         # Traceback frames can keep a worker pool alive; clearing them stops it before
@@ -265,7 +264,7 @@ def _end_failed(
     build: Build, slot: Slot, parts: PartStore, record: Record | None, error: BaseException
 ) -> None:
     """Clear what a failed attempt left. Raises FileFailed where its version was published."""
-    lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
+    locks.confirm()  # a slot whose lock is lost is another builder's, and left alone
     now = _standing_record(build, ignore_unreadable=True) if record is not None else None
     is_new = isinstance(error, OSError) and now is not None and now == record
     # The same disk may fail again, and the next call clears what is left.
@@ -291,8 +290,7 @@ def _staging(slot: Slot) -> str:
 
     A slot that is there may be of a living builder whose lock file a person removed.
     """
-    name = lease.own_name("staging")
-    return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
+    return f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:

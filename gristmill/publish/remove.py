@@ -18,7 +18,7 @@ from gristmill.provenance import Input, Record
 from gristmill.provenance.inventory import root_above
 from gristmill.publish import atomic_fs, inventory, locks
 from gristmill.publish.slot import SLOTS, lock_of_folder, lock_of_slot, slot_of_folder
-from gristmill.publish.storage import lease, link_form
+from gristmill.publish.storage import link_form
 
 
 def remove_artifact(folder: Path) -> None:
@@ -66,7 +66,7 @@ def take_away(folder: Path, slot: Path) -> None:
     inventory.withdraw(folder)
     atomic_fs.remove_tree(slot)
     slot.mkdir(parents=True)
-    lease.confirm()
+    locks.confirm()
     owner = link_form.renamed_from(folder)
     atomic_fs.take_name(folder, slot / "removed")
     atomic_fs.flush(folder.parent)

@@ -15,7 +15,7 @@ from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
-from gristmill.publish.storage import lease, link_form
+from gristmill.publish.storage import link_form
 
 _MOST_NAMED: Final = 20
 
@@ -220,7 +220,7 @@ def _remove_partition(root: Path, entry: Entry) -> None:
                 record_place.others(folder, entry.artifact, entry.partition),
             )
             atomic_fs.flush_tree(left)
-            lease.confirm()
+            locks.confirm()
             if any(left.iterdir()):
                 if link_form.is_used(slot):
                     link_form.flip(left, folder)

@@ -33,7 +33,6 @@ _DIGITS = 32
 
 _threads = threading.RLock()
 _held: set[Path] = set()
-_under_way: list[object] = []
 
 
 def kernel(*signature: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -81,14 +80,6 @@ def cache_folder() -> Path | None:
     return folder if _usable(folder) else None
 
 
-def is_compiling() -> bool:
-    """Returns whether this process compiles a kernel now, loads one, or waits for another process.
-
-    It may be called from any thread.
-    """
-    return bool(_under_way)
-
-
 def _user_folder() -> Path | None:
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base, "gristmill", _FOLDER)
@@ -127,14 +118,12 @@ class _Compiler:
         from numba.core import entrypoints
 
         with _threads:
-            _under_way.append(self)
             # Code of others that is compiled later loads them.
             loads, entrypoints._already_initialized = entrypoints._already_initialized, True
             try:
                 return self._machine_code(signature)
             finally:
                 entrypoints._already_initialized = loads
-                _under_way.pop()
 
     def _machine_code(self, signature: Any) -> Any:
         if not self._has_looked:

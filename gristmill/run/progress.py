@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +24,7 @@ class Report:
     total: units to do in all, None where that is not known.
     work: what the stage belongs to, such as an asset and its partition; may be empty.
     moment: "stage" (default), else what happened to the work: its "begin", its "end", or a "note".
-    seconds: since the stage, or at the "end" the work, began.
+    seconds: since the work began, at its "end".
     """
 
     stage: str
@@ -36,14 +35,6 @@ class Report:
     moment: Moment = "stage"
     note: str = ""
     seconds: float = field(default=0.0, compare=False)
-    rate: float = field(default=0.0, compare=False)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds to the end of the stage at this rate, None where that is not known."""
-        if self.total is None or not self.rate or self.done >= self.total:
-            return None
-        return (self.total - self.done) / self.rate
 
     @property
     def amount(self) -> str:
@@ -53,24 +44,11 @@ class Report:
         done = amounts.size(self.done) if self.unit == "bytes" else f"{self.done:,}"
         return f"{done} of {amounts.count(self.total, self.unit)}"
 
-    @property
-    def speed(self) -> str:
-        """Rate and time left: `35.0 MB/s, 12 s left`; empty where they are not known."""
-        rate = f"{amounts.count(self.rate, self.unit)}/s" if self.rate >= 1 else ""
-        left = self.seconds_left
-        time_left = "" if left is None else f"{amounts.duration(left)} left"
-        return ", ".join(filter(None, (rate, time_left)))
-
     def __str__(self) -> str:
-        if self.moment != "stage":
-            return self.note
-        return ", ".join(filter(None, (f"{self.stage}: {self.amount}", self.speed)))
+        return f"{self.stage}: {self.amount}" if self.moment == "stage" else self.note
 
 
 Sink = Callable[[Report], None]
-
-_WINDOW_SECONDS = 20.0
-"""The rate of a report is that of the last seconds, so that a resumed build has its own."""
 
 
 class Stage:
@@ -83,34 +61,42 @@ class Stage:
         self._lock = Lock()
         self._due = 0.0
         self._delivered: tuple[int, int | None] | None = None
-        self._began = 0.0
-        self._samples: deque[tuple[float, int]] = deque()
 
     def advance(self, amount: int) -> None:
         """Note that `amount` more units are done."""
         if self._sink is not None:
             with self._lock:
-                self._done += amount
-                self._deliver_if_due()
+                self._deliver(self._done + amount, self._total)
 
     def expect(self, amount: int) -> None:
         """Raise the total by `amount` units."""
         if self._sink is not None:
             with self._lock:
-                self._total = (self._total or 0) + amount
-                self._deliver_if_due()
+                self._deliver(self._done, (self._total or 0) + amount)
 
     def move_to(self, done: int, total: int | None) -> None:
         """Note how far the work is, as for a download that goes on or begins again."""
         if self._sink is not None:
             with self._lock:
-                self._done, self._total = done, total
-                self._deliver_if_due()
+                self._deliver(done, total)
 
     def finish(self) -> None:
         """Note that what is done is all, where no total is known."""
         if self._total is None:
             self._total = self._done
+
+    def deliver(self) -> None:
+        """Give the sink the report of now, unless it has it already."""
+        if self._sink is not None:
+            with self._lock:
+                self._deliver(self._done, self._total, is_due=True)
+
+    def _deliver(self, done: int, total: int | None, is_due: bool = False) -> None:
+        self._done, self._total = done, total
+        now, state = time.monotonic(), (done, total)
+        if self._sink is not None and (is_due or now >= self._due) and state != self._delivered:
+            self._delivered, self._due = state, now + self._every
+            self._sink(Report(self._start.stage, *state, self._start.unit, self._start.work))
 
     def say(self, note: str) -> None:
         """Give the sink a line about the stage, such as why a request is made again."""
@@ -121,45 +107,6 @@ class Stage:
                     start.stage, 0, None, start.unit, start.work, "note", f"{start.stage}: {note}"
                 )
             )
-
-    def deliver(self) -> None:
-        """Give the sink the report of now, unless it has it already."""
-        if self._sink is not None:
-            with self._lock:
-                self._deliver(time.monotonic())
-
-    def _deliver_if_due(self) -> None:
-        if (now := time.monotonic()) >= self._due:
-            self._deliver(now)
-
-    def _deliver(self, now: float) -> None:
-        state = (self._done, self._total)
-        if state == self._delivered or self._sink is None:
-            return
-        if self._delivered is None:
-            self._began = now
-        self._delivered = state
-        report = Report(
-            self._start.stage,
-            *state,
-            self._start.unit,
-            self._start.work,
-            seconds=now - self._began,
-            rate=self._rate(now),
-        )
-        self._sink(report)
-        self._due = now + self._every
-
-    def _rate(self, now: float) -> float:
-        """Units a second since the oldest sample of the window."""
-        samples = self._samples
-        while len(samples) > 1 and samples[1][0] <= now - _WINDOW_SECONDS:
-            samples.popleft()
-        since, before = samples[0] if samples else (now, self._done)
-        # A sample a second is enough.
-        if not samples or now - samples[-1][0] >= 1:
-            samples.append((now, self._done))
-        return max(0.0, (self._done - before) / (now - since)) if now > since else 0.0
 
 
 class Progress:

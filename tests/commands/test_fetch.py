@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,30 +10,35 @@ import pytest
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.synth.raw import files
 from tests.commands.drops import Command, printed
-from tests.reasoning.raw.test_hub import Hub as Corpora
-from tests.reasoning.raw.test_hub import corpora_server
-from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting_between_attempts, server
+from tests.inbox.hub_server import COMMIT, Hub, server
+from tests.synth.raw.test_hub import REPO, parquets
 
-__all__ = ["corpora_server", "no_waiting_between_attempts", "server"]  # fixtures
+__all__ = ["parquets", "server"]  # fixtures
 
 
+@pytest.mark.usefixtures("parquets")
 def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) -> None:
     words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
-    server.sizes["synth_003.parquet"] = 2999
-    assert "synth_003.parquet" in printed(run(*words, "--files", "3"), 1)
+    server.broken.add("synth_003.parquet")
+    said = printed(run(*words, "--files", "3"), 1)
+    assert "SYNTH-01234567: not fetched: synth_003.parquet: its sha256 is not" in said
     drop = data / "drops/synth/SYNTH-01234567"
     assert not files.is_complete(drop)
-    server.sizes.clear()
-    assert "1 files downloaded (3,000 bytes), 2 kept" in printed(run(*words, "--files", "3"))
+    server.broken.clear()
+    server.requests.clear()
+    assert "3 files downloaded (6,000 bytes), 0 kept" in printed(run(*words, "--files", "3"))
     assert files.is_complete(drop)
+    # What a stopped fetch has whole is not asked for again.
+    assert server.requests == [("synth_003.parquet", None)]
+    assert "0 files downloaded (0 bytes), 3 kept" in printed(run(*words, "--files", "3"))
 
 
 def test_the_command_refuses_a_branch(run: Command) -> None:
     assert "40 hex digits" in printed(run("fetch", "synth", "--revision", "main"), 2)
 
 
-def test_every_path_of_the_corpora_is_checked(run: Command, corpora_server: Corpora) -> None:
-    words = ["fetch", "reasoning", "--check", "--endpoint", corpora_server.address]
+def test_every_path_of_the_corpora_is_checked(run: Command, server: Hub) -> None:
+    words = ["fetch", "reasoning", "--check", "--endpoint", server.address]
     lines = printed(run(*words, "gsm8k", "wiqa"), 1).splitlines()
     assert lines[0] == ("gsm8k  public  openai/gsm8k  reached at 01234567, 2 files (3,333 bytes)")
     assert lines[2].startswith("wiqa  public  allenai/wiqa  not reached: allenai/wiqa at main: ")
@@ -40,10 +46,8 @@ def test_every_path_of_the_corpora_is_checked(run: Command, corpora_server: Corp
     assert run(*words, "gsm8k").exit_code == 0
 
 
-def test_a_corpus_is_fetched_from_its_mirror(
-    run: Command, data: Path, corpora_server: Corpora
-) -> None:
-    mirror = f'[reasoning.sources]\nwiqa = "{corpora_server.address}/openai/gsm8k"\n'
+def test_a_corpus_is_fetched_from_its_mirror(run: Command, data: Path, server: Hub) -> None:
+    mirror = f'[reasoning.sources]\nwiqa = "{server.address}/openai/gsm8k"\n'
     (data / "gristmill.toml").write_text(mirror)
     assert "wiqa: openai/gsm8k at 01234567" in printed(run("fetch", "reasoning", "wiqa"))
     fetched = sorted(path.name for path in (data / "drops/reasoning/wiqa").iterdir())
@@ -56,11 +60,11 @@ def test_a_corpus_is_fetched_from_its_mirror(
 
 
 def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(
-    run: Command, data: Path, corpora_server: Corpora
+    run: Command, data: Path, server: Hub
 ) -> None:
     drop = data / "drops/reasoning/my_math"
     drop.mkdir(parents=True)
-    words = ["fetch", "reasoning", "my_math", "--endpoint", corpora_server.address]
+    words = ["fetch", "reasoning", "my_math", "--endpoint", server.address]
     recipe = 'schema = 1\nname = "my_math"\nquestion = "question"\nanswer = "answer"\n'
     (drop / "corpus.toml").write_text(recipe)
     said = printed(run(*words), 2)
@@ -76,12 +80,12 @@ def test_a_corpus_of_a_drop_is_fetched_from_the_repository_that_its_file_names(
 
 
 def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
-    run: Command, data: Path, corpora_server: Corpora
+    run: Command, data: Path, server: Hub
 ) -> None:
-    corpora_server.gated.add("google/reveal")
-    files = corpora_server.repositories["openai/gsm8k"]
-    corpora_server.repositories["allenai/wiqa"] = {"train.jsonl": files["main/train.jsonl"]}
-    said = printed(run("fetch", "reasoning", "--endpoint", corpora_server.address), 1)
+    server.gated.add("google/reveal")
+    files = server.repositories["openai/gsm8k"]
+    server.repositories["allenai/wiqa"] = {"train.jsonl": files["main/train.jsonl"]}
+    said = printed(run("fetch", "reasoning", "--endpoint", server.address), 1)
     assert "reveal: not fetched: google/reveal at main: 403" in said
     fetched = sorted(str(path.parent.name) for path in data.glob("drops/reasoning/*/*train.jsonl"))
     assert fetched == ["gsm8k", "wiqa"]
@@ -113,12 +117,12 @@ def test_options_of_the_other_family_are_refused(
 
 
 def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
-    run: Command, data: Path, corpora_server: Corpora
+    run: Command, data: Path, server: Hub
 ) -> None:
     rows = b"source,question,answer,rating\n"
     tables = {"train.csv": rows * 100, "test.csv": rows}
-    corpora_server.repositories["sapientinc/sudoku-extreme"] = tables
-    words = ["fetch", "puzzles", "--endpoint", corpora_server.address]
+    server.repositories["sapientinc/sudoku-extreme"] = tables
+    words = ["fetch", "puzzles", "--endpoint", server.address]
     said = printed(run(*words, "sudoku-extreme", "--check"))
     assert "sudoku-extreme: sapientinc/sudoku-extreme at 01234567, 2 files" in said
     assert not (data / "drops/puzzles").exists()
@@ -129,7 +133,26 @@ def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
     printed(run(*words, "maze-30x30-hard-1k", "--repo", "sapientinc/sudoku-extreme"))
 
 
-def test_a_fetch_begins_a_data_root(run: Command, data: Path, server: Hub, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("data", "parquets")
+def test_a_fetch_begins_a_data_root(run: Command, server: Hub, tmp_path: Path) -> None:
     words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
     printed(run(*words, "--files", "1", "--data-root", "begun"))
     assert files.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")
+
+
+def test_the_token_comes_from_the_environment_and_is_sent_to_no_mirror(
+    run: Command, data: Path, server: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, drop = ["fetch", "reasoning", "gsm8k"], data / "drops/reasoning/gsm8k"
+    mirror = f'[reasoning.sources]\ngsm8k = "{server.address}/openai/gsm8k"\n'
+    for token, settings, sent in (
+        ("secret", "", "Bearer secret"),
+        ("", "", None),
+        ("secret", mirror, None),
+    ):
+        monkeypatch.setenv("HF_TOKEN", token)
+        (data / "gristmill.toml").write_text(settings)
+        server.tokens.clear()
+        assert "2 files downloaded" in printed(run(*words, "--endpoint", server.address))
+        assert set(server.tokens) == {sent}
+        shutil.rmtree(drop)

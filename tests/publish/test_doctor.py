@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from gristmill.cli import main
 from gristmill.publish import doctor, engines
 from gristmill.publish.doctor import Finding, Verdict
-from gristmill.publish.storage import file_system, lease, link_form
+from gristmill.publish.storage import file_system, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount, State
 from tests.read_only import read_only
 
@@ -144,15 +144,6 @@ def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path: Path) -> None:
 
 def test_a_wheel_has_no_pins(tmp_path: Path) -> None:
     assert list(doctor.of_software(tmp_path / "none"))[-1].verdict is Verdict.NOTE
-
-
-def test_each_network_file_system_has_a_finding_on_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for kind in lease.NETWORK:
-        mount = Mount(kind, "/", frozenset())
-        monkeypatch.setattr(file_system, "mount", lambda _, mount=mount: mount)
-        assert "locks between hosts" in verdicts(tmp_path), kind
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -27,7 +27,7 @@ from gristmill.publish.locks import Busy, NotWritable
 from gristmill.publish.publish import publish
 from gristmill.publish.remove_published import remove_published
 from gristmill.publish.slot import Slot
-from gristmill.publish.storage import lease, link_form
+from gristmill.publish.storage import link_form
 from gristmill.run.progress import Progress, Report
 from tests.paths import CHECKOUT, open_below
 from tests.publish.held import release_when_awaited
@@ -251,7 +251,7 @@ def test_a_builder_whose_lock_file_was_removed_publishes_nothing(
         return build_tiny(attempt, TinyConfig(), prefix)
 
     build = tiny_build(tmp_path, shared=shared, make=make)
-    with pytest.raises(lease.LostLease, match=r"somebody removed this lock file .* call the com"):
+    with pytest.raises(locks.LostLock, match=r"somebody removed this lock file .* call the com"):
         publish(build)
     assert provenance.read_record(build.record_path).config["seed"] == 2
     assert provenance.verify(tmp_path) == []
@@ -273,7 +273,7 @@ def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(
         return found
 
     monkeypatch.setattr(record_place, "others", looked)
-    with pytest.raises(lease.LostLease, match="locks/tiny: somebody removed"):
+    with pytest.raises(locks.LostLock, match="locks/tiny: somebody removed"):
         publish(build)
     assert provenance.read_record(other.record_path).partition == "p2"
     monkeypatch.undo()
@@ -303,7 +303,7 @@ def test_an_artifact_whose_lock_file_was_removed_is_not_removed(
     build = tiny_build(tmp_path)
     publish(build)
     monkeypatch.setattr(inventory, "withdraw", lambda _: Slot.of(build).lock.unlink())
-    with pytest.raises(lease.LostLease):
+    with pytest.raises(locks.LostLock):
         remove_published(tmp_path, Entry(OUTER))
     assert build.record_path.exists()
 
@@ -315,21 +315,21 @@ def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
     lock, take = tmp_path / "it.lock", locks._is_taken
     removals = [True, False]
 
-    def taken(descriptor: int, shared: bool) -> bool:
+    def taken(descriptor: int, path: Path, shared: bool) -> bool:
         if removals and removals.pop(0):
             lock.unlink()
             if is_replaced:
                 lock.touch()
-        return take(descriptor, shared)
+        return take(descriptor, path, shared)
 
     monkeypatch.setattr(locks, "_is_taken", taken)
     with locks.locked(lock, "it"):
         assert locks.is_locked(lock)
-        lease.confirm()
+        locks.confirm()
         lock.rename(tmp_path / "moved")
         lock.touch()
-        assert lease.is_lost()
-    lease.confirm()
+        assert locks.is_lost()
+    locks.confirm()
     assert open_below(tmp_path) == 0
 
 
@@ -347,6 +347,28 @@ def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, name))
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_is_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    build = tiny_build(tmp_path)
+    publish(build)
+    before = build.record_path.read_bytes()
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    said = rf"locks/tiny: this file system gives no lock \(flock\): {os.strerror(number)}: nothing"
+    with pytest.raises(GristmillError, match=said):
+        publish(build, rebuild=True)
+    with pytest.raises(GristmillError, match=said):
+        remove_published(tmp_path, Entry(OUTER))
+    assert build.record_path.read_bytes() == before
+    assert provenance.verify(tmp_path) == []
+    assert open_below(tmp_path) == 0
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])

@@ -191,7 +191,6 @@ def garbage(root: Path) -> list[str]:
     """What lies below `.gristmill` and is not meant to stay there."""
     kept = (
         "locks",
-        ".leases",
         "stamps",
         "drops",
         "inventory",

@@ -113,33 +113,6 @@ def test_machine_code_is_kept_in_the_users_cache_and_used_again(compiled: Path) 
     assert "1" in python(compiled, CALL.format(value=5)).split("Counter")[1]
 
 
-def test_lines_of_progress_say_that_kernels_are_compiled(code: Path) -> None:
-    text = f"""
-    from gristmill.run import kernels
-    from gristmill.run.progress import Progress
-    from gristmill.run.shown_progress import PlainLines
-    with PlainLines(print, every=0.01) as sink:
-        with Progress(sink, work="chess").stage("validate", "bytes", total=9):
-            {CALL.format(value=5)}
-    print(kernels.is_compiling())
-    """
-    *lines, last = python(code, text).splitlines()
-    assert any(re.fullmatch(r"chess: validate: .* unchanged for .* s, compiling", x) for x in lines)
-    assert last == "False"
-
-
-def test_a_kernel_that_cannot_be_compiled_is_not_under_way_for_ever() -> None:
-    class Dispatcher:
-        def compile(self, _signature: object) -> None:
-            raise TypeError(f"compiling: {kernels.is_compiling()}")
-
-    compiler = kernels._Compiler(Dispatcher())
-    compiler._has_looked = True
-    with pytest.raises(TypeError, match="compiling: True"):
-        compiler(())
-    assert not kernels.is_compiling()
-
-
 def test_kernels_load_no_plug_ins_of_numba_and_code_of_others_does(code: Path) -> None:
     text = (
         "import numba, numba.core.entrypoints as plug_ins\n"

@@ -101,9 +101,7 @@ class HubRepository:
     def _downloaded(self, commit: str, file: RemoteFile) -> Iterator[Path]:
         source = Source(self._repo, commit, self._api.endpoint, self._token or False)
         with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
-            target = Path(folder) / file.name
-            download(source, [(file, target)])
-            yield target
+            yield download(source, file, Path(folder))
 
     def record(self, commit: str, file: RemoteFile) -> Record:
         """A record in a commit. Raises HubError where the file is none."""

@@ -16,8 +16,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.layout import VERSIONS, WORK
-from gristmill.publish import atomic_fs, inventory
-from gristmill.publish.storage import lease
+from gristmill.publish import atomic_fs, inventory, locks
 
 VARIABLE: Final = "GRISTMILL_PUBLISH_FORM"
 """The environment variable that chooses the form: `auto` (the default), `exchange` or `link`."""
@@ -80,7 +79,7 @@ def flip(staged: Path, folder: Path) -> None:
     folder at `folder` is first made a version; between two renames nothing is there, and `mend`
     ends that after a kill.
 
-    Raises lease.LostLease, and flips nothing, where another host may hold the lock by now.
+    Raises locks.LostLock, and flips nothing, where another may hold the lock by now.
     """
     store = store_of(folder)
     store.mkdir(parents=True, exist_ok=True)
@@ -88,11 +87,10 @@ def flip(staged: Path, folder: Path) -> None:
         _convert(folder, store)
     version = store / uuid.uuid4().hex
     staged.rename(version)
-    # A holder that was paused here never renames the link of its follower.
-    link = store / lease.own_name(_NEXT)
+    link = store / _NEXT
     _link(folder, version, link)
     atomic_fs.flush_upwards(store, folder.parent)
-    lease.confirm()
+    locks.confirm()
     link.rename(folder)
 
 
@@ -101,11 +99,8 @@ def _convert(folder: Path, store: Path) -> None:
     version = store / uuid.uuid4().hex
     _link(folder, version, store / _CONVERTING)
     atomic_fs.flush_upwards(store, folder.parent)
-    lease.confirm()
+    locks.confirm()
     folder.rename(version)
-    if version.is_symlink():  # a follower converted it while this process was paused
-        version.rename(folder)
-        raise lease.LostLease(f"{folder}: another host published it meanwhile; call again")
     (store / _CONVERTING).rename(folder)
     atomic_fs.flush_all([store, folder.parent])
 
@@ -160,7 +155,7 @@ def sweep(folder: Path, root: Path | None) -> None:
     root: the data root, whose inventory is settled first; None where none is known.
     """
     store = store_of(folder)
-    if not store.is_dir() or lease.is_lost():
+    if not store.is_dir() or locks.is_lost():
         return  # nothing to do, or it belongs to the holder that followed
     mend(folder)
     left = unnamed(folder)

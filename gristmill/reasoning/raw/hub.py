@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox import hub
-from gristmill.inbox.account import Account
-from gristmill.inbox.hub import Fetched, HubError, RemoteFile, Source
+from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw import drops
 from gristmill.run.progress import SILENT, Progress
@@ -47,29 +46,6 @@ class Place:
     subset: str | None = None
     revision: str = _MAIN
     endpoint: str | None = None
-
-
-@dataclass(frozen=True)
-class Reached:
-    """What a place holds.
-
-    left_out: why each other data file of the repository is not fetched, by its path.
-    """
-
-    place: Place
-    source: Source
-    files: Sequence[tuple[RemoteFile, str]]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def account(self) -> Account:
-        """What becomes of each data file of the repository."""
-        return Account({"": [name for _, name in self.files]}, self.left_out)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all files."""
-        return sum(file.bytes for file, _ in self.files)
 
 
 def places(corpus: Corpus, mirror: str | None = None) -> list[Place]:
@@ -124,31 +100,23 @@ def reached(
     left_out |= others
     folder = drops.subset_folder([file.path for file in listed], place.subset)
     # The globs of a file of its own may name folders, so these stay.
-    files = sorted(
-        [
-            (
-                file,
-                file.path.removeprefix(folder).replace("/", "-")
-                if corpus.is_built_in
-                else file.path,
-            )
-            for file in taken
-        ],
-        key=lambda named: named[1],
-    )
-    if not files:
+    names = [
+        file.path.removeprefix(folder).replace("/", "-") if corpus.is_built_in else file.path
+        for file in taken
+    ]
+    if not names:
         raise HubError(f"{at}: holds no data file{' that is wanted' if listed else ''}")
     if partial := [file.path for file in taken if f"/{_PARTIAL}" in f"/{file.path}"]:
         raise HubError(f"{at}: {partial[0]}: the hub converted only a part: name a whole mirror")
-    if len({name for _, name in files}) < len(files):
+    if len(set(names)) < len(names):
         raise HubError(f"{at}: two files would have one name in the drop")
-    if unsafe := [name for _, name in files if not _is_name(name)]:
+    if unsafe := [name for name in names if not _is_name(name)]:
         raise HubError(f"{at}: {unsafe[0]!r} is no name of a file")
     try:
-        drops.assigned([name for _, name in files], corpus)
+        drops.assigned(sorted(names), corpus)
     except BadInput as error:
         raise HubError(f"{at}: {error}") from error
-    return Reached(place, source, files, left_out)
+    return Reached(source, dict(sorted(zip(names, taken, strict=True))), left_out)
 
 
 def _wanted(
@@ -212,25 +180,20 @@ def _rank(name: str) -> tuple[bool, int]:
     return packed != "", _FORMATS.index(ending)
 
 
-def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
-    """Download the files of a place into a drop; files with the right contents are kept.
+def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:
+    """Download the files of a place into a drop.
 
     Raises HubError as `gristmill.inbox.hub.fetch_drop`, and where the drop holds other data files:
     their records would be counted twice.
     """
-    files = {name: file for file, name in place.files}
     try:
         present = visible_files(drop)
     except BadInput as error:
         raise HubError(str(error)) from error
-    others = [name for name in present if drops.kind(Path(name).name) and name not in files]
+    others = [name for name in present if drops.kind(Path(name).name) and name not in place.files]
     if others:
         raise HubError(
             f"{drop}: holds {others[0]}, which {place.source.repo_id} does not have: take it out "
             "first"
         )
-    described = {
-        name: {"path": file.path, "bytes": file.bytes, "digest": file.digest}
-        for name, file in files.items()
-    }
-    return hub.fetch_drop(drop, place.source, files, described, progress)
+    return hub.fetch_drop(drop, place, progress)

@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from tests.fuzz.parser import JSON, Parser, file
 
-_PUBLISH = "gristmill.publish"
-
-
-def lease(data: bytes) -> None:
-    """The file of a lease: its holder is named, and is said to be dead only where it can be."""
-    from gristmill.publish.storage import lease_file
-    from gristmill.publish.storage.lease import _seconds_of
-
-    state = lease_file.state_of(data)
-    lease_file.shown(state)
-    assert 0 < _seconds_of(state, 20.0) < float("inf")
-    if state is not None:
-        lease_file.is_dead_here(state)
-
 
 def stamps(data: bytes) -> None:
     """The stamps of a shared folder's files; notes that cannot be read are none."""
@@ -39,12 +25,6 @@ def cursor(data: bytes) -> None:
 
 
 PARSERS = (
-    Parser(
-        "lease",
-        lease,
-        (f"{_PUBLISH}.storage.lease_file",),
-        words=(*JSON, b'"seconds":', b'"process":', b'"started":', b'"held":', b"Infinity"),
-    ),
     Parser("stamps", stamps, ("gristmill.provenance.stamp_notes",), words=JSON),
     Parser(
         "cursor",

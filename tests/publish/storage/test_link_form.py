@@ -151,6 +151,31 @@ def test_a_killed_conversion_is_ended(
     assert _is_well(tmp_path)
 
 
+@pytest.mark.parametrize("there", ["nothing", "folder", "link"])
+def test_no_link_is_flipped_and_no_version_swept_under_a_lost_lock(
+    tmp_path: Path, there: str
+) -> None:
+    folder, staged, lock = tmp_path / "it", tmp_path / "staged", tmp_path / "locks" / "it"
+    for path in (folder, staged):
+        path.mkdir()
+        (path / "file").write_text(path.name)
+    if there == "nothing":
+        shutil.rmtree(folder)
+    elif there == "link":
+        folder.rename(tmp_path / "first")
+        link_form.flip(tmp_path / "first", folder)
+    with locks.locked(lock, "it"):
+        lock.unlink()
+        with pytest.raises(locks.LostLock):
+            link_form.flip(staged, folder)
+        versions = sorted(link_form.store_of(folder).iterdir())
+        link_form.sweep(folder, None)  # its follower's now
+        assert sorted(link_form.store_of(folder).iterdir()) == versions
+    assert os.path.lexists(folder) == (there != "nothing")
+    assert folder.is_symlink() == (there == "link")
+    assert there == "nothing" or (folder / "file").read_text() == "it"
+
+
 def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "family/tiny"
     with pytest.MonkeyPatch.context() as patch:
