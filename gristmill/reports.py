@@ -1,4 +1,4 @@
-"""What Dagster was told of the artifacts of a data root, read without Dagster.
+"""What was reported to Dagster of the artifacts of a data root, read without Dagster.
 
 The file is written with the events: see `assets/checking/verdict_file.py`.
 """

@@ -40,7 +40,7 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
-Told = Callable[[Path], "dict[tuple[str, str], Report] | None"]
+Reports = Callable[[Path], "dict[tuple[str, str], Report] | None"]
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
@@ -73,7 +73,7 @@ class Listed:
         that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     notes: how many notes of the laws the record has.
-    dagster: what Dagster was told and that is not of this record, or is red; empty for nothing, or
+    dagster: what was reported to Dagster and is not of this record, or is red; empty for nothing, or
         where no Dagster has looked at the data root.
     """
 
@@ -112,8 +112,10 @@ def list_artifacts(
         with suppress(*MALFORMED):  # a damaged record has a line of its own
             record = records.read(item.record_path)
             drops.add(record.artifact, read_inputs(record, item.record_path))
-    told = cache(reports)
-    listed = [_listed(root, item.folder, item.record_path, records, drops, told) for item in found]
+    by_root = cache(reports)
+    listed = [
+        _listed(root, item.folder, item.record_path, records, drops, by_root) for item in found
+    ]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
         for gone in inventory.missing(root.absolute())
@@ -247,17 +249,17 @@ class _UsedDrops:
 
 
 def _listed(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, told: Told
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, by_root: Reports
 ) -> Listed:
     try:
-        return _described(root, folder, path, records, drops, told)
+        return _described(root, folder, path, records, drops, by_root)
     except MALFORMED as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
 
 
 def _described(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, told: Told
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, by_root: Reports
 ) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
@@ -279,7 +281,7 @@ def _described(
     )
     if (file := _kind(record).file_of(above, record.partition)) is not None:
         used[file] = None
-    by_key = told(above)
+    by_key = by_root(above)
     key = (record.asset, record.partition or "")
     return Listed(
         folder=folder.as_posix(),

@@ -453,10 +453,10 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     assert (failed.data_version, failed.red) == ("", ())
     datetime.strptime(failed.failed_since, "%Y-%m-%d %H:%M")
 
-    def told() -> dict[str, str]:
+    def said_of() -> dict[str, str]:
         return {f"{one.asset} {one.partition}": one.dagster for one in list_artifacts(ui.root)}
 
-    assert set(told().values()) == {""}
+    assert set(said_of().values()) == {""}
     (ui.root / "words/b/words.txt").write_text("damaged\n")
     ui.execute_all()
     DROPS.errors["b"] = GristmillError("no game")
@@ -464,7 +464,7 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     with closing(sqlite3.connect(ui.root / WORK / FILE)) as file, file:
         file.execute("update reported set data_version = 'x' where subject = 'a'")
     publish(build(ui.lake, "counted", "d"))
-    said, new = told(), "not reported to Dagster: materialize it"
+    said, new = said_of(), "not reported to Dagster: materialize it"
     since = reports(ui.root)["words", "b"].failed_since
     assert said == {
         "counted a": new,
@@ -476,9 +476,9 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root)))
     record = ui.root / "words/b/provenance.json"
     record.write_text(record.read_text().replace(read_record(record).data_version, "0" * 64))
-    assert told()["words b"].startswith(new)
+    assert said_of()["words b"].startswith(new)
     gone(ui)
-    assert set(told().values()) == {""}  # no Dagster knows of the data root
+    assert set(said_of().values()) == {""}  # no Dagster knows of the data root
 
 
 def test_a_partition_at_which_a_check_cannot_look_is_its_finding_alone(ui):
