@@ -25,14 +25,13 @@ _parallel = click.option(
     type=click.IntRange(1, 64),
     default=8,
     show_default=True,
-    help="Parts of 16 MiB that are on their way at once.",
+    help="Files that are on their way at once.",
 )
-_NUMBER: Final = click.IntRange(1, 99_999_999)
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _HEX.fullmatch(value):
+def _sha256(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not _HEX.fullmatch(value):
         raise click.BadParameter(f"{value} is no sha256, which has 64 digits of 0-9 and a-f")
     return value
 
@@ -40,14 +39,12 @@ def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | N
 @click.command()
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--read-back", is_flag=True, help="Read every object, and write wrong ones again.")
 @click.option("--parquet", is_flag=True, help="hf://: the rows as Parquet, too.")
 @_parallel
 @_data_root
 def push(
     url: str,
     names: tuple[str, ...],
-    read_back: bool,
     parquet: bool,
     parallel: int,
     data_root: Path,
@@ -68,7 +65,6 @@ def push(
             data_root,
             url,
             names,
-            read_back=read_back,
             parquet=parquet,
             parallel=parallel,
             progress=progress,
@@ -83,9 +79,13 @@ def push(
 @click.command()
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--version", "number", type=_NUMBER, help="This version of the one NAME.")
+@click.option("--version", default="", metavar="HEX", help="This data version of the one NAME.")
 @click.option(
-    "--sha256", callback=_sha256, metavar="HEX", help="The version of the one NAME that has it."
+    "--sha256",
+    default="",
+    callback=_sha256,
+    metavar="HEX",
+    help="The version of the one NAME that has it.",
 )
 @click.option("--replace", is_flag=True, help="Replace what is no version of the mirror.")
 @click.option("--list", "only_list", is_flag=True, help="List the versions; pull nothing.")
@@ -94,8 +94,8 @@ def push(
 def pull(
     url: str,
     names: tuple[str, ...],
-    number: int | None,
-    sha256: str | None,
+    version: str,
+    sha256: str,
     replace: bool,
     only_list: bool,
     parallel: int,
@@ -120,7 +120,7 @@ def pull(
             data_root,
             url,
             names,
-            number=number,
+            version=version,
             sha256=sha256,
             replace=replace,
             parallel=parallel,

@@ -16,7 +16,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.mirror import push
-from gristmill.mirror.cache import CACHE, OFFLINE
+from gristmill.mirror.cache import CACHE
 from gristmill.mirror.store import MirrorError
 from gristmill.reading.located import located
 from tests.mirror.s3 import served
@@ -51,7 +51,6 @@ class Addresses:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the cache, which the environment names."""
     monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
-    monkeypatch.delenv(OFFLINE, raising=False)
     return tmp_path / "cache"
 
 
@@ -115,8 +114,8 @@ def test_eight_processes_fetch_once_from_s3(
     reader.publish(tmp_path / "data", 0)
     code = (
         "import sys; from gristmill.mirror.store import Store; from gristmill.reading.located"
-        " import located; read = Store.read; n = []\n"
-        "Store.read = lambda self, key, *most: n.append(key) or read(self, key, *most)\n"
+        " import located; pieces = Store.pieces; n = []\n"
+        "Store.pieces = lambda self, key, *rest: n.append(key) or pieces(self, key, *rest)\n"
         "located(sys.argv[1]); print(sum(key.startswith('objects/') for key in n))"
     )
     with served() as s3:
