@@ -79,7 +79,7 @@ class MirrorSettings(Checked):
         ),
     ] = ()
     parallel: Annotated[
-        Positive, Le(64), Unit("parts"), Help("Parts of 16 MiB that are sent at once.")
+        Positive, Le(64), Unit("files"), Help("Files that are sent at once.")
     ] = 8
 
     def takes(self, asset: str) -> bool:
