@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -42,13 +42,7 @@ def _sha256(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option("--parquet", is_flag=True, help="hf://: the rows as Parquet, too.")
 @_parallel
 @_data_root
-def push(
-    url: str,
-    names: tuple[str, ...],
-    parquet: bool,
-    parallel: int,
-    data_root: Path,
-) -> None:
+def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> None:
     """Add what is published to the mirror at URL, as new versions.
 
     URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix; or a
@@ -61,14 +55,7 @@ def push(
     from gristmill.run.shown_progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
-        done = pushing.push(
-            data_root,
-            url,
-            names,
-            parquet=parquet,
-            parallel=parallel,
-            progress=progress,
-        )
+        done = pushing.push(data_root, url, names, progress=progress, **options)
     _say(done)
     if not done:
         click.echo(f"{data_root}: no artifact is published here")
@@ -92,14 +79,7 @@ def push(
 @_parallel
 @_data_root
 def pull(
-    url: str,
-    names: tuple[str, ...],
-    version: str,
-    sha256: str,
-    replace: bool,
-    only_list: bool,
-    parallel: int,
-    data_root: Path,
+    url: str, names: tuple[str, ...], only_list: bool, data_root: Path, **options: Any
 ) -> None:
     """Publish versions of the mirror at URL in the data root: the newest of each artifact.
 
@@ -110,22 +90,10 @@ def pull(
     from gristmill.mirror import pulling, versions
     from gristmill.run.shown_progress import shown_on_stderr
 
-    if only_list:
-        with shown_on_stderr():
-            lines = list(versions.lines(url, names))
-        _say(lines)
-        return
     with shown_on_stderr() as progress:
-        done = pulling.pull(
-            data_root,
-            url,
-            names,
-            version=version,
-            sha256=sha256,
-            replace=replace,
-            parallel=parallel,
-            progress=progress,
-        )
+        if only_list:
+            return _say(list(versions.lines(url, names)))
+        done = pulling.pull(data_root, url, names, progress=progress, **options)
     _say(done)
     if absent := sum(each.absent for each in done):
         click.echo(
@@ -134,6 +102,7 @@ def pull(
         )
     if any(each.error for each in done):
         raise SystemExit(1)
+    return None
 
 
 def _say(lines: Iterable[object]) -> None:

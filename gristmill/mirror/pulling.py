@@ -119,6 +119,9 @@ def pull_versions(
     """As `pull`: publish some versions of those that a mirror has."""
     root = root.absolute()
     artifacts = {each.entry.artifact for each in wanted}
+    waves: dict[int, list[Version]] = {}  # an artifact comes before those that are nested in it
+    for each in wanted:
+        waves.setdefault(len(_above(each) & artifacts), []).append(each)
     done: list[Pulled] = []
     with (
         progress.stage("pull", "bytes", sum(each.size for each in wanted)) as stage,
@@ -133,31 +136,24 @@ def pull_versions(
                 one = _Pull(root, transfer, version, known[version.entry])
                 return Pulled(title, version, one.pull(replace))
             except OtherOuter as error:
-                above = {path.as_posix() for path in Path(version.entry.artifact).parents}
-                named = {"skipped" if above & artifacts else "error": str(error)}
+                named = {"skipped" if _above(version) & artifacts else "error": str(error)}
                 return Pulled(title, version, **named)  # type: ignore[arg-type]
             except (GristmillError, OSError) as error:
                 return Pulled(title, version, error=str(error))
 
-        for wave in _waves(wanted):  # an artifact before those that are nested in it
-            done += at_once.map(pulled, wave)
+        for depth in sorted(waves):
+            done += at_once.map(pulled, waves[depth])
     # Only now: an input may have come after what was made from it.
     return [
         each
         if each.error or each.skipped
-        else replaced(each, absent=absent_inputs(root, each.version.entry))
+        else replaced(each, absent=_absent_inputs(root, each.version.entry))
         for each in done
     ]
 
 
-def _waves(wanted: Sequence[Version]) -> list[list[Version]]:
-    """`wanted` in groups, so that an artifact comes in a group before those nested in it."""
-    artifacts = {each.entry.artifact for each in wanted}
-    groups: dict[int, list[Version]] = {}
-    for each in wanted:
-        above = {path.as_posix() for path in Path(each.entry.artifact).parents}
-        groups.setdefault(len(above & artifacts), []).append(each)
-    return [groups[depth] for depth in sorted(groups)]
+def _above(version: Version) -> set[str]:
+    return {path.as_posix() for path in Path(version.entry.artifact).parents}
 
 
 class _Pull:
@@ -302,11 +298,11 @@ def _check_outer(root: Path, outer: Input | None) -> None:
         )
 
 
-def absent_inputs(root: Path, entry: Entry) -> int:
+def _absent_inputs(root: Path, entry: Entry) -> int:
     """How many inputs of a published artifact are not in the data root; 0 where it is gone."""
+    path = entry.record(root)
     try:
-        record = provenance.read_record(entry.record(root))
-        inputs = provenance.read_inputs(record, entry.record(root))
+        inputs = provenance.read_inputs(provenance.read_record(path), path)
     except GristmillError:
         return 0  # `verify` reports it
     return sum(item.path is not None and not (root / item.path).exists() for item in inputs)

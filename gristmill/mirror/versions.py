@@ -31,7 +31,7 @@ DATA_VERSION: Final = re.compile(r"[0-9a-f]{12,64}")
 """How a person names a data version: by its first digits."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(
-    r"(?P<pushed>[0-9]{20})-(?P<data>[0-9a-f]{64})-(?P<sha256>[0-9a-f]{64})-(?P<size>[0-9]{1,18})"
+    r"(?P<pushed>[0-9]{20})-(?P<data>[0-9a-f]{64})-(?P<sha256>[0-9a-f]{64})-(?P<size>0|[1-9][0-9]{0,17})"
 )
 _OLD_NAME = re.compile(r"[0-9]{8}")
 _MOST: Final = 1 << 63
@@ -102,14 +102,16 @@ Known = Mapping[Entry, Sequence[Version]]
 def listed(store: Store, below: str = "") -> dict[Entry, list[Version]]:
     """All versions of the artifacts at or below a path, in the order of their paths."""
     found: dict[Entry, list[Version]] = {}
-    for key in store.keys(f"artifacts/{below}".rstrip("/")):
-        if (version := Version.of(key)) is not None:
-            found.setdefault(version.entry, []).append(version)
-    order = sorted(found, key=lambda entry: (entry.artifact.split("/"), entry.partition or ""))
-    return {
-        entry: sorted(found[entry], key=lambda each: (bool(each.sha256), each.pushed, each.sha256))
-        for entry in order
-    }
+    keys = store.keys(f"artifacts/{below}".rstrip("/"))
+    for version in sorted(filter(None, map(Version.of, keys)), key=_order):
+        found.setdefault(version.entry, []).append(version)
+    return found
+
+
+def _order(version: Version) -> tuple[object, ...]:
+    entry = version.entry
+    place = entry.artifact.split("/"), entry.partition or ""
+    return *place, bool(version.sha256), version.pushed, version.sha256
 
 
 def readable(store: Store, below: str = "") -> dict[Entry, list[Version]]:

@@ -2,8 +2,7 @@
 
 Run as a program, with a folder and the kills as words: `push:3` kills a push at step 3, counted
 from 1. It prints a line for each kill: the word, how the child ended, and which version is there.
-The program itself never uses obstore, whose threads do not live through a fork. With the words
-`once push:3 ROOT URL NAMES` it is the push, and prints its steps where it was not killed.
+The program itself never uses obstore, whose threads do not live through a fork.
 """
 
 from __future__ import annotations
@@ -34,11 +33,8 @@ STEPS: list[tuple[Any, str]] = [
 """What a push or a pull does; each call is a step, and is killed before, in or after it."""
 
 
-def kill_at(number: int) -> list[int]:
-    """Kill this process at the call of this number, in the way that its number says.
-
-    Returns a list whose one item counts the calls.
-    """
+def kill_at(number: int) -> None:
+    """Kill this process at the call of this number, in the way that its number says."""
     lock, count = threading.Lock(), [0]
 
     def counted(owner: Any, name: str) -> None:
@@ -67,7 +63,6 @@ def kill_at(number: int) -> list[int]:
 
     for owner, name in STEPS:
         counted(owner, name)
-    return count
 
 
 def in_child(work: Callable[[], object]) -> str:
@@ -162,20 +157,9 @@ def check_new(folder: Path) -> None:
     assert garbage(folder / "b") == []
 
 
-def once(word: str, root: str, url: str, *names: str) -> None:
-    """Push or pull once, and print the steps."""
-    how, _, number = word.partition(":")
-    count = kill_at(int(number))
-    done = (push if how == "push" else pull)(Path(root), url, names)
-    assert not any(each.error for each in done), [str(each) for each in done]
-    sys.stdout.write(f"{count[0]}\n")
-
-
 def main() -> None:
     """Build once, then do each kill on a copy."""
     base, *words = sys.argv[1:]
-    if base == "once":
-        return once(*words)
     store.PIECE = transfer.PIECE = 64  # type: ignore[misc]
     template = Path(base, "template")
     build(template)
@@ -187,7 +171,6 @@ def main() -> None:
         sys.stdout.write(f"{word} {found}\n")
         sys.stdout.flush()
         shutil.rmtree(folder)
-    return None
 
 
 if __name__ == "__main__":

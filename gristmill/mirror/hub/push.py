@@ -8,9 +8,9 @@ in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -29,7 +29,7 @@ from gristmill.mirror.hub.readme import PARQUET, README, readme, rows_of
 from gristmill.mirror.hub.repository import HubRepository
 from gristmill.mirror.published import Item, Pushed, damaged, found, of_one_generation
 from gristmill.mirror.versions import files_of, record_name
-from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance import Output, Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
 from gristmill.run import amounts
@@ -109,14 +109,13 @@ def _batches(
 ) -> Iterator[list[tuple[Entry, find_artifacts.Artifact]]]:
     """The artifacts in groups for one commit each: of so many files, and one artifact at least."""
     group: list[tuple[Entry, find_artifacts.Artifact]] = []
-    count = 0
+    room = _FILES
     for entry, _, (item, record) in chosen:
         files = 1 if record is None else len(record.outputs) + 1
-        if group and count + files > _FILES:
+        if group and files > room:
             yield group
-            group, count = [], 0
-        group.append((entry, item))
-        count += files
+            group, room = [], _FILES
+        group, room = [*group, (entry, item)], room - files
     if group:
         yield group
 
@@ -195,29 +194,29 @@ class _Batch:
         name, above = record_name(entry), record.artifact
         record, changed = neutral(folder, name, record)
         data = changed.setdefault(name, data)
-        files = {name: (len(data), hashlib.sha256(data).hexdigest())}
-        files |= {file.path: (file.bytes, file.sha256) for file in files_of(record)}
-        own = {f"{above}/{path}" for path in files}
-        ready, there = _Ready(own, sum(size for size, _ in files.values())), self._below(above)
-        for path, (size, sha256) in files.items():
-            remote = there.get(f"{above}/{path}")
-            operation = _operation(folder, above, path, size, sha256, remote, changed.get(path))
-            self._stage.advance(size)
-            if operation is not None:
-                ready.added.append(operation)
-                ready.sent_bytes += size
+        own = Output(path=name, bytes=len(data), sha256=sha256(data).hexdigest(), mtime_ns=0)
+        files = {f"{above}/{file.path}": file for file in (own, *files_of(record))}
+        ready, there = (
+            _Ready({*files}, sum(file.bytes for file in files.values())),
+            self._below(above),
+        )
+        for place, file in files.items():
+            operation = _operation(place, folder, file, there.get(place), changed.get(file.path))
+            self._stage.advance(file.bytes)
+            ready.added += [] if operation is None else [operation]
+        ready.sent_bytes = sum(operation.upload_info.size for operation in ready.added)
         self._repository.send(ready.added)
         for operation in ready.added:
-            path = operation.path_in_repo.removeprefix(f"{above}/")
+            file = files[operation.path_in_repo]
             if operation._should_ignore:
                 raise GristmillError(f"the repository ignores {operation.path_in_repo}")
             if isinstance(operation.path_or_fileobj, str):
                 # The commit brings it, too: read it now, while the folder is open.
-                operation.path_or_fileobj = _right(folder, path, *files[path])
-            elif operation.upload_info.sha256.hex() != files[path][1]:
-                raise damaged(folder.path / path)
+                operation.path_or_fileobj = _right(folder, file)
+            elif operation.upload_info.sha256.hex() != file.sha256:
+                raise damaged(folder.path / file.path)
         if ready.added and f"{above}/{name}" in there:
-            ready.removed = self._before(folder.path, f"{above}/{name}", record) - own
+            ready.removed = self._before(folder.path, f"{above}/{name}", record) - ready.own
         splits = [*splits_of(record.asset, folder.path)]
         stood = {*self._below(f"{PARQUET}/{above}")} if splits else set()
         if stood or (splits and self._parquet):
@@ -269,35 +268,32 @@ class _Batch:
 
 
 def _operation(
-    folder: OpenFolder,
-    above: str,
-    path: str,
-    size: int,
-    sha256: str,
-    remote: RepoFile | None,
-    data: bytes | None,
+    place: str, folder: OpenFolder, file: Output, remote: RepoFile | None, data: bytes | None
 ) -> CommitOperationAdd | None:
-    """What brings a file into the repository; None where it is there."""
+    """What brings a file to its place in the repository; None where it is there.
+
+    data: its bytes, where the repository gets others than the file has.
+    """
     from huggingface_hub import CommitOperationAdd
     from huggingface_hub.utils.sha import git_hash
 
     large = None if remote is None else remote.lfs
-    if large is not None and (large.size, large.sha256) == (size, sha256):
+    if large is not None and (large.size, large.sha256) == (file.bytes, file.sha256):
         return None
-    if data is None and size > _SMALL and (remote is None or large is not None):
-        return CommitOperationAdd(f"{above}/{path}", folder.inside / path)
-    data = _right(folder, path, size, sha256) if data is None else data
+    if data is None and file.bytes > _SMALL and (remote is None or large is not None):
+        return CommitOperationAdd(place, folder.inside / file.path)
+    data = _right(folder, file) if data is None else data
     if remote is not None and large is None and remote.blob_id == git_hash(data):
         return None
-    return CommitOperationAdd(f"{above}/{path}", data)
+    return CommitOperationAdd(place, data)
 
 
-def _right(folder: OpenFolder, path: str, size: int, sha256: str) -> bytes:
+def _right(folder: OpenFolder, file: Output) -> bytes:
     """The bytes of a file, if they are those of the record."""
-    with (folder.inside / path).open("rb") as file:
-        data = file.read(size + 1)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise damaged(folder.path / path)
+    with (folder.inside / file.path).open("rb") as opened:
+        data = opened.read(file.bytes + 1)
+    if sha256(data).hexdigest() != file.sha256:
+        raise damaged(folder.path / file.path)
     return data
 
 
