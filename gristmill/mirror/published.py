@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from gristmill import provenance
 from gristmill.contract import BadInput, GristmillError
-from gristmill.mirror.versions import record_name, wrong_name, wrong_record
+from gristmill.mirror.versions import parsed_record, record_name, wrong_name, wrong_record
 from gristmill.provenance import Record, find_artifacts, record_file
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -79,7 +79,7 @@ def of_one_generation(
         folder = OpenFolder(item.folder, "none", name)
         try:
             data = record_file.read_bytes(folder.inside / name)
-            record = provenance.parsed_record(data, item.record_path)
+            record = parsed_record(data, item.record_path)
             if reason := wrong_record(record, entry):
                 raise BadInput(item.record_path, f"{reason}: it is not pushed")
             return work(folder, record, data)

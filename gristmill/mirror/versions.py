@@ -22,6 +22,7 @@ from gristmill.keys import refusal
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.provenance import Input, Output, Record
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import READABLE_VERSIONS
 from gristmill.provenance.record_file import wrong_path
 from gristmill.run import amounts
 
@@ -139,12 +140,25 @@ def read(store: Store, version: Version) -> tuple[bytes, Record]:
     data, shown = store.read(version.key), f"{store.url}: {version.key}"
     if hashlib.sha256(data).hexdigest() != version.sha256:
         raise MirrorError(f"{shown}: has another sha256: {again(version)}")
-    record = provenance.parsed_record(data, shown)
+    record = parsed_record(data, shown)
     if reason := wrong_record(record, entry):
         raise MirrorError(f"{shown}: {reason}")
     if (record.data_version, bytes_of(record, data)) != (version.data_version, version.size):
         raise MirrorError(f"{shown}: its name says other contents than the record")
     return data, record
+
+
+def parsed_record(data: bytes, shown: Path | str) -> Record:
+    """The record in the bytes of a file. Raises GristmillError, with the file, where it is none."""
+    try:
+        record = Record.model_validate_json(data)
+        record.computed_digest()  # a number that is none has no digest
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise GristmillError(f"{shown}: not a provenance record: {reason}") from error
+    if record.schema_version not in READABLE_VERSIONS:
+        raise GristmillError(f"{shown}: schema version {record.schema_version} is not known here")
+    return record
 
 
 def again(*versions: Version) -> str:

@@ -213,15 +213,7 @@ def read_record(path: Path) -> Record:
     schema version that this code does not know.
     """
     try:
-        return parsed_record(record_file.read_bytes(path), path)
-    except OSError as error:
-        raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
-
-
-def parsed_record(data: bytes, path: Path | str) -> Record:
-    """The record in the bytes of a file; errors as of `read_record`, with `path`."""
-    try:
-        raw = json.loads(data)
+        raw = json.loads(record_file.read_bytes(path))
         version = raw.get("schema_version") if isinstance(raw, Mapping) else None
         if version not in READABLE_VERSIONS:
             raise GristmillError(
@@ -231,6 +223,8 @@ def parsed_record(data: bytes, path: Path | str) -> Record:
             )
         canonical(raw)  # NaN and 1e999 are no JSON and have no digest
         return Record.model_validate(raw)
+    except OSError as error:
+        raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
     except (ValueError, ValidationError, RecursionError) as error:
         raise GristmillError(
             f"{path}: not a provenance record: move the folder away and build again: {error}"

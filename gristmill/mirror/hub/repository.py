@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.inbox.hub import HubError, HubErrors
 from gristmill.mirror.store import MirrorError
+from gristmill.mirror.versions import parsed_record
 from gristmill.provenance import Record
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class HubRepository:
     def record(self, commit: str, path: str) -> Record:
         """A record in a commit. Raises HubError where the file is none."""
         try:
-            return provenance.parsed_record(self.text(commit, path).encode(), path)
+            return parsed_record(self.text(commit, path).encode(), path)
         except GristmillError as error:
             raise HubError(
                 f"{self.url}: {path} is no record of an artifact ({error}): remove it there, then "

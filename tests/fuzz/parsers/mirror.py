@@ -20,12 +20,11 @@ def keys(data: bytes) -> None:
 
 def record(data: bytes) -> None:
     """The record of a version: no path and no object that it names is outside."""
-    from gristmill import provenance
-    from gristmill.mirror.versions import Version, files_of, wrong_record
+    from gristmill.mirror.versions import Version, files_of, parsed_record, wrong_record
     from gristmill.provenance.inventory import Entry
 
     entry = Entry("family/tiny")
-    read = provenance.parsed_record(data, "record").sealed()
+    read = parsed_record(data, "record").sealed()
     version = Version.after(None, entry, read, data)
     if wrong_record(read, entry) is None:
         for file in files_of(read):
