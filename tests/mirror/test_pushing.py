@@ -144,26 +144,6 @@ def test_a_rebuild_meanwhile_is_pushed_whole(
     assert files(tmp_path / "b")["family/tiny/train/steps.npy"] in (first, now)
 
 
-def test_versions_of_two_pushers_at_once_are_both_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built(tmp_path / "a", seed=1)
-    built(tmp_path / "other", seed=2)
-    finished = pushing._finished
-
-    def late(*given: object) -> pushing.Pushed:
-        monkeypatch.setattr(pushing, "_finished", finished)
-        pushed(tmp_path / "other", tmp_path / "m")
-        return finished(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(pushing, "_finished", late)
-    assert pushed(tmp_path / "a", tmp_path / "m")[0].created
-    assert len(versions(tmp_path / "m")) == 2
-    for root, path in zip(("a", "other"), versions(tmp_path / "m"), strict=True):
-        pulled(tmp_path / "b", tmp_path / "m", "family/tiny", version=path.name[21:85])
-        assert files(tmp_path / "b") == files(tmp_path / root)
-
-
 def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path: Path) -> None:
     posted(tmp_path, seed=1)
     (old,) = versions(tmp_path / "m")
@@ -172,38 +152,6 @@ def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path: Pa
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
     assert files(tmp_path / "b") == files(tmp_path / "a")
     assert not pushed(tmp_path / "a", tmp_path / "m")[0].created
-
-
-def test_a_push_that_is_killed_between_two_versions_of_a_shared_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pull finds the new version of some partitions and the old one of others, each whole."""
-    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
-    for seed in (1, 4):
-        for number, key in enumerate(("p1", "p2", "p3")):
-            built(a, "family/shared", seed + number, partition=key, shared=True)
-        if seed == 1:
-            pushed(a, mirror)
-            old = files(a)
-    write, made = Store.write, list[str]()
-
-    def killed(self: Store, key: str, pieces: Iterable[bytes], size: int) -> None:
-        if key.startswith("artifacts/"):
-            if made:
-                raise KeyboardInterrupt
-            made.append(key)
-        write(self, key, pieces, size)
-
-    monkeypatch.setattr(Store, "write", killed)
-    with pytest.raises(KeyboardInterrupt):
-        pushed(a, mirror)
-    monkeypatch.setattr(Store, "write", write)
-    assert not any(each.error for each in pulled(b, mirror)) and clean(b)
-    new = files(a)
-    assert files(b) == {path: (new if "p1" in path else old)[path] for path in new}
-    assert [each.created for each in pushed(a, mirror)] == [False, True, True]
-    pulled(b, mirror)
-    assert files(b) == new
 
 
 def test_a_wrong_object_in_a_folder_is_written_again_before_a_version_names_it(
