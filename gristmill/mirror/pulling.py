@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replaced
@@ -19,9 +18,9 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
-from gristmill.mirror.pushing import ARTIFACTS, PARALLEL
+from gristmill.mirror.pushing import PARALLEL
 from gristmill.mirror.store import MirrorError, Store
-from gristmill.mirror.transfer import Transfer
+from gristmill.mirror.transfer import Transfer, transferring
 from gristmill.mirror.versions import Known, Version, outer_of, record_name
 from gristmill.provenance import Input, Record, raw_inputs
 from gristmill.provenance.inventory import Entry
@@ -125,10 +124,8 @@ def pull_versions(
     done: list[Pulled] = []
     with (
         progress.stage("pull", "bytes", sum(each.size for each in wanted)) as stage,
-        ThreadPoolExecutor(parallel) as files,
-        ThreadPoolExecutor(ARTIFACTS) as at_once,
+        transferring(store, parallel, stage) as (transfer, at_once),
     ):
-        transfer = Transfer(store, files, stage)
 
         def pulled(version: Version) -> Pulled:
             title = version.entry.title

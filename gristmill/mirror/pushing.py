@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,7 @@ from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.published import Item, Pushed, found, of_one_generation
 from gristmill.mirror.store import HUB_SCHEME, MOST, MirrorError, Store
-from gristmill.mirror.transfer import Transfer
+from gristmill.mirror.transfer import Transfer, transferring
 from gristmill.mirror.versions import Known, Version
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry
@@ -26,8 +25,6 @@ from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress
 
 PARALLEL: Final = 8
-ARTIFACTS: Final = 4
-"""Artifacts that are pushed or pulled at once; they share the threads of files."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +83,8 @@ def push(
     total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
     with (
         progress.stage("push", "bytes", total) as stage,
-        ThreadPoolExecutor(parallel) as files,
-        ThreadPoolExecutor(ARTIFACTS) as at_once,
+        transferring(store, parallel, stage) as (transfer, at_once),
     ):
-        transfer = Transfer(store, files, stage)
         ready = list(at_once.map(lambda each: _prepared(transfer, known, each), chosen))
     return [_finished(store, each) if isinstance(each, _Ready) else each for each in ready]
 

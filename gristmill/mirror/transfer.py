@@ -6,9 +6,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, wait
-from dataclasses import dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeVar
 
 from gristmill.contract import BadInput
@@ -23,8 +25,27 @@ from gristmill.run.progress import Stage
 T = TypeVar("T")
 
 _TRIES: Final = 3
-_AT_ONCE: Final = 1_000
+_AT_ONCE, _ARTIFACTS = 1_000, 4
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def transferring(
+    store: Store, parallel: int, stage: Stage
+) -> Iterator[tuple[Transfer, ThreadPoolExecutor]]:
+    """A transfer of so many files at once, and the threads of the artifacts that share it.
+
+    After an interrupt no thread begins a file, or goes on with one.
+    """
+    with ThreadPoolExecutor(parallel) as files, ThreadPoolExecutor(_ARTIFACTS) as artifacts:
+        transfer = Transfer(store, files, stage)
+        try:
+            yield transfer, artifacts
+        except BaseException:
+            transfer.stopped.set()
+            files.shutdown(wait=False, cancel_futures=True)
+            artifacts.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @dataclass(frozen=True)
@@ -33,11 +54,13 @@ class Transfer:
 
     threads: each takes one file at a time.
     stage: advanced by the bytes of what is at its end.
+    stopped: set where no thread shall go on with its file.
     """
 
     store: Store
     threads: Executor
     stage: Stage
+    stopped: Event = field(default_factory=Event)
 
     def send(self, folder: OpenFolder, record: Record, version: Version) -> int:
         """Make the mirror have the files of an open artifact; returns the bytes that it lacked.
@@ -49,7 +72,7 @@ class Transfer:
     def _send(self, folder: OpenFolder, version: Version, file: Output) -> int:
         key = version.file(file)
         if self.store.holds(key, file.bytes, file.sha256):
-            self.stage.advance(file.bytes)
+            self._advance(file.bytes)
             return 0
         self.store.write(key, self._right(folder, file), file.bytes)
         return file.bytes
@@ -66,7 +89,7 @@ class Transfer:
                 raise damaged(shown)
             while data := opened.read(PIECE):
                 digest.update(data)
-                self.stage.advance(len(data))
+                self._advance(len(data))
                 yield data
         if digest.hexdigest() != file.sha256:
             raise damaged(shown)
@@ -88,11 +111,11 @@ class Transfer:
                 while data := target.read(PIECE):
                     digest.update(data)
                     size += len(data)
-                self.stage.advance(min(size, file.bytes))
+                self._advance(min(size, file.bytes))
                 for piece in self.store.pieces(key, file.bytes, size):
                     digest.update(piece)
                     target.write(piece)
-                    self.stage.advance(len(piece))
+                    self._advance(len(piece))
             if digest.hexdigest() == file.sha256:
                 os.utime(path, ns=(file.mtime_ns, file.mtime_ns))
                 return
@@ -101,6 +124,11 @@ class Transfer:
             f"{self.store.url}: {key} has other bytes than its name says, {_TRIES} times: "
             f"{again(version)}"
         )
+
+    def _advance(self, size: int) -> None:
+        if self.stopped.is_set():
+            raise MirrorError(f"{self.store.url}: was interrupted: do it again to go on")
+        self.stage.advance(size)
 
     def _each(self, work: Callable[[Output], T], files: Sequence[Output]) -> list[T]:
         """What `work` returns of each file; no thread is at work on any when this ends."""
