@@ -48,7 +48,7 @@ def pushed(
         )
     except (GristmillError, OSError) as error:
         titles = [Entry.of(root, artifact).title for artifact in artifacts]
-        return [mirroring.Pushed(title, None, error=str(error)) for title in titles]
+        return [mirroring.Pushed(title, error=str(error)) for title in titles]
 
 
 def cure(mirror: MirrorSettings, names: Sequence[str]) -> str:

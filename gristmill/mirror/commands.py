@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -25,14 +25,13 @@ _parallel = click.option(
     type=click.IntRange(1, 64),
     default=8,
     show_default=True,
-    help="Parts of 16 MiB that are on their way at once.",
+    help="Files that are on their way at once.",
 )
-_NUMBER: Final = click.IntRange(1, 99_999_999)
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _HEX.fullmatch(value):
+def _sha256(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not _HEX.fullmatch(value):
         raise click.BadParameter(f"{value} is no sha256, which has 64 digits of 0-9 and a-f")
     return value
 
@@ -40,18 +39,10 @@ def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | N
 @click.command()
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--read-back", is_flag=True, help="Read every object, and write wrong ones again.")
 @click.option("--parquet", is_flag=True, help="hf://: the rows as Parquet, too.")
 @_parallel
 @_data_root
-def push(
-    url: str,
-    names: tuple[str, ...],
-    read_back: bool,
-    parquet: bool,
-    parallel: int,
-    data_root: Path,
-) -> None:
+def push(url: str, names: tuple[str, ...], data_root: Path, **options: Any) -> None:
     """Add what is published to the mirror at URL, as new versions.
 
     URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix; or a
@@ -64,15 +55,7 @@ def push(
     from gristmill.run.shown_progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
-        done = pushing.push(
-            data_root,
-            url,
-            names,
-            read_back=read_back,
-            parquet=parquet,
-            parallel=parallel,
-            progress=progress,
-        )
+        done = pushing.push(data_root, url, names, progress=progress, **options)
     _say(done)
     if not done:
         click.echo(f"{data_root}: no artifact is published here")
@@ -83,23 +66,20 @@ def push(
 @click.command()
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--version", "number", type=_NUMBER, help="This version of the one NAME.")
+@click.option("--version", default="", metavar="HEX", help="This data version of the one NAME.")
 @click.option(
-    "--sha256", callback=_sha256, metavar="HEX", help="The version of the one NAME that has it."
+    "--sha256",
+    default="",
+    callback=_sha256,
+    metavar="HEX",
+    help="The version of the one NAME that has it.",
 )
 @click.option("--replace", is_flag=True, help="Replace what is no version of the mirror.")
 @click.option("--list", "only_list", is_flag=True, help="List the versions; pull nothing.")
 @_parallel
 @_data_root
 def pull(
-    url: str,
-    names: tuple[str, ...],
-    number: int | None,
-    sha256: str | None,
-    replace: bool,
-    only_list: bool,
-    parallel: int,
-    data_root: Path,
+    url: str, names: tuple[str, ...], only_list: bool, data_root: Path, **options: Any
 ) -> None:
     """Publish versions of the mirror at URL in the data root: the newest of each artifact.
 
@@ -110,22 +90,10 @@ def pull(
     from gristmill.mirror import pulling, versions
     from gristmill.run.shown_progress import shown_on_stderr
 
-    if only_list:
-        with shown_on_stderr():
-            lines = list(versions.lines(url, names))
-        _say(lines)
-        return
     with shown_on_stderr() as progress:
-        done = pulling.pull(
-            data_root,
-            url,
-            names,
-            number=number,
-            sha256=sha256,
-            replace=replace,
-            parallel=parallel,
-            progress=progress,
-        )
+        if only_list:
+            return _say(list(versions.lines(url, names)))
+        done = pulling.pull(data_root, url, names, progress=progress, **options)
     _say(done)
     if absent := sum(each.absent for each in done):
         click.echo(
@@ -134,6 +102,7 @@ def pull(
         )
     if any(each.error for each in done):
         raise SystemExit(1)
+    return None
 
 
 def _say(lines: Iterable[object]) -> None:

@@ -1,15 +1,13 @@
 """Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
 
 The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
-digest of the one that was pushed. Which versions are pulled belongs to `versions.py`, and how files
-are fetched to `fetch.py`. Source: docs/mirror.md#pull.
+digest of the one that was pushed. Source: docs/mirror.md#pull.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replaced
@@ -20,27 +18,28 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
-from gristmill.mirror.fetch import Fetcher
-from gristmill.mirror.layout import Manifest, Outer, Place, Version, WrongVersion
+from gristmill.mirror.pushing import PARALLEL
 from gristmill.mirror.store import MirrorError, Store
-from gristmill.mirror.versions import Wanted, wanted_versions, waves
-from gristmill.provenance import Record, raw_inputs
+from gristmill.mirror.transfer import Transfer, transferring
+from gristmill.mirror.versions import Known, Version, outer_of, record_name
+from gristmill.provenance import Input, Record, raw_inputs
 from gristmill.provenance.inventory import Entry
-from gristmill.provenance.raw_inputs import is_as_written
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.slot import Slot
-from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress
 
-PARALLEL: Final = 8
-_ARTIFACTS: Final = 4
-FETCHED: Final = "fetched"
-"""Folder of a slot with what a pull fetched; it becomes the staging folder once it is whole."""
+FETCHED: Final = "fetched-"
+"""Begins the folder of a slot with what a pull fetched of a version, and ends in its sha256; it
+becomes the staging folder once it is whole."""
 
 
 class WouldReplace(GristmillError):
     """Something else is published here, which a pull replaces only where it is asked to."""
+
+
+class OtherOuter(GristmillError):
+    """The artifact that a version is nested in is published here with another data version."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Pulled:
     """What a pull did with one artifact partition.
 
     title: the artifact, and the partition of a shared folder.
-    version: the version in the mirror that was asked for; None where it cannot be read.
+    version: that was asked for.
     changed: whether this call published it.
     absent: how many of its inputs are not in this data root.
     error: why it failed, None otherwise.
@@ -56,7 +55,7 @@ class Pulled:
     """
 
     title: str
-    version: Version | None
+    version: Version
     changed: bool = False
     absent: int = 0
     error: str | None = None
@@ -65,13 +64,8 @@ class Pulled:
     def __str__(self) -> str:
         if self.skipped is not None:
             return f"skipped    {self.title}: {self.skipped}"
-        if self.error is not None or self.version is None:
-            return f"failed     {self.title}: {self.error}"
-        if not self.changed:
-            return f"unchanged  {self.title}: version {self.version.number}"
-        size = amounts.size(self.version.total_bytes)
-        number, files = self.version.number, self.version.files
-        return f"pulled     {self.title}: version {number}, {files:,} files, {size}"
+        how = "failed" if self.error else "pulled" if self.changed else "unchanged"
+        return f"{how:<10} {self.title}: {self.error or self.version}"
 
 
 def pull(
@@ -79,8 +73,8 @@ def pull(
     url: str | Store,
     names: Sequence[str] = (),
     *,
-    number: int | None = None,
-    sha256: str | None = None,
+    version: str = "",
+    sha256: str = "",
     replace: bool = False,
     parallel: int = PARALLEL,
     progress: Progress = SILENT,
@@ -90,72 +84,83 @@ def pull(
     root: the data root; made where there is none.
     url: of the mirror, as for `Store`, or a Store.
     names: which artifacts, as for `versions.chosen`; all by default.
-    number: the version of the one artifact partition that is named; default: the newest of each.
-    sha256: that its version must have, as `Version.sha256`; default: any. Without a number, the
-        newest version that has it is pulled.
+    version: the data version of the one artifact partition that is named, or its first 12 digits;
+        default: the newest version of each.
+    sha256: that its version must have, as `Version.sha256`; default: any.
     replace: replace an artifact that is published here, has another data version, and is no
         version of this mirror; default False.
-    parallel: parts that are fetched at once; default 8.
+    parallel: files that are fetched at once; default 8.
     progress: gets the stage "pull" in bytes; default silent.
 
     An artifact that cannot be pulled does not stop the others. Raises MirrorError where the mirror
     cannot be read, GristmillError for a name that means nothing.
     """
-    root = root.absolute()
     store = url if isinstance(url, Store) else Store(url, make=False)
-    known = versions.numbers(store)
-    wanted = wanted_versions(store, known, names, number, sha256, parallel)
-    if not wanted and not names:
+    known = versions.readable(store)
+    if not known and not names:
         raise MirrorError(f"{store.url}: no version of any artifact is here")
-    taken = [each.version for each in wanted if each.version and not each.skipped]
-    total = sum(version.total_bytes for version in taken)
-    with progress.stage("pull", "bytes", total) as stage:
-        fetcher = Fetcher(store, parallel, stage)
+    wanted = versions.wanted_of(store, known, names, version, sha256)
+    return pull_versions(
+        root, store, known, wanted, replace=replace, parallel=parallel, progress=progress
+    )
 
-        def pulled(item: Wanted) -> Pulled:
-            return _pulled(root, fetcher, item, known[item.place], replace)
 
-        done: list[Pulled] = []
-        try:
-            with ThreadPoolExecutor(_ARTIFACTS) as pool:
-                for wave in waves(wanted):  # an artifact before those that are nested in it
-                    done += pool.map(pulled, wave)
-        finally:
-            fetcher.close()
-    by_title = {each.place.entry.title: each.place.entry for each in wanted}
+def pull_versions(
+    root: Path,
+    store: Store,
+    known: Known,
+    wanted: Sequence[Version],
+    *,
+    replace: bool = False,
+    parallel: int = PARALLEL,
+    progress: Progress = SILENT,
+) -> list[Pulled]:
+    """As `pull`: publish some versions of those that a mirror has."""
+    root = root.absolute()
+    artifacts = {each.entry.artifact for each in wanted}
+    waves: dict[int, list[Version]] = {}  # an artifact comes before those that are nested in it
+    for each in wanted:
+        waves.setdefault(len(_above(each) & artifacts), []).append(each)
+    done: list[Pulled] = []
+    with (
+        progress.stage("pull", "bytes", sum(each.size for each in wanted)) as stage,
+        transferring(store, parallel, stage) as (transfer, at_once),
+    ):
+
+        def pulled(version: Version) -> Pulled:
+            title = version.entry.title
+            try:
+                one = _Pull(root, transfer, version, known[version.entry])
+                return Pulled(title, version, one.pull(replace))
+            except OtherOuter as error:
+                named = {"skipped" if _above(version) & artifacts else "error": str(error)}
+                return Pulled(title, version, **named)  # type: ignore[arg-type]
+            except (GristmillError, OSError) as error:
+                return Pulled(title, version, error=str(error))
+
+        for depth in sorted(waves):
+            done += at_once.map(pulled, waves[depth])
     # Only now: an input may have come after what was made from it.
     return [
         each
         if each.error or each.skipped
-        else replaced(each, absent=absent_inputs(root, by_title[each.title]))
+        else replaced(each, absent=_absent_inputs(root, each.version.entry))
         for each in done
     ]
 
 
-def _pulled(
-    root: Path, fetcher: Fetcher, item: Wanted, numbers: Sequence[int], replace: bool
-) -> Pulled:
-    """Pull one artifact partition; what became of it, without its inputs."""
-    version, title = item.version, item.place.entry.title
-    if version is None:
-        return Pulled(title, None, error=item.error)
-    if item.skipped:
-        return Pulled(title, version, skipped=item.skipped)
-    try:
-        one = _Pull(root, fetcher, item.place, version, numbers)
-        return Pulled(title, version, one.pull(replace))
-    except (GristmillError, OSError) as error:
-        return Pulled(title, version, error=str(error))
+def _above(version: Version) -> set[str]:
+    return {path.as_posix() for path in Path(version.entry.artifact).parents}
 
 
 class _Pull:
-    """Pulls one version of one artifact partition."""
+    """Pulls one version of one artifact partition; `known` are all that the mirror has of it."""
 
     def __init__(
-        self, root: Path, fetcher: Fetcher, place: Place, version: Version, numbers: Sequence[int]
+        self, root: Path, transfer: Transfer, version: Version, known: Sequence[Version]
     ) -> None:
-        self._root, self._fetcher, self._place = root, fetcher, place
-        self._version, self._numbers = version, numbers
+        self._root, self._transfer, self._version, self._known = root, transfer, version, known
+        self._entry = version.entry
 
     def pull(self, replace: bool) -> bool:
         """Publish the version; returns whether that was needed.
@@ -163,30 +168,28 @@ class _Pull:
         Raises WouldReplace where something else stands here, locks.Busy where a build of it is
         under way, DiskFull, MirrorError as the store, and GristmillError where a record is wrong.
         """
-        standing = standing_record(self._root, self._place.entry, replace)
-        folder = self._root / self._place.entry.artifact
-        is_equal = standing is not None and standing.data_version == self._version.data_version
-        if standing is not None and is_equal and is_whole(folder, standing):
+        if stands(self._root, self._version):
             self._clean_up()
             return False
-        self._refuse_other(standing, replace)
-        check_outer(self._root, self._version.outer)
-        manifest = versions.read_manifest(self._fetcher.store, self._place, self._version)
-        build = self._build(manifest)
+        data, record = versions.read(self._transfer.store, self._version)
+        outer = outer_of(record)
+        build = self._build(record, outer)
         slot = Slot.of(build)
         with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
             remove.mend(slot.work)
-            standing = standing_record(self._root, self._place.entry, replace)
-            self._refuse_other(standing, replace)
-            check_outer(self._root, self._version.outer)
+            standing = self._replaced(replace)
+            _check_outer(self._root, outer)
             commit.check_place(build)
-            _empty(build, slot)
+            fetched = slot.work / f"{FETCHED}{self._version.sha256}"
+            _empty(build, slot, fetched)
             disk_space.check(build, slot.work)
-            fetched, staged = slot.work / FETCHED, slot.work / "staging"
-            record = self._fetched(manifest, fetched)
+            self._transfer.fetch(self._version, record, fetched)
+            own = fetched / record_name(self._entry)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(data)
             # This takes long where much was fetched. Under its new name a killed pull loses it.
             atomic_fs.flush_tree(fetched)
-            fetched.rename(staged)
+            staged = fetched.rename(slot.work / "staging")
             self._note(record)
             commit.commit(build, slot, staged, record, standing)
             if not (slot.work / PARTS).exists():
@@ -195,146 +198,108 @@ class _Pull:
 
     def _note(self, record: Record) -> None:
         """Note that the record tells nothing of this host's raw files, before it is published."""
-        entry = self._place.entry
-        note = raw_inputs.pulled_note(self._root, entry.artifact, entry.partition)
+        note = raw_inputs.pulled_note(self._root, self._entry.artifact, self._entry.partition)
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(record.digest)
 
     def _clean_up(self) -> None:
         """Remove what a pull left that was killed after its commit; a build under way is let be."""
-        for slot in self._place.entry.slots(self._root):
+        for slot in self._entry.slots(self._root):
             if slot.exists():
                 with suppress(locks.Busy):
                     remove.clean_slot(slot, keep_parts=True)
 
-    def _refuse_other(self, standing: Record | None, replace: bool) -> None:
-        """Raise WouldReplace where what stands here would be lost."""
-        if standing is None or replace or standing.data_version == self._version.data_version:
-            return
-        store = self._fetcher.store
-        for number in reversed(self._numbers):
-            with suppress(WrongVersion):
-                version = versions.read(store, self._place, number)
-                # Another host may have built the same contents; its record is another one.
-                if standing.data_version == version.data_version:
-                    return
+    def _replaced(self, replace: bool) -> Record | None:
+        """The record that stands here. Raises WouldReplace where it would be lost."""
+        path = self._entry.record(self._root)
+        if not os.path.lexists(path):
+            return None
+        try:
+            standing = provenance.read_record(path)
+        except GristmillError:
+            if replace:
+                return None
+            raise
+        # Another host may have built the same contents; its record is another one.
+        if replace or any(each.data_version == standing.data_version for each in self._known):
+            return standing
         raise WouldReplace(
             f"data version {standing.data_version[:12]} is published here, which is no version of "
-            f"the mirror; version {self._version.number} there is "
-            f"{self._version.data_version[:12]}: push it, or add --replace"
+            f"the mirror; there it is {self._version.data_version[:12]}: push it, or add --replace"
         )
 
-    def _build(self, manifest: Manifest) -> Build:
+    def _build(self, record: Record, outer: Input | None) -> Build:
         """The build that publishing takes; nothing of it is built."""
-        version = self._version
         return Build(
             root=self._root,
-            artifact=version.artifact,
-            asset=version.asset,
-            partition=version.partition,
+            artifact=record.artifact,
+            asset=record.asset,
+            partition=record.partition,
             code_version="",
             config=None,
             inputs=(),
             make=_nothing,
-            shared=manifest.shared,
-            outer=None if version.outer is None else version.outer.artifact,
-            space=manifest.total_bytes,
+            shared=self._entry.partition is not None,
+            outer=None if outer is None else outer.path,
+            space=self._version.size,
         )
-
-    def _fetched(self, manifest: Manifest, out: Path) -> Record:
-        """Fetch all files and compare them with the record that came along."""
-        self._fetcher.fetch(manifest, out)
-        title = f"version {self._version.number} of {self._place.entry.title}"
-        record = provenance.read_record(out / manifest.record)
-        listed = {(file.path, file.bytes, file.sha256) for file in manifest.files}
-        recorded = {(output.path, output.bytes, output.sha256) for output in record.outputs}
-        if (inputs := record.inputs_file) is not None:
-            recorded.add((inputs.path, inputs.bytes, inputs.sha256))
-        own = {item for item in listed if item[0] == manifest.record}
-        expected = self._place.entry.record(self._root).relative_to(
-            self._root / self._place.entry.artifact
-        )
-        named = (record.artifact, record.asset, record.partition, record.data_version)
-        version = self._version
-        if (
-            named != (version.artifact, version.asset, version.partition, version.data_version)
-            or manifest.record != expected.as_posix()
-            or record.digest != version.record
-            or record.digest != record.computed_digest()
-            or record.data_version != provenance.data_version(record.outputs)
-            or listed - own != recorded
-        ):
-            raise MirrorError(f"{title}: its record is not of what the mirror lists: push it again")
-        for output in record.outputs:
-            os.utime(out / output.path, ns=(output.mtime_ns, output.mtime_ns))
-        return record
 
 
 def _nothing(_: Attempt) -> Summary:
     raise AssertionError("a pulled artifact is not built")
 
 
-def _empty(build: Build, slot: Slot) -> None:
-    """Remove what a killed build left in the slot; what a pull fetched stays, and so do parts."""
-    slot.work.mkdir(parents=True, exist_ok=True)
+def _empty(build: Build, slot: Slot, fetched: Path) -> None:
+    """Remove what a killed build left in the slot; what was fetched stays, and so do parts."""
+    fetched.mkdir(parents=True, exist_ok=True)
     inventory.settle(build)
     remove.sweep(slot.work)
     for entry in slot.work.iterdir():
-        if entry.name not in (PARTS, FETCHED):
+        if entry.name not in (PARTS, fetched.name):
             atomic_fs.remove_tree(entry)
 
 
-def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record | None:
-    """The record that is published, None where there is none.
+def stands(root: Path, version: Version) -> bool:
+    """Whether an artifact of this data version is published, with the recorded sizes and times.
 
-    ignore_unreadable: None also for a record that cannot be read.
-
-    Raises GristmillError for a record that cannot be read.
+    The data version may be its first digits. Its record and list of inputs are as they were
+    written.
     """
-    path = entry.record(root)
-    if not os.path.lexists(path):
-        return None
+    folder = root / version.entry.artifact
     try:
-        return provenance.read_record(path)
-    except GristmillError:
-        if ignore_unreadable:
-            return None
-        raise
-
-
-def is_whole(folder: Path, record: Record) -> bool:
-    """Whether a record and its list of inputs are as they were written, and the files as listed."""
-    if not is_as_written(folder, record):
+        record = provenance.read_record(version.entry.record(root))
+        return (
+            record.data_version.startswith(version.data_version)
+            and raw_inputs.is_as_written(folder, record)
+            and all(
+                (found.st_size, found.st_mtime_ns) == (output.bytes, output.mtime_ns)
+                for output in record.outputs
+                for found in [(folder / output.path).stat()]
+            )
+        )
+    except (GristmillError, OSError):
         return False
-    for output in record.outputs:
-        try:
-            found = (folder / output.path).stat()
-        except OSError:
-            return False
-        if (found.st_size, found.st_mtime_ns) != (output.bytes, output.mtime_ns):
-            return False
-    return True
 
 
-def check_outer(root: Path, outer: Outer | None) -> None:
+def _check_outer(root: Path, outer: Input | None) -> None:
     """Raise GristmillError where the artifact that a version is nested in is not here as it was."""
-    if outer is None:
+    if outer is None or outer.path is None or outer.data_version is None:
         return
-    if not provenance.holds_record(root / outer.artifact):
-        raise GristmillError(f"is nested in {outer.artifact}: pull that artifact first")
-    record = provenance.read_record(root / outer.artifact / provenance.RECORD)
+    if not provenance.holds_record(root / outer.path):
+        raise GristmillError(f"is nested in {outer.path}: pull that artifact first")
+    record = provenance.read_record(root / outer.path / provenance.RECORD)
     if record.data_version != outer.data_version:
-        raise GristmillError(
-            f"is of another data version of {outer.artifact}, {outer.data_version[:12]}; "
+        raise OtherOuter(
+            f"is of another data version of {outer.path}, {outer.data_version[:12]}; "
             f"{record.data_version[:12]} is published here: pull that artifact, too"
         )
 
 
-def absent_inputs(root: Path, entry: Entry) -> int:
+def _absent_inputs(root: Path, entry: Entry) -> int:
     """How many inputs of a published artifact are not in the data root; 0 where it is gone."""
+    path = entry.record(root)
     try:
-        record = provenance.read_record(entry.record(root))
-        inputs = provenance.read_inputs(record, entry.record(root))
+        inputs = provenance.read_inputs(provenance.read_record(path), path)
     except GristmillError:
         return 0  # `verify` reports it
     return sum(item.path is not None and not (root / item.path).exists() for item in inputs)

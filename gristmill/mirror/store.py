@@ -1,16 +1,16 @@
-"""One store behind a URL: objects that are written whole, created once, read and listed."""
+"""One store behind a URL, by obstore: objects that are written whole, read by pieces and listed."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import GristmillError
+from gristmill.hashing import sha256_file
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 _CLIENT: Final = {"timeout": "5min", "connect_timeout": "10s", "allow_http": True}
 _RETRIES: Final = {"max_retries": 6}
 _LISTINGS: Final = 3
-_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+PIECE: Final = 8 << 20
+"""Bytes that are read and sent at once; in a bucket a larger file is sent in so many parts."""
+_MOST_PARTS: Final = 9_000
 MOST: Final = 64 << 20
-"""Most bytes of an object of which no manifest states the size: a manifest, or a version."""
+"""Most bytes of a record in a mirror."""
 HUB_SCHEME: Final = "hf://"
 """Begins the URL of a dataset repository, which is no mirror: see `hub/push.py`."""
 
@@ -30,17 +32,11 @@ class MirrorError(GristmillError):
     """A mirror that cannot be reached, or holds something else than it should."""
 
 
-class WrongObject(MirrorError):
-    """An object that is not read: it is larger than it may be, or no regular file."""
-
-
 class Store:
     """The objects of one mirror. Safe to use from several threads.
 
     url: a folder, as a path or `file://...`, or `s3://bucket/prefix`, `gs://...`, `az://...`.
         Credentials and the endpoint come from the environment, as those clouds name them.
-    client: options of the HTTP client in place of the defaults; default none.
-    retries: options of its retries in place of the defaults; default none.
     make: whether a folder that is missing is made; default True. Who only reads makes none: it may
         be a wrong path, or below a disk that is not mounted.
 
@@ -48,90 +44,72 @@ class Store:
     is missing.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        client: Mapping[str, Any] | None = None,
-        retries: Mapping[str, Any] | None = None,
-        make: bool = True,
-    ) -> None:
+    def __init__(self, url: str, *, make: bool = True) -> None:
         self.url = url
         self.folder = _folder(url)
-        self._objects = _opened(
-            url, self.folder, make, {**_CLIENT, **(client or {})}, {**_RETRIES, **(retries or {})}
-        )
-
-    def read(self, key: str, most: int = MOST) -> bytes | None:
-        """The bytes of an object, None where there is none.
-
-        most: bytes that it may have; default 64 MiB.
-
-        Raises WrongObject for a larger one, and for a link, a pipe or the like in a folder.
-        """
-        import obstore
-
-        try:
-            with self._errors(key):
-                if self.folder is not None:
-                    return self._read_file(key, most)
-                found = obstore.get(self._objects, key)
-                self._check_size(key, found.meta["size"], most)
-                return bytes(found.bytes())
-        except FileNotFoundError:
-            return None
-
-    def _read_file(self, key: str, most: int) -> bytes:
-        # The library would wait for who writes into a pipe, and follow a link out of the folder.
-        path = Path(str(self.folder), key)
-        if stat.S_ISREG(path.lstat().st_mode):
-            with open(path, "rb", opener=lambda name, _: os.open(name, _FILE)) as file:
-                found = os.fstat(file.fileno())
-                if stat.S_ISREG(found.st_mode):
-                    self._check_size(key, found.st_size, most)
-                    return file.read(most)
-        raise WrongObject(f"{self.url}: {key}: is no regular file, and is not read")
-
-    def _check_size(self, key: str, size: int, most: int) -> None:
-        if size > most:
-            raise WrongObject(
-                f"{self.url}: {key}: has {size:,} bytes, and {most:,} at most are read"
-            )
+        self._objects = _opened(url, self.folder, make)
 
     def size(self, key: str) -> int | None:
-        """The size of an object in bytes, None where there is none."""
+        """The size of an object in bytes; None where there is none, or no regular file."""
         import obstore
 
         try:
             with self._errors(key):
+                # The library would wait for who writes into a pipe, and follow a link out of here.
+                if self.folder and not stat.S_ISREG(Path(self.folder, key).lstat().st_mode):
+                    return None
                 return int(obstore.head(self._objects, key)["size"])
         except FileNotFoundError:
             return None
 
-    def write(self, key: str, data: bytes) -> None:
-        """Write an object whole, over one that is there. Readers see the old or the new one."""
-        import obstore
+    def holds(self, key: str, size: int, sha256: str) -> bool:
+        """Whether there is an object of this size; in a folder, also whether it has the sha256.
 
-        with self._errors(key):
-            obstore.put(self._objects, key, data, use_multipart=False)
+        A bucket compares what it receives; a power loss leaves other bytes in a folder.
+        """
+        if self.size(key) != size:
+            return False
+        return self.folder is None or sha256_file(self.folder / key) == sha256
 
-    def create(self, key: str, data: bytes) -> bool:
-        """Write an object whole where there is none; False where one is there.
+    def read(self, key: str) -> bytes:
+        """The bytes of an object. Raises MirrorError where there is none, or more than 64 MiB."""
+        size = self.size(key)
+        if size is None or size > MOST:
+            what = "is gone" if size is None else f"has {size:,} bytes, and {MOST:,} are read"
+            raise MirrorError(f"{self.url}: {key}: {what}")
+        return b"".join(self.pieces(key, size))
 
-        The answer may be lost after the object was written. The library then tries again and finds
-        it: who creates compares what is there with what it wrote.
+    def pieces(self, key: str, size: int, start: int = 0) -> Iterator[memoryview]:
+        """The bytes of an object from `start` to `size`, 8 MiB at a time, and no more.
+
+        Raises MirrorError where it is gone, or shorter.
         """
         import obstore
 
-        if self.folder is not None:
-            with self._errors(key):
-                return _created(self.folder / key, data)
-        try:
-            with self._errors(key):
-                obstore.put(self._objects, key, data, mode="create", use_multipart=False)
-        except obstore.exceptions.AlreadyExistsError:
-            return False
-        return True
+        if self.folder is not None and self.size(key) is None:
+            raise MirrorError(f"{self.url}: {key}: is gone, or no regular file")
+        for at in range(start, size, PIECE):
+            end = min(size, at + PIECE)
+            try:
+                with self._errors(key):
+                    yield memoryview(obstore.get_range(self._objects, key, start=at, end=end))
+            except FileNotFoundError as error:
+                raise MirrorError(f"{self.url}: {key}: is gone") from error
+
+    def write(self, key: str, pieces: Iterable[bytes | memoryview], size: int) -> None:
+        """Write an object whole, over one that is there; nothing where `pieces` raise an error."""
+        import obstore
+
+        is_small = size <= PIECE
+        with self._errors(key):
+            obstore.put(
+                self._objects,
+                key,
+                b"".join(pieces) if is_small else iter(pieces),
+                use_multipart=not is_small,
+                chunk_size=max(PIECE, size // _MOST_PARTS),
+                max_concurrency=2,
+            )
 
     def keys(self, prefix: str) -> list[str]:
         """The keys of all objects below `prefix`, a path without a final slash."""
@@ -152,22 +130,24 @@ class Store:
         """Make objects of a folder survive a power loss; other stores do so by themselves."""
         if self.folder is None:
             return
-        folders: set[Path] = set()
-        for key in keys:
-            path = self.folder / key
-            _flush(path)
-            folders.update(folder for folder in path.parents if folder.is_relative_to(self.folder))
-        for folder in sorted(folders, reverse=True):
-            _flush(folder)
+        files = [self.folder / key for key in keys]
+        above = {folder for file in files for folder in file.parents}
+        inside = sorted((each for each in above if each.is_relative_to(self.folder)), reverse=True)
+        for path in (*files, *inside):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     @contextmanager
     def _errors(self, key: str) -> Generator[None]:
-        """Name mirror and object in an error; let through that there is one, or none."""
+        """Name mirror and object in an error; let through that there is none."""
         import obstore
 
         try:
             yield
-        except (FileNotFoundError, obstore.exceptions.AlreadyExistsError):
+        except FileNotFoundError:
             raise
         except (obstore.exceptions.BaseError, OSError, ValueError) as error:
             raise MirrorError(f"{self.url}: {key}: {_reason(error)}") from error
@@ -182,9 +162,7 @@ def _folder(url: str) -> Path | None:
     return None if "://" in url else Path(url).absolute()
 
 
-def _opened(
-    url: str, folder: Path | None, make: bool, client: dict[str, Any], retries: dict[str, Any]
-) -> ObjectStore:
+def _opened(url: str, folder: Path | None, make: bool) -> ObjectStore:
     if url.startswith(HUB_SCHEME):
         repository = url.removeprefix(f"{HUB_SCHEME}datasets/")
         raise MirrorError(
@@ -207,7 +185,7 @@ def _opened(
             return LocalStore(folder, mkdir=make)
         # An S3 server compares each object with the sha256 that the client sends with it.
         s3 = {"checksum_algorithm": "SHA256"} if url.startswith(("s3://", "s3a://")) else {}
-        options: dict[str, Any] = {"client_options": client, "retry_config": retries, **s3}
+        options: dict[str, Any] = {"client_options": _CLIENT, "retry_config": _RETRIES, **s3}
         return from_url(url, **options)
     except (obstore.exceptions.BaseError, OSError, ValueError) as error:
         raise MirrorError(
@@ -219,30 +197,3 @@ def _opened(
 def _reason(error: Exception) -> str:
     """The text of an error on one line, without the debug text that obstore adds."""
     return " ".join(str(error).partition("Debug source")[0].split())[:500]
-
-
-def _created(path: Path, data: bytes) -> bool:
-    """Create a file that survives a power loss whole, or not at all; False where one is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The ending is that of the library's unfinished files, which no listing has.
-    written = path.with_name(f"{path.name}#{secrets.randbits(63)}")
-    try:
-        with written.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        path.hardlink_to(written)
-    except FileExistsError:
-        return False
-    finally:
-        written.unlink(missing_ok=True)
-    _flush(path.parent)
-    return True
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,115 +1,226 @@
-"""Which versions a mirror has, which of them names mean and a pull takes, and adding one.
+"""The versions in a mirror: their names, what their records say, and which of them is meant.
 
-A version is created under the number after the highest, and never changed. Pulling belongs to
-`pulling.py`. Source: docs/mirror.md#versions, docs/mirror.md#pull.
+A version is the record of an artifact partition. The name of that object says when it was pushed,
+the data version, the sha256 and the bytes of all files, so that a listing tells all versions.
+Source: docs/mirror.md#layout.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeVar
 
+from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.mirror.layout import (
-    AGAIN,
-    LAST,
-    Manifest,
-    Place,
-    Version,
-    WrongVersion,
-    object_key,
-    parsed_manifest,
-    parsed_version,
-    prefix,
-)
-from gristmill.mirror.store import MirrorError, Store, WrongObject
+from gristmill.keys import refusal
+from gristmill.mirror.store import MirrorError, Store
+from gristmill.provenance import Input, Output, Record
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.record import READABLE_VERSIONS
+from gristmill.provenance.record_file import wrong_path
 from gristmill.run import amounts
 
 T = TypeVar("T")
-Numbers = Mapping[Place, Sequence[int]]
-"""The numbers of an artifact partition's versions, ascending."""
+
+DATA_VERSION: Final = re.compile(r"[0-9a-f]{12,64}")
+"""How a person names a data version: by its first digits."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(
+    r"(?P<pushed>[0-9]{20})-(?P<data>[0-9a-f]{64})-(?P<sha256>[0-9a-f]{64})-(?P<size>0|[1-9][0-9]{0,17})"
+)
+_OLD_NAME = re.compile(r"[0-9]{8}")
+_MOST: Final = 1 << 63
 
 
-def numbers(store: Store, artifact: str = "") -> dict[Place, list[int]]:
-    """All versions of the artifacts at or below a path, by artifact partition in their order."""
-    found: dict[Place, list[int]] = {}
-    for key in store.keys(prefix(artifact)):
-        if (parsed := Place.of(key)) is not None:
-            found.setdefault(parsed[0], []).append(parsed[1])
-    return {place: sorted(found[place]) for place in sorted(found, key=_order)}
+@dataclass(frozen=True)
+class Version:
+    """One version of an artifact partition.
 
-
-def _order(place: Place) -> tuple[list[str], str]:
-    return place.entry.artifact.split("/"), place.entry.partition or ""
-
-
-def read(store: Store, place: Place, number: int) -> Version:
-    """One version. Raises MirrorError where there is none, WrongVersion where it is no version."""
-    try:
-        data = store.read(place.version(number))
-    except WrongObject as error:
-        raise WrongVersion(f"version {number} of {place.entry.title}: {error}") from error
-    if data is None:
-        raise MirrorError(f"{store.url}: there is no version {number} of {place.entry.title}")
-    return parsed_version(data, place, number)
-
-
-def read_manifest(store: Store, place: Place, version: Version) -> Manifest:
-    """The manifest of a version. Raises MirrorError where it is missing or differs."""
-    try:
-        data = store.read(object_key(version.manifest))
-    except WrongObject as error:
-        raise MirrorError(f"{error}: {AGAIN}") from error
-    if data is None:
-        raise MirrorError(
-            f"{store.url}: the manifest of version {version.number} of {place.entry.title} is "
-            f"gone: {AGAIN}"
-        )
-    return parsed_manifest(data, version, place)
-
-
-def newest(store: Store, known: Numbers, threads: int) -> dict[Place, Version | WrongVersion]:
-    """The newest version of each artifact partition, or why it cannot be read."""
-
-    def read_one(item: tuple[Place, Sequence[int]]) -> Version | WrongVersion:
-        try:
-            return read(store, item[0], item[1][-1])
-        except WrongVersion as error:
-            return error
-
-    with ThreadPoolExecutor(threads) as pool:
-        return dict(zip(known, pool.map(read_one, known.items()), strict=True))
-
-
-def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
-    """Create a version under the first number that is free, from that of `draft` on.
-
-    draft: the version; its number is one above the highest that was listed.
+    pushed: when, as 20 digits from the year to the microsecond, in UTC.
+    sha256: of the record; it pins all that a pull publishes. Empty for a version of Gristmill
+        0.9.0, of which nothing else is known.
+    size: bytes of all files.
     """
-    number = draft.number
-    while True:
-        if number > LAST:
-            raise MirrorError(
-                f"{store.url}: {place.entry.title} has a version {LAST}, after which no number is "
-                f"left: move {place.version(LAST)} away"
-            )
-        version = draft.model_copy(update={"number": number})
-        if store.create(place.version(number), version.to_bytes()):
-            return version, True
-        number += 1
-        try:
-            there = read(store, place, version.number)
-        except WrongVersion:
-            continue  # whose number is taken all the same
-        if there.writer == draft.writer:
-            return there, True  # the answer to our own write was lost
-        if there.is_of(draft.data_version, draft.fingerprint, draft.outer):
-            return there, False
+
+    entry: Entry
+    pushed: str
+    data_version: str = ""
+    sha256: str = ""
+    size: int = 0
+
+    @classmethod
+    def of(cls, key: str) -> Version | None:
+        """The version that an object is, None for any other object."""
+        above, _, place = key.removesuffix(".json").rpartition("/@")
+        partition, _, name = place.partition("/")
+        entry = Entry(above.removeprefix("artifacts/"), partition or None)
+        if key != f"artifacts/{entry.artifact}/@{place}.json" or wrong_name(entry):
+            return None
+        if _OLD_NAME.fullmatch(name):
+            return cls(entry, name)
+        if (found := _NAME.fullmatch(name)) is None:
+            return None
+        return cls(entry, found["pushed"], found["data"], found["sha256"], int(found["size"]))
+
+    @classmethod
+    def after(cls, last: Version | None, entry: Entry, record: Record, data: bytes) -> Version:
+        """The version that a push makes of a record, whose bytes are `data`, after the last one."""
+        now = datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
+        pushed = now if last is None else max(now, f"{int(last.pushed) + 1:020}")
+        sha256, total = hashlib.sha256(data).hexdigest(), bytes_of(record, data)
+        return cls(entry, pushed, record.data_version, sha256, total)
+
+    @property
+    def key(self) -> str:
+        """Of the record."""
+        name = f"{self.pushed}-{self.data_version}-{self.sha256}-{self.size}"
+        name = name if self.sha256 else self.pushed
+        return f"artifacts/{self.entry.artifact}/@{self.entry.partition or ''}/{name}.json"
+
+    def file(self, file: Output) -> str:
+        """Key of a file: payload may belong to other versions, too."""
+        if file.payload:
+            return f"objects/{file.sha256[:2]}/{file.sha256}"
+        return f"records/{self.sha256}/{file.sha256}"
+
+    def __str__(self) -> str:
+        return (
+            f"data version {self.data_version[:12]}, {amounts.size(self.size)}, "
+            f"sha256 {self.sha256}"
+        )
+
+
+Known = Mapping[Entry, Sequence[Version]]
+"""The versions of each artifact partition, the oldest first."""
+
+
+def listed(store: Store, below: str = "") -> dict[Entry, list[Version]]:
+    """All versions of the artifacts at or below a path, in the order of their paths."""
+    found: dict[Entry, list[Version]] = {}
+    keys = store.keys(f"artifacts/{below}".rstrip("/"))
+    for version in sorted(filter(None, map(Version.of, keys)), key=_order):
+        found.setdefault(version.entry, []).append(version)
+    return found
+
+
+def _order(version: Version) -> tuple[object, ...]:
+    entry = version.entry
+    place = entry.artifact.split("/"), entry.partition or ""
+    return *place, bool(version.sha256), version.pushed, version.sha256
+
+
+def readable(store: Store, below: str = "") -> dict[Entry, list[Version]]:
+    """`listed`. Raises MirrorError where this release can read none of what is there."""
+    known = listed(store, below)
+    if known and not any(each.sha256 for versions in known.values() for each in versions):
+        raise MirrorError(f"{store.url}: {_OLD}")
+    return known
+
+
+_OLD: Final = (
+    "was pushed by Gristmill 0.9.0, which alone reads its parts: pull it with that release, and "
+    "push it again with this one"
+)
+
+
+def read(store: Store, version: Version) -> tuple[bytes, Record]:
+    """The record of a version, as it was pushed.
+
+    Raises MirrorError where it is gone, another one, or of what no data root can hold.
+    """
+    entry = version.entry
+    if not version.sha256:
+        raise MirrorError(f"{store.url}: {entry.title} {_OLD}")
+    data, shown = store.read(version.key), f"{store.url}: {version.key}"
+    if hashlib.sha256(data).hexdigest() != version.sha256:
+        raise MirrorError(f"{shown}: has another sha256: {again(version)}")
+    record = parsed_record(data, shown)
+    if reason := wrong_record(record, entry):
+        raise MirrorError(f"{shown}: {reason}")
+    if (record.data_version, bytes_of(record, data)) != (version.data_version, version.size):
+        raise MirrorError(f"{shown}: its name says other contents than the record")
+    return data, record
+
+
+def parsed_record(data: bytes, shown: Path | str) -> Record:
+    """The record in the bytes of a file. Raises GristmillError, with the file, where it is none."""
+    try:
+        record = Record.model_validate_json(data)
+        record.computed_digest()  # a number that is none has no digest
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise GristmillError(f"{shown}: not a provenance record: {reason}") from error
+    if record.schema_version not in READABLE_VERSIONS:
+        raise GristmillError(f"{shown}: schema version {record.schema_version} is not known here")
+    return record
+
+
+def again(*versions: Version) -> str:
+    """What a person does about an object that the mirror lost or changed."""
+    named = ", ".join(version.key for version in versions)
+    return f"remove it and {named} from the mirror, and push the artifact again"
+
+
+def files_of(record: Record) -> list[Output]:
+    """The files of an artifact but for its record."""
+    files = list(record.outputs)
+    if (inputs := record.inputs_file) is not None:
+        own = {"path": inputs.path, "bytes": inputs.bytes, "sha256": inputs.sha256}
+        files.append(Output(**own, mtime_ns=record.trusted_ns, payload=False))
+    return files
+
+
+def bytes_of(record: Record, data: bytes) -> int:
+    """Bytes of all files of an artifact; `data` is its record."""
+    return len(data) + sum(file.bytes for file in files_of(record))
+
+
+def record_name(entry: Entry) -> str:
+    """Path of the record in the folder of an artifact."""
+    return entry.record(Path()).relative_to(entry.artifact).as_posix()
+
+
+def outer_of(record: Record) -> Input | None:
+    """The artifact that this one was made from and is nested in, with its data version."""
+    inside = (each for each in record.inputs if each.data_version and each.path)
+    return next((each for each in inside if record.artifact.startswith(f"{each.path}/")), None)
+
+
+def wrong_name(entry: Entry) -> str | None:
+    """Why a mirror cannot hold an artifact of this name, None where it can.
+
+    Every part of its path, and its partition, is a key: it means one thing to every store.
+    """
+    if f"{entry.artifact}/".startswith("drops/"):
+        return "drops are no artifacts"
+    keys = [*entry.artifact.split("/"), *([] if entry.partition is None else [entry.partition])]
+    return next((reason for key in keys if (reason := refusal(key))), None)
+
+
+def wrong_record(record: Record, entry: Entry) -> str | None:
+    """Why a record is not that of an artifact partition, as it was written; None where it is."""
+    if record.digest != record.computed_digest():
+        return "was changed after it was written"
+    if record.data_version != provenance.data_version(record.outputs):
+        return "its data version is not that of its outputs"
+    if record.artifact != entry.artifact or entry.partition not in (None, record.partition):
+        return f"is of {record.artifact}, which was moved"
+    seen = {PurePosixPath(record_name(entry))}
+    for file in files_of(record):
+        if reason := wrong_path(file.path):
+            return f"the path {file.path!r} {reason}"
+        if (path := PurePosixPath(file.path)) in seen:
+            return f"the path {file.path!r} is there more than once"
+        if not (_SHA256.fullmatch(file.sha256) and 0 <= file.bytes < _MOST > abs(file.mtime_ns)):
+            return f"the file {file.path!r} has a sha256, size or time that no file has"
+        seen.add(path)
+    return None
 
 
 def chosen(
@@ -133,129 +244,62 @@ def chosen(
     return [item for item in listed if any(means(name, *item[:2]) for name in wanted)]
 
 
-def means(name: str, entry: Entry, asset: str) -> bool:
+def means(name: str, entry: Entry, asset: str = "") -> bool:
     """Whether a name means an artifact partition: see `chosen`."""
-    return name == asset or name == entry.name or f"{entry.artifact}/".startswith(f"{name}/")
+    return name in (asset, entry.name) or f"{entry.artifact}/".startswith(f"{name}/")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """An artifact partition, and the version of it that a pull takes.
+def wanted_of(
+    store: Store, known: Known, names: Sequence[str], version: str = "", sha256: str = ""
+) -> list[Version]:
+    """The versions that names mean: the newest of each, or the one that is pinned.
 
-    version: None where it cannot be read.
-    skipped: why the version is not taken, None where it is.
-    error: why the version cannot be read, None where it can.
+    version, sha256: as for `pull`.
     """
-
-    place: Place
-    version: Version | None
-    skipped: str | None = None
-    error: str | None = None
-
-
-def wanted_versions(
-    store: Store,
-    known: Numbers,
-    names: Sequence[str],
-    number: int | None,
-    sha256: str | None,
-    threads: int,
-) -> list[Wanted]:
-    """The artifact partitions that names mean, each with the version that is asked for."""
-    is_newest = number is None and sha256 is None
-    if not is_newest and len(names) == 1:
-        name = names[0].strip("/")
-        # The artifact itself, though others are nested in it; no other version need be right.
-        for place in known:
-            if place.entry.name == name:
-                return [_of_number(store, place, known[place], number, sha256)]
-    by_path = {
-        place: numbers
-        for place, numbers in known.items()
-        if not names or any(means(name.strip("/"), place.entry, "") for name in names)
-    }
-    found = {
-        name for name in names if any(means(name.strip("/"), place.entry, "") for place in by_path)
-    }
-    # Only the versions say which asset an artifact is of: they are read where a name is no path.
-    has_assets = bool(set(names) - found)
-    last = newest(store, known if has_assets else by_path, threads)
-    items = [
-        (place.entry, version.asset if isinstance(version, Version) else "", place)
-        for place, version in last.items()
-    ]
-    places = [place for _, _, place in chosen(items, names, store.url)]
-    if has_assets and is_newest:
-        # What cannot be read may be of that asset.
-        wrong = (place for place in last if isinstance(last[place], WrongVersion))
-        places += [place for place in wrong if place not in places]
-    if is_newest:
-        found_at = ((place.entry, last[place]) for place in places)
-        taken = {entry: version for entry, version in found_at if isinstance(version, Version)}
-        return [_newest(place, last[place], taken) for place in places]
-    if len(places) != 1:
+    pinned = bool(version or sha256)
+    own = [entry for entry in known if [entry.name] == [name.strip("/") for name in names]]
+    if pinned and own:  # the artifact itself, though others are nested in it
+        return [_pinned(store, known[own[0]], version, sha256)]
+    assets = dict.fromkeys(known, "")
+    if not all(any(means(name.strip("/"), entry) for entry in known) for name in names):
+        # Only the records say which asset an artifact is of.
+        newest = [versions[-1] for versions in known.values() if versions[-1].sha256]
+        with ThreadPoolExecutor() as threads:
+            records = threads.map(lambda each: read(store, each)[1], newest)
+            assets |= {
+                each.entry: record.asset for each, record in zip(newest, records, strict=True)
+            }
+    items = [(entry, assets[entry], versions) for entry, versions in known.items()]
+    taken = [versions for _, _, versions in chosen(items, names, store.url)]
+    if not pinned:
+        return [versions[-1] for versions in taken]
+    if len(taken) != 1:
         raise GristmillError(
-            f"a version is of one artifact, and {len(places)} are asked for: name one"
+            f"a version is of one artifact, and {len(taken)} are asked for: name one"
         )
-    return [_of_number(store, places[0], known[places[0]], number, sha256)]
+    return [_pinned(store, taken[0], version, sha256)]
 
 
-def _of_number(
-    store: Store, place: Place, numbers: Sequence[int], number: int | None, sha256: str | None
-) -> Wanted:
-    """The version of a number, with a sha256 where one is given, or the newest with the sha256."""
-    if number is not None:
-        version = read(store, place, number)
-        if sha256 not in (None, version.sha256):
-            raise MirrorError(
-                f"{store.url}: version {number} of {place.entry.title} has the sha256 "
-                f"{version.sha256}, and {sha256} was asked for"
-            )
-        return Wanted(place, version)
-    for each in reversed(numbers):
-        with suppress(WrongVersion):
-            version = read(store, place, each)
-            if version.sha256 == sha256:
-                return Wanted(place, version)
+def _pinned(store: Store, versions: Sequence[Version], version: str, sha256: str) -> Version:
+    """The newest version with a data version and a sha256."""
+    title, new = versions[0].entry.title, [each for each in versions if each.sha256]
+    if version and new and not DATA_VERSION.fullmatch(version):
+        at = int(version) if version.isdecimal() and 0 < int(version) <= len(new) else 0
+        raise MirrorError(
+            f"{store.url}: {title}: {version!r} names no version: write the data version, "
+            f"{new[at - 1].data_version[:12]} for {f'version {at}' if at else 'the newest one'}"
+        )
+    for each in reversed(new):
+        if each.data_version.startswith(version) and each.sha256.startswith(sha256):
+            return each
+    asked = f"data version {version}" if version else f"sha256 {sha256}"
     raise MirrorError(
-        f"{store.url}: no version of {place.entry.title} has the sha256 {sha256}: `gristmill pull "
-        f"{store.url} {place.entry.name} --list` lists what there is"
+        f"{store.url}: no version of {title} has the {asked}: `gristmill pull {store.url} "
+        f"{versions[0].entry.name} --list` lists what there is"
     )
 
 
-def _newest(
-    place: Place, version: Version | WrongVersion, taken: Mapping[Entry, Version]
-) -> Wanted:
-    if isinstance(version, Version):
-        return Wanted(place, version, stale(version, taken))
-    cure = "push it again, or pull an earlier one by --version"
-    return Wanted(place, None, error=f"{version}: {cure}")
-
-
-def stale(version: Version, taken: Mapping[Entry, Version]) -> str | None:
-    """Why a nested version does not belong into what is taken with it, None where it does."""
-    outer = None if version.outer is None else taken.get(Entry(version.outer.artifact))
-    if version.outer is None or outer is None:
-        return None
-    if version.outer.data_version == outer.data_version:
-        return None
-    return (
-        f"version {version.number} is of another data version of {outer.artifact} than version "
-        f"{outer.number} of that"
-    )
-
-
-def waves(wanted: Sequence[Wanted]) -> list[list[Wanted]]:
-    """`wanted` in groups, so that an artifact comes in a group before those nested in it."""
-    artifacts = {each.place.entry.artifact for each in wanted}
-    groups: dict[int, list[Wanted]] = {}
-    for each in wanted:
-        above = {path.as_posix() for path in Path(each.place.entry.artifact).parents}
-        groups.setdefault(len(above & artifacts), []).append(each)
-    return [groups[depth] for depth in sorted(groups)]
-
-
-def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iterator[str]:
+def lines(url: str | Store, names: Sequence[str] = ()) -> Iterator[str]:
     """A line for each version, the newest first: what it is, when it was pushed, and its sha256.
 
     url, names: as for `pull`.
@@ -264,21 +308,9 @@ def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iter
     nothing.
     """
     store = url if isinstance(url, Store) else Store(url, make=False)
-    known = numbers(store)
-    last = newest(store, known, threads)
-    items = [
-        (place.entry, version.asset if isinstance(version, Version) else "", place)
-        for place, version in last.items()
-    ]
-    for entry, _, place in chosen(items, names, store.url):
-        for number in reversed(known[place]):
-            try:
-                version = read(store, place, number)
-            except WrongVersion as error:
-                yield str(error)
-                continue
-            yield (
-                f"{entry.title}: version {number}, data version {version.data_version[:12]}, "
-                f"pushed {version.pushed}, {version.files:,} files, "
-                f"{amounts.size(version.total_bytes)}, sha256 {version.sha256}"
-            )
+    known = readable(store)
+    for newest in wanted_of(store, known, names):
+        for each in reversed(known[newest.entry]):
+            at = each.pushed
+            pushed = f"pushed {at[:4]}-{at[4:6]}-{at[6:8]} {at[8:10]}:{at[10:12]} UTC"
+            yield f"{each.entry.title}: {f'{pushed}, {each}' if each.sha256 else _OLD}"

@@ -15,7 +15,7 @@ _COLLAPSED = ("mirror:/", "mirror+")
 def located(address: Path | str) -> Path:
     """The local folder that an address names, once it is there.
 
-    address: a path; or as text `mirror://NAME[@PARTITION][#NUMBER][//INSIDE]`, or
+    address: a path; or as text `mirror://NAME[@PARTITION][#DATA_VERSION][//INSIDE]`, or
         `mirror+URL!NAME...`. Such a version is fetched into the cache, unless it is there.
 
     Any other address is returned as an absolute path, so that a pickle of the reader leads to the

@@ -78,9 +78,7 @@ class MirrorSettings(Checked):
             "or a build publishes."
         ),
     ] = ()
-    parallel: Annotated[
-        Positive, Le(64), Unit("parts"), Help("Parts of 16 MiB that are sent at once.")
-    ] = 8
+    parallel: Annotated[Positive, Le(64), Unit("files"), Help("Files that are sent at once.")] = 8
 
     def takes(self, asset: str) -> bool:
         """Whether what builds of an asset publish is pushed."""

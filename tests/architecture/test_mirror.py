@@ -58,7 +58,7 @@ ACROSS = {
     "macroxue/builders/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
     "mirror/hub/test_kills.py": "pushes to a dataset repository that are killed",
-    "mirror/test_families.py": "what each family publishes, through S3, with kills",
+    "mirror/test_families.py": "what each family publishes, through a mirror",
     "loading/test_oldest_numpy.py": "the golden numbers with the oldest NumPy",
     "loading/test_origins.py": "samples of every family made again from the raw bytes",
     "loading/test_replay.py": "steps read again from a copy of a mirror",

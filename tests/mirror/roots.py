@@ -8,36 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from gristmill import provenance
-from gristmill.mirror import pull, push
-from gristmill.mirror.pulling import Pulled
-from gristmill.mirror.pushing import Pushed
-from gristmill.mirror.store import Store
+from gristmill.mirror import Pulled, Pushed, pull, push
 from gristmill.publish import publish
 from gristmill.publish.publish import Published
 from tests.publish.tiny import TinyConfig, snapshot, tiny_build
 
-PART = 64
-"""Bytes of a part in these tests: the files of a tiny artifact have several."""
-
 
 def built(
-    root: Path,
-    artifact: str = "family/tiny",
-    seed: int = 1,
-    *,
-    rebuild: bool = False,
-    **more: object,
+    root: Path, artifact: str = "family/tiny", seed: int = 1, *, rebuild: bool = False, **more: Any
 ) -> Published:
     """Publish a tiny artifact; another seed gives other data."""
     config = TinyConfig(seed=seed, rows=20)
-    build = tiny_build(root, artifact, config=config, **more)  # type: ignore[arg-type]
-    return publish.publish(build, rebuild)
+    return publish.publish(tiny_build(root, artifact, config=config, **more), rebuild)
 
 
-def pushed(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pushed]:
-    """Push with small parts."""
-    url = mirror if isinstance(mirror, Store) else str(mirror)
-    return push(root, url, names, **{"part_bytes": PART, **more})  # type: ignore[arg-type]
+def pushed(root: Path, mirror: Path | str, *names: str, **more: Any) -> list[Pushed]:
+    """Push, in as many pieces as `PIECE` says."""
+    return push(root, str(mirror), names, **more)
 
 
 def posted(folder: Path, artifact: str = "family/tiny", seed: int = 1, **more: Any) -> Pushed:
@@ -46,10 +33,9 @@ def posted(folder: Path, artifact: str = "family/tiny", seed: int = 1, **more: A
     return pushed(folder / "a", folder / "m")[0]
 
 
-def pulled(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pulled]:
+def pulled(root: Path, mirror: Path | str, *names: str, **more: Any) -> list[Pulled]:
     """Pull."""
-    url = mirror if isinstance(mirror, Store) else str(mirror)
-    return pull(root, url, names, **more)  # type: ignore[arg-type]
+    return pull(root, str(mirror), names, **more)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -74,13 +60,14 @@ def in_repository(root: Path) -> dict[str, bytes]:
 
 
 def objects(mirror: Path) -> list[Path]:
-    """All objects of a mirror in a folder, sorted."""
-    return sorted(path for path in (mirror / "objects").rglob("*") if path.is_file())
+    """All files of a mirror in a folder, sorted, but for its versions."""
+    found = [*mirror.glob("objects/*/*"), *mirror.glob("records/*/*")]
+    return sorted(path for path in found if path.is_file())
 
 
-def object_of(mirror: Path, data: bytes) -> Path:
-    """The object with these bytes."""
-    return next(path for path in objects(mirror) if path.read_bytes() == data)
+def versions(mirror: Path, artifact: str = "family/tiny", partition: str = "") -> list[Path]:
+    """The versions of an artifact in a mirror in a folder, the oldest first."""
+    return sorted((mirror / "artifacts" / artifact / f"@{partition}").glob("*.json"))
 
 
 def clean(root: Path) -> bool:

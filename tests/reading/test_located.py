@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +15,9 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.mirror import push
-from gristmill.mirror.cache import CACHE, OFFLINE
+from gristmill.mirror.cache import CACHE
 from gristmill.mirror.store import MirrorError
 from gristmill.reading.located import located
-from tests.mirror.s3 import served
-from tests.paths import CHECKOUT
 from tests.reading.readers import Reader
 from tests.reading.test_reader import all_samples, loader_of, samples_in
 
@@ -51,7 +48,6 @@ class Addresses:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the cache, which the environment names."""
     monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
-    monkeypatch.delenv(OFFLINE, raising=False)
     return tmp_path / "cache"
 
 
@@ -104,37 +100,6 @@ def test_spawned_workers_read_the_version_of_their_parent(
     loader = loader_of(opened, 7, num_workers=2, multiprocessing_context="spawn")
     found = [sample for batch in loader for sample in samples_in(batch)]
     assert sorted(found) == sorted(expected.elements())
-
-
-@pytest.mark.slow
-@pytest.mark.engines
-def test_eight_processes_fetch_once_from_s3(
-    reader_of: Callable[[str], Reader], tmp_path: Path, kept: Path
-) -> None:
-    reader = reader_of("StepDataset")
-    reader.publish(tmp_path / "data", 0)
-    code = (
-        "import sys; from gristmill.mirror.store import Store; from gristmill.reading.located"
-        " import located; read = Store.read; n = []\n"
-        "Store.read = lambda self, key, *most: n.append(key) or read(self, key, *most)\n"
-        "located(sys.argv[1]); print(sum(key.startswith('objects/') for key in n))"
-    )
-    with served() as s3:
-        push(tmp_path / "data", s3.url)
-        address = Addresses(s3.url, reader) / "macroxue/packs/p"
-        ranks = [
-            subprocess.Popen(
-                [sys.executable, "-c", code, address],
-                cwd=CHECKOUT,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(8)
-        ]
-        reads = sorted(int(rank.communicate()[0]) for rank in ranks)
-        assert [rank.returncode for rank in ranks] == [0] * 8
-    # The last is the one that fetched; the manifest and the files are its objects.
-    assert reads[:7] == [0] * 7 and reads[7] > 1
 
 
 def test_an_address_as_a_path_is_refused() -> None:

@@ -95,8 +95,14 @@ def test_states_go_on_with_the_batches_of_the_older_code(world: Path) -> None:
     assert run(CHECKOUT, sys.executable, _SCRIPT, "resume", world) == ""
 
 
-def test_a_mirror_is_pulled(world: Path, root: SampleRoot, tmp_path: Path) -> None:
-    root.command("pull", str(world / "mirror"), "--data-root", str(tmp_path))
+def test_a_mirror_names_the_release_that_reads_it_and_takes_new_versions(
+    world: Path, root: SampleRoot, tmp_path: Path
+) -> None:
+    mirror, target = str(world / "mirror"), ("--data-root", str(tmp_path))
+    with pytest.raises(AssertionError, match=r"Gristmill 0\.9\.0, which alone reads"):
+        root.command("pull", mirror, *target)
+    root.command("push", mirror)
+    root.command("pull", mirror, *target)
     assert records(SampleRoot(tmp_path, root.home)) == records(root)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Final
 
-from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import damaged
 from gristmill.provenance import Record
 from gristmill.reading.folder import OpenFolder
@@ -30,11 +30,11 @@ def neutral(folder: OpenFolder, name: str, record: Record) -> tuple[Record, dict
         if output.payload or not output.path.endswith(".json") or output.bytes > _MOST:
             continue
         data = (folder.inside / output.path).read_bytes()
-        if sha256_of(data) != output.sha256:
+        if hashlib.sha256(data).hexdigest() != output.sha256:
             raise damaged(folder.path / output.path)
         if (text := path.sub(rb'"\1', data)) != data:
             changed[output.path] = text
-            said = {"bytes": len(text), "sha256": sha256_of(text)}
+            said = {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
             outputs[at] = output.model_copy(update=said)
     if not changed:
         return record, {}

@@ -8,10 +8,9 @@ in `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -23,76 +22,50 @@ from gristmill.exports.card import head as head_of
 from gristmill.exports.project import written
 from gristmill.exports.table import Split
 from gristmill.families import splits_of
-from gristmill.inbox.hub import HubError, RemoteFile
+from gristmill.inbox.hub import HubError
 from gristmill.mirror import versions
 from gristmill.mirror.hub.neutral import neutral
-from gristmill.mirror.hub.readme import PARQUET, README, projected, readme, rows_of
+from gristmill.mirror.hub.readme import PARQUET, README, readme, rows_of
 from gristmill.mirror.hub.repository import HubRepository
-from gristmill.mirror.layout import sha256_of
-from gristmill.mirror.published import (
-    Item,
-    Pushed,
-    damaged,
-    found,
-    named_files,
-    of_one_generation,
-)
-from gristmill.provenance import Record, find_artifacts
+from gristmill.mirror.published import Item, Pushed, damaged, found, of_one_generation
+from gristmill.mirror.versions import files_of, record_name
+from gristmill.provenance import Output, Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
 from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress, Stage
 
 if TYPE_CHECKING:
-    from huggingface_hub import CommitOperationAdd
+    from huggingface_hub import CommitOperationAdd, RepoFile
 
 _SMALL: Final = 5 << 20
 """Most bytes of a file that the hub takes in a commit itself; it stores larger ones apart."""
 _FILES, _ATTEMPTS = 1_000, 5
 
 
-@dataclass(frozen=True)
-class Committed(Pushed):
-    """What a push to a dataset repository did with one artifact partition.
-
-    commit: that holds it; None where the push of this artifact failed.
-    files, total_bytes: of the artifact, its record included.
-    """
-
-    commit: str | None = None
-    files: int = 0
-    total_bytes: int = 0
-    note: str = ""
-
-    def __str__(self) -> str:
-        if self.commit is None:
-            return f"failed     {self.title}: {self.error}"
-        note = f"; {self.note}" if self.note else ""
-        if not self.created:
-            return f"unchanged  {self.title}: commit {self.commit[:12]}{note}"
-        return (
-            f"pushed     {self.title}: commit {self.commit[:12]}, {self.files:,} files, "
-            f"{amounts.size(self.total_bytes)}, {amounts.size(self.sent_bytes)} sent{note}"
-        )
-
-
 @dataclass
 class _Ready:
-    """An artifact of which the repository has all that a commit does not bring itself."""
+    """An artifact of which the repository has all that a commit does not bring itself.
 
-    files: list[tuple[str, int, str]]
+    own: paths of its files. removed: paths that a commit takes away, unless it brings them.
+    """
+
+    own: set[str]
+    size: int
     added: list[CommitOperationAdd] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    nested: dict[Entry, list[str]] = field(default_factory=dict)
-    blobs: dict[str, str] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
     sent_bytes: int = 0
     rows: Head = field(default_factory=dict)
     note: str = ""
 
-    @property
-    def changes(self) -> bool:
-        """Whether a commit is needed."""
-        return bool(self.added or self.removed)
+    def done(self, title: str, commit: str) -> Pushed:
+        """What was done with it, once a commit holds it."""
+        note, created = f"; {self.note}" if self.note else "", bool(self.added or self.removed)
+        said = f"commit {commit[:12]}"
+        if created:
+            said += f", {len(self.own):,} files, {amounts.size(self.size)}"
+            said += f", {amounts.size(self.sent_bytes)} sent"
+        return Pushed(title, said + note, created, self.sent_bytes)
 
 
 def push(
@@ -136,14 +109,13 @@ def _batches(
 ) -> Iterator[list[tuple[Entry, find_artifacts.Artifact]]]:
     """The artifacts in groups for one commit each: of so many files, and one artifact at least."""
     group: list[tuple[Entry, find_artifacts.Artifact]] = []
-    count = 0
+    room = _FILES
     for entry, _, (item, record) in chosen:
         files = 1 if record is None else len(record.outputs) + 1
-        if group and count + files > _FILES:
+        if group and files > room:
             yield group
-            group, count = [], 0
-        group.append((entry, item))
-        count += files
+            group, room = [], _FILES
+        group, room = [*group, (entry, item)], room - files
     if group:
         yield group
 
@@ -159,36 +131,34 @@ class _Batch:
         parquet: bool,
     ) -> None:
         self._repository, self._stage, self._items = repository, stage, items
-        self._readme, self._parquet = "", parquet
+        self._head, self._readme, self._parquet = "", "", parquet
+        self._listed: dict[str, dict[str, RepoFile]] = {}
 
     def push(self) -> list[Pushed]:
         """Commit the artifacts; again on top of what others committed meanwhile."""
         for _ in range(_ATTEMPTS):
-            head = self._repository.head()
-            self._readme = self._repository.text(head, README)
-            ready = [self._prepared(head, entry, item) for entry, item in self._items]
-            right = {
-                entry.title: each
-                for (entry, _), each in zip(self._items, ready, strict=True)
-                if isinstance(each, _Ready)
-            }
-            removed = self._all_removed(ready)
+            self._head, self._listed = self._repository.head(), {}
+            self._readme = self._repository.text(self._head, README)
+            ready = {entry.title: self._prepared(entry, item) for entry, item in self._items}
+            right = {title: each for title, each in ready.items() if isinstance(each, _Ready)}
+            own = {path for each in right.values() for path in each.own}
+            removed = {path for each in right.values() for path in each.removed} - own
             added = [operation for each in right.values() for operation in each.added]
             added += self._completed(right, removed)
-            commit: str | None = head
+            commit: str | None = self._head
             if added or removed:
-                changed = [title for title, each in right.items() if each.changes] or [README]
-                title = f"Publish {', '.join(changed)}"
-                commit = self._repository.commit(head, title[:200], added, removed)
+                changed = [title for title, each in right.items() if each.added or each.removed]
+                title = f"Publish {', '.join(changed or [README])}"[:200]
+                commit = self._repository.commit(self._head, title, added, removed)
             if commit is not None:
                 return [
-                    self._done(commit, entry, each)
-                    for (entry, _), each in zip(self._items, ready, strict=True)
+                    each.done(title, commit) if isinstance(each, _Ready) else each
+                    for title, each in ready.items()
                 ]
         raise HubError(f"{self._repository.url}: others commit all the time: push again")
 
     def _completed(
-        self, right: Mapping[str, _Ready], removed: Collection[str]
+        self, right: Mapping[str, _Ready], removed: set[str]
     ) -> list[CommitOperationAdd]:
         """What brings the README.md that names the rows of the artifacts, where it is another."""
         from huggingface_hub import CommitOperationAdd
@@ -202,81 +172,82 @@ class _Batch:
             right[title].note = note
         return [] if text == self._readme else [CommitOperationAdd(README, text.encode())]
 
-    def _all_removed(self, ready: Sequence[_Ready | GristmillError]) -> set[str]:
-        """What the commit removes; of nested artifacts that it brings, what they say themselves."""
-        right = [
-            (entry, each)
-            for (entry, _), each in zip(self._items, ready, strict=True)
-            if isinstance(each, _Ready)
-        ]
-        brought = {entry for entry, _ in right}
-        removed = {path for _, each in right for path in each.removed}
-        for _, each in right:
-            for entry, paths in each.nested.items():
-                removed.update(() if entry in brought else paths)
-        return removed
+    def _below(self, folder: str) -> dict[str, RepoFile]:
+        """What the head has below a folder, which partitions may share."""
+        if folder not in self._listed:
+            self._listed[folder] = self._repository.below(self._head, folder)
+        return self._listed[folder]
 
-    def _prepared(
-        self, head: str, entry: Entry, item: find_artifacts.Artifact
-    ) -> _Ready | GristmillError:
-        name = item.record_path.relative_to(item.folder).as_posix()
-
-        def prepare(folder: OpenFolder, record: Record) -> _Ready:
-            return self._prepare(head, folder, name, record)
+    def _prepared(self, entry: Entry, item: find_artifacts.Artifact) -> _Ready | Pushed:
+        def prepare(folder: OpenFolder, record: Record, data: bytes) -> _Ready:
+            return self._prepare(folder, entry, record, data)
 
         try:
             return of_one_generation(item, entry, prepare)
         except HubError:
             raise
-        except GristmillError as error:
-            return error
-        except OSError as error:
-            return GristmillError(f"{item.folder}: {error}")
+        except (GristmillError, OSError) as error:
+            return Pushed(entry.title, error=str(error))
 
-    def _prepare(self, head: str, folder: OpenFolder, name: str, record: Record) -> _Ready:
+    def _prepare(self, folder: OpenFolder, entry: Entry, record: Record, data: bytes) -> _Ready:
         """Send the files that the repository lacks; a commit brings the small ones itself."""
+        name, above = record_name(entry), record.artifact
         record, changed = neutral(folder, name, record)
-        named = named_files(folder, name, record, changed.get(name))
-        above = record.artifact
-        ready = _Ready([(f"{above}/{path}", size, sha256) for path, size, sha256 in named])
-        there = self._repository.files(head, [path for path, _, _ in ready.files])
-        sent: list[tuple[CommitOperationAdd, SourceFile]] = []
-        for path, size, sha256 in named:
-            file = SourceFile(
-                folder.inside / path, folder.path / path, size, sha256, changed.get(path)
-            )
-            place = f"{above}/{path}"
-            operation = self._operation(place, file, there.get(place), ready)
-            if operation is None:
-                self._stage.advance(size)
-            else:
-                sent.append((operation, file))
-        self._repository.send([operation for operation, _ in sent])
-        for operation, file in sent:
-            file.compare(operation.upload_info.sha256.hex())
+        data = changed.setdefault(name, data)
+        own = Output(path=name, bytes=len(data), sha256=sha256(data).hexdigest(), mtime_ns=0)
+        files = {f"{above}/{file.path}": file for file in (own, *files_of(record))}
+        ready, there = (
+            _Ready({*files}, sum(file.bytes for file in files.values())),
+            self._below(above),
+        )
+        for place, file in files.items():
+            operation = _operation(place, folder, file, there.get(place), changed.get(file.path))
+            self._stage.advance(file.bytes)
+            ready.added += [] if operation is None else [operation]
+        ready.sent_bytes = sum(operation.upload_info.size for operation in ready.added)
+        self._repository.send(ready.added)
+        for operation in ready.added:
+            file = files[operation.path_in_repo]
+            if operation._should_ignore:
+                raise GristmillError(f"the repository ignores {operation.path_in_repo}")
             if isinstance(operation.path_or_fileobj, str):
                 # The commit brings it, too: read it now, while the folder is open.
-                operation.path_or_fileobj = data = file.read()
-                ready.blobs[operation.path_in_repo] = git_id(data)
-            self._stage.advance(file.size)
-            ready.sent_bytes += file.size
-        ready.added = [operation for operation, _ in sent]
-        if (standing := there.get(f"{above}/{name}")) is not None and ready.added:
-            before = self._repository.record(head, standing)
-            own = {path for path, _, _ in ready.files}.union(paths(before, name))
-            gone = own - {path for path, _, _ in ready.files}
-            ready.removed = sorted(self._repository.files(head, sorted(gone)))
-            if name == provenance.RECORD and before.data_version != record.data_version:
-                ready.nested = left_behind(self._repository, head, folder.path, above, own)
+                operation.path_or_fileobj = _right(folder, file)
+            elif operation.upload_info.sha256.hex() != file.sha256:
+                raise damaged(folder.path / file.path)
+        if ready.added and f"{above}/{name}" in there:
+            ready.removed = self._before(folder.path, f"{above}/{name}", record) - ready.own
         splits = [*splits_of(record.asset, folder.path)]
-        if splits and (self._parquet or projected(self._readme, record, splits)):
-            if ready.changes or not projected(self._readme, record, splits, whole=False):
-                self._project(head, record, splits, ready)
-        elif ready.changes or config_name(above, "") not in self._readme:
+        stood = {*self._below(f"{PARQUET}/{above}")} if splits else set()
+        if stood or (splits and self._parquet):
+            if any(each.partition for each in splits):
+                stood = {path for path in stood if f"-{record.partition}-" in Path(path).name}
+            if ready.added or not stood:
+                self._project(record, splits, ready, stood)
+        elif ready.added or config_name(above, "") not in self._readme:
             ready.rows, ready.note = rows_of(splits, record)
         return ready
 
-    def _project(self, head: str, record: Record, splits: Sequence[Split], ready: _Ready) -> None:
+    def _before(self, folder: Path, place: str, record: Record) -> set[str]:
+        """What the repository has of the version before, and of what was nested in it.
+
+        What is nested stays where the data version does, and where it is the build that is here.
+        """
+        there = self._below(record.artifact)
+        before = self._repository.record(self._head, place)
+        found = _paths(before, place)
+        if before.data_version != record.data_version and place.endswith(f"/{provenance.RECORD}"):
+            for path in there.keys() - found:
+                if path.endswith(f"/{provenance.RECORD}"):
+                    nested = self._repository.record(self._head, path)
+                    standing = folder / PurePosixPath(path).relative_to(record.artifact)
+                    if path.startswith(f"{nested.artifact}/") and not _is_build(standing, nested):
+                        found |= _paths(nested, path)
+        return found & there.keys()
+
+    def _project(
+        self, record: Record, splits: Sequence[Split], ready: _Ready, stood: set[str]
+    ) -> None:
         """Send the rows as Parquet; the commit replaces those of the version before."""
         from huggingface_hub import CommitOperationAdd
 
@@ -286,129 +257,55 @@ class _Batch:
             added = [CommitOperationAdd(each.file, f"{staged}/{each.file}") for each in files]
             self._repository.send(added)
             for operation in added:
-                path, said = operation.path_in_repo, operation.upload_info
                 if isinstance(operation.path_or_fileobj, str):
-                    operation.path_or_fileobj = data = Path(staged, path).read_bytes()
-                    ready.blobs[path] = git_id(data)
-                ready.files.append((path, said.size, said.sha256.hex()))
-                ready.sent_bytes += said.size
-        before = projected(self._readme, record, splits, whole=False)
-        gone = before - {each.file for each in files}
+                    operation.path_or_fileobj = Path(operation.path_or_fileobj).read_bytes()
+                ready.sent_bytes += operation.upload_info.size
+                ready.size += operation.upload_info.size
         ready.added += added
-        ready.removed += self._repository.files(head, sorted(gone))
+        ready.own |= {each.file for each in files}
+        ready.removed |= stood
         ready.rows = head_of([*files], [record], sum(files.values()), record.artifact)
 
-    def _operation(
-        self, place: str, file: SourceFile, remote: RemoteFile | None, ready: _Ready
-    ) -> CommitOperationAdd | None:
-        """What brings a file into the repository; None where it is there."""
-        from huggingface_hub import CommitOperationAdd
 
-        if remote is not None and (remote.sha256, remote.bytes) == (file.sha256, file.size):
-            return None
-        is_large = file.size > _SMALL and file.data is None
-        if is_large and (remote is None or remote.sha256 is not None):
-            return CommitOperationAdd(place, file.opened)
-        data = file.read()
-        ready.blobs[place] = git_id(data)
-        if remote is not None and remote.digest == ready.blobs[place]:
-            return None
-        return CommitOperationAdd(place, data)
-
-    def _done(self, commit: str, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
-        """Compare what the commit holds with the artifact."""
-        if isinstance(ready, GristmillError):
-            return Committed(entry.title, None, error=str(ready))
-        there = self._repository.files(commit, [path for path, _, _ in ready.files])
-        for path, _, sha256 in ready.files:
-            remote = there.get(path)
-            if remote is None or remote.digest not in (sha256, ready.blobs.get(path)):
-                reason = f"commit {commit[:12]} has {path} with other bytes, or not at all"
-                return Committed(entry.title, None, error=f"{reason}: push it again")
-        return Committed(
-            entry.title,
-            None,
-            ready.changes,
-            ready.sent_bytes,
-            commit=commit,
-            files=len(ready.files),
-            total_bytes=sum(size for _, size, _ in ready.files),
-            note=ready.note,
-        )
-
-
-def left_behind(
-    repository: HubRepository, head: str, folder: Path, artifact: str, own: Collection[str]
-) -> dict[Entry, list[str]]:
-    """Files of nested artifacts in the repository that are not nested in an artifact here."""
-    there = repository.below(head, artifact)
-    found: dict[Entry, list[str]] = {}
-    for path in sorted(there):
-        place = PurePosixPath(path)
-        nested = place.parent.as_posix()
-        if place.name != provenance.RECORD or path in own or nested == artifact:
-            continue
-        record = repository.record(head, there[path])
-        standing = folder / place.parent.relative_to(artifact) / provenance.RECORD
-        if record.artifact == nested and _build_of(record) != _standing(standing):
-            found[Entry(nested)] = [
-                each for each in paths(record, provenance.RECORD) if each in there
-            ]
-    return found
-
-
-def paths(record: Record, name: str) -> list[str]:
-    """Paths in the repository of all files of an artifact.
-
-    name: path of the record in the artifact's folder.
-    """
-    inside = [name, *(output.path for output in record.outputs)]
-    if record.inputs_file is not None:
-        inside.append(record.inputs_file.path)
-    return [f"{record.artifact}/{path}" for path in inside]
-
-
-def _build_of(record: Record) -> tuple[str, datetime]:
-    """What a record has in common with the one that is pushed in its place."""
-    return record.data_version, record.created
-
-
-def _standing(path: Path) -> tuple[str, datetime] | None:
-    """The build of a record in the data root, None where there is none, or an unreadable one."""
-    try:
-        return _build_of(provenance.read_record(path))
-    except GristmillError:
-        return None
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file of an artifact: a path that opens it, its path for messages, and what it should be.
+def _operation(
+    place: str, folder: OpenFolder, file: Output, remote: RepoFile | None, data: bytes | None
+) -> CommitOperationAdd | None:
+    """What brings a file to its place in the repository; None where it is there.
 
     data: its bytes, where the repository gets others than the file has.
     """
+    from huggingface_hub import CommitOperationAdd
+    from huggingface_hub.utils.sha import git_hash
 
-    opened: Path
-    shown: Path
-    size: int
-    sha256: str
-    data: bytes | None = None
-
-    def compare(self, sha256: str) -> None:
-        """Raise BadInput where a file with this sha256 is not the one in the record."""
-        if sha256 != self.sha256:
-            raise damaged(self.shown)
-
-    def read(self) -> bytes:
-        """Its bytes, if they are those of the record."""
-        if self.data is not None:
-            return self.data
-        with self.opened.open("rb") as file:
-            data = file.read(self.size + 1)
-        self.compare(sha256_of(data))
-        return data
+    large = None if remote is None else remote.lfs
+    if large is not None and (large.size, large.sha256) == (file.bytes, file.sha256):
+        return None
+    if data is None and file.bytes > _SMALL and (remote is None or large is not None):
+        return CommitOperationAdd(place, folder.inside / file.path)
+    data = _right(folder, file) if data is None else data
+    if remote is not None and large is None and remote.blob_id == git_hash(data):
+        return None
+    return CommitOperationAdd(place, data)
 
 
-def git_id(data: bytes) -> str:
-    """Git's id of contents."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+def _right(folder: OpenFolder, file: Output) -> bytes:
+    """The bytes of a file, if they are those of the record."""
+    with (folder.inside / file.path).open("rb") as opened:
+        data = opened.read(file.bytes + 1)
+    if sha256(data).hexdigest() != file.sha256:
+        raise damaged(folder.path / file.path)
+    return data
+
+
+def _paths(record: Record, place: str) -> set[str]:
+    """Paths in the repository of all files of an artifact, whose record is at `place`."""
+    return {place, *(f"{record.artifact}/{file.path}" for file in files_of(record))}
+
+
+def _is_build(path: Path, pushed: Record) -> bool:
+    """Whether a record in the data root is of the build that was pushed."""
+    try:
+        here = provenance.read_record(path)
+    except GristmillError:
+        return False
+    return (here.data_version, here.created) == (pushed.data_version, pushed.created)

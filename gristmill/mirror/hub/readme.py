@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from gristmill.contract import GristmillError
-from gristmill.exports.card import Head, completed, config_name, head, parted, rows_in, size_rank
+from gristmill.exports.card import Head, completed, head, parted, rows_in, size_rank
 from gristmill.exports.table import Split
 from gristmill.provenance import Record
 
@@ -40,24 +40,6 @@ def rows_of(splits: Sequence[Split], record: Record) -> tuple[Head, str]:
         return (head(inside, [record], rows, above) if splits else {}), ""
     except GristmillError as error:
         return {}, f"load_dataset does not open it: {error}"
-
-
-def projected(
-    before: str, record: Record, splits: Sequence[Split], *, whole: bool = True
-) -> set[str]:
-    """The Parquet files of an artifact that a README.md names.
-
-    record: of a partition. splits: of the folder. whole: also those of the other partitions.
-    """
-    kept = yaml.safe_load(parted(before, README)[0]) or {}
-    tables = {config_name(record.artifact, each.table) for each in splits}
-    configs = _named(kept.get("configs"))
-    listed = (_files(configs[name]) for name in tables & configs.keys())
-    found = {path for files in listed for _, paths in files for path in paths}
-    found = {path for path in found if path.startswith(f"{PARQUET}/{record.artifact}/")}
-    if whole or not any(each.partition for each in splits):
-        return found
-    return {path for path in found if f"-{record.partition}-" in PurePosixPath(path).name}
 
 
 def readme(

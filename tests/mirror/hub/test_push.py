@@ -17,7 +17,6 @@ from gristmill.cli import main
 from gristmill.exports.table import Split, required
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
-from gristmill.mirror.hub.push import Committed
 from gristmill.provenance.find_artifacts import artifacts
 from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, in_repository
@@ -220,8 +219,8 @@ def test_a_file_that_the_repository_ignores_is_an_error(hub: Hub, tmp_path: Path
     built(tmp_path)
     hub.ignored = {"family/tiny/trace.jsonl"}
     (done,) = push(tmp_path, URL)
-    assert done.error is not None and "family/tiny/trace.jsonl" in done.error
-    assert "or not at all: push it again" in done.error
+    assert done.error == "the repository ignores family/tiny/trace.jsonl"
+    assert not repository(hub).titles
 
 
 def test_files_that_the_hub_lost_are_sent_again(hub: Hub, tmp_path: Path) -> None:
@@ -297,8 +296,6 @@ def test_many_artifacts_are_several_commits(
     assert [each.created for each in done] == [True] * 3
     assert repository(hub).titles == ["Publish family/0, family/1", "Publish family/2"]
     assert repository(hub).files == in_repository(tmp_path)
-    commits = [each.commit for each in done if isinstance(each, Committed)]
-    assert commits == [repository(hub).commits[1][0]] * 2 + [repository(hub).commits[2][0]]
 
 
 @pytest.mark.parametrize(
