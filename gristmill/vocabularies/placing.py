@@ -79,8 +79,7 @@ def place_tokenizer(
     with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
         found: Found = _within(limits, find_facts, bare, file=source)
         stage.advance(1)
-    special = dict(found.specials)
-    _check_ends(folder, declared, special)
+    special = _checked_ends(folder, declared, found)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
         left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
         proof = _proof(left, bare)
@@ -98,9 +97,8 @@ def place_tokenizer(
         no_offsets=found.no_offsets,
         proof=proof,
     )
-    option = orjson.OPT_INDENT_2
-    (inside / FACTS).write_bytes(orjson.dumps(facts_of(tokenizer), option=option))
-    (inside / PROOF).write_bytes(orjson.dumps(proof_of(proof), option=option))
+    for name, said in ((FACTS, facts_of(tokenizer)), (PROOF, proof_of(proof))):
+        (inside / name).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     if proof.why_not:
         log.warning(
             "%s: %s: the reference encodes every text, which is slower and gives the same ids",
@@ -117,8 +115,9 @@ def place_tokenizer(
     )
 
 
-def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) -> None:
-    """Raise BadInput for an end that is no control token."""
+def _checked_ends(folder: Path, declared: Declared, found: Found) -> Mapping[str, int]:
+    """The control tokens. Raises BadInput for an end that is none."""
+    special = dict(found.specials)
     for key in ("eod", "bos"):
         text = getattr(declared, key)
         if text and text not in special:
@@ -126,6 +125,7 @@ def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) ->
             raise BadInput(
                 folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
             )
+    return special
 
 
 def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
