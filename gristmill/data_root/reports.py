@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from gristmill.families import kind_of_asset
 from gristmill.layout import WORK
 from gristmill.provenance import Record
 
@@ -62,6 +63,15 @@ class Report:
         return "; ".join([*said, *(f"the check {name} is red" for name in self.red)])
 
 
+def subject_of(record: Record) -> str:
+    """Returns the partition that is reported: none of an asset without any, whatever a record says.
+
+    A folder that several vocabularies share has records by name.
+    """
+    kind = kind_of_asset(record.asset)
+    return "" if kind is not None and not kind.partitions else record.partition or ""
+
+
 def comparer() -> Callable[[Path, Record], str]:
     """Returns a function that says what was reported to Dagster and differs from a record.
 
@@ -72,7 +82,7 @@ def comparer() -> Callable[[Path, Record], str]:
 
     def said_of(root: Path, record: Record) -> str:
         found = known(root.absolute())
-        key = (record.asset, record.partition or "")
+        key = (record.asset, subject_of(record))
         return "" if found is None else found.get(key, Report()).differs(record.data_version)
 
     return said_of
