@@ -312,11 +312,18 @@ class DataRoot(RootSettings):
         asset: its key.
         place: folder of its artifacts, relative to the data root.
         """
-        found = find_artifacts.artifacts_of(self.root / place, asset)
-        for line in self.without_record(place):
-            _warn(line)
+        found = (item for item in self.artifacts(place) if find_artifacts.is_of(item, asset, None))
         records = (provenance.read_record(item.record_path) for item in found)
         return sorted(record.partition for record in records if record.partition is not None)
+
+    def artifacts(self, place: str) -> list[find_artifacts.Artifact]:
+        """Returns the artifacts at or below a folder; says once which folders have no record.
+
+        place: relative to the data root.
+        """
+        for line in self.without_record(place):
+            _warn(line)
+        return list(find_artifacts.artifacts(self.root / place))
 
     def without_record(self, *places: str) -> list[str]:
         """Returns the folders of artifacts that have no record, a line each with its cure.

@@ -1,10 +1,11 @@
 """Names of the reasoning assets, and the records of what they published."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from gristmill import provenance
 from gristmill.data_root import DataRoot
-from gristmill.provenance import Input, Record
+from gristmill.provenance import Input, Record, find_artifacts
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key, ordered
 
@@ -37,13 +38,16 @@ def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
 
 def published_partitions(lake: DataRoot, folder: str) -> list[str]:
     """Returns the partitions that are published in a folder, in the order of the corpora."""
-    return recorded(lake.root / folder)
+    return _keys(item for item in lake.artifacts(folder) if item.folder == lake.root / folder)
 
 
 def recorded(folder: Path) -> list[str]:
     """Returns the partitions that have a record in the folder that they share, in order."""
-    found = {path.stem for path in (folder / provenance.SHARED_RECORDS).glob("*.json")}
-    return ordered({key for key in found if is_key(key)})
+    return _keys(find_artifacts.artifacts_in(folder))
+
+
+def _keys(items: Iterable[find_artifacts.Artifact]) -> list[str]:
+    return ordered({item.record_path.stem for item in items if is_key(item.record_path.stem)})
 
 
 def splits_in(folder: Path, name: str) -> list[str]:
