@@ -82,8 +82,7 @@ def place_tokenizer(
     special = dict(found.specials)
     _check_ends(folder, declared, special)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
-        left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
-        proof = _proof(left, bare)
+        proof = _proof(limits, found.seconds, bare)
         stage.advance(1)
     tokenizer = Tokenizer(
         name=declared.name,
@@ -128,10 +127,13 @@ def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) ->
             )
 
 
-def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
+def _proof(limits: PlacingSettings, taken: int, tokenizer: TokenizerFile) -> Proof:
     """The proof of gigatoken; a child that dies of it says that it may not be used."""
+    if taken >= limits.seconds:
+        return Proof(why_not=f"no time is left to prove gigatoken of {limits.seconds:,} seconds")
+    left = replace(limits, seconds=limits.seconds - taken)
     try:
-        found: Proof = _within(limits, prove, tokenizer, file=tokenizer.path)
+        found: Proof = _within(left, prove, tokenizer, file=tokenizer.path)
     except BadInput as error:
         return Proof(why_not=f"gigatoken: {error.rule}")
     return found
