@@ -16,8 +16,8 @@ _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 _PASSES = re.compile(r"\[[^][]*\]|(?<!\w)(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)")
 # Signs say nothing, but those of which one of a pair is missing, and U+FFFD.
 _WORD = re.compile(r"[\w{}()\[\]\ufffd]+")
-# Before the square of a move: the letter of a piece, which is then read as one of a pawn.
-_LONE = re.compile(r"(?<!\w)([KQRBND])(?:\W|x)*\Z")
+# Before the square of a move: a piece, and perhaps its file or rank; the move is then a pawn's.
+_LONE = re.compile(r"(?<!\w)([KQRBN][a-h1-8]?|D)(?:\W|x)*\Z")
 _RESULT = re.compile(r"(?<!\S)(?:1/2(?::1/2)?|[01]:[01])(?=\s*(?:[{;]|\Z))")
 
 

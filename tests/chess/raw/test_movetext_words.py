@@ -97,9 +97,10 @@ def test_each_flag_has_a_setting_that_drops_its_games(setting: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("between", [" ", "\n", "\n\n", " {x} ", " $1 ", " (2. d4) ", " x ", "\0"])
-@pytest.mark.parametrize("piece", ["N", "\u2658"])
+@pytest.mark.parametrize("piece", ["N", "Ng", "N1", "\u2658"])
 def test_a_piece_apart_from_its_square_is_no_pawn(piece: str, between: str, tmp_path: Path) -> None:
-    error = [("pgn_errors", "'N' and 'f3' are apart: write Nf3")]
+    said = piece.replace("\u2658", "N")
+    error = [("pgn_errors", f"{said!r} and 'f3' are apart: write {said}f3")]
     assert read(tmp_path, MOVES.replace("Nf3", f"{piece}{between}f3")) == ([], error)
 
 
