@@ -312,9 +312,8 @@ class DataRoot(RootSettings):
         asset: its key.
         place: folder of its artifacts, relative to the data root.
         """
-        found = (item for item in self.artifacts(place) if find_artifacts.is_of(item, asset, None))
-        records = (provenance.read_record(item.record_path) for item in found)
-        return sorted(record.partition for record in records if record.partition is not None)
+        found = (provenance.read_record(item.record_path) for item in self.artifacts(place))
+        return sorted(each.partition for each in found if each.asset == asset and each.partition)
 
     def artifacts(self, place: str) -> list[find_artifacts.Artifact]:
         """Returns the artifacts at or below a folder; says once which folders have no record.

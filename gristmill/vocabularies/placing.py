@@ -97,15 +97,11 @@ def place_tokenizer(
         no_offsets=found.no_offsets,
         proof=proof,
     )
-    option = orjson.OPT_INDENT_2
-    (inside / FACTS).write_bytes(orjson.dumps(facts_of(tokenizer), option=option))
-    (inside / PROOF).write_bytes(orjson.dumps(proof_of(proof), option=option))
+    for name, said in ((FACTS, facts_of(tokenizer)), (PROOF, proof_of(proof))):
+        (inside / name).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     if proof.why_not:
-        log.warning(
-            "%s: %s: the reference encodes every text, which is slower and gives the same ids",
-            declared.name,
-            proof.why_not,
-        )
+        said = "the reference encodes every text, which is slower and gives the same ids"
+        log.warning("%s: %s: %s", declared.name, proof.why_not, said)
     return PlacedTokenizer(
         # The proof names versions of libraries, which change no id.
         files={f"{declared.name}/{PROOF}": FileNote(payload=False)},

@@ -1,11 +1,12 @@
 """Names of the reasoning assets, and the records of what they published."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
-from gristmill.provenance import Input, Record, find_artifacts
+from gristmill.provenance import Input, Record
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key, ordered
 
@@ -38,15 +39,11 @@ def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
 
 def published_partitions(lake: DataRoot, folder: str) -> list[str]:
     """Returns the partitions that are published in a folder, in the order of the corpora."""
-    return _keys(item for item in lake.artifacts(folder) if item.folder == lake.root / folder)
+    return recorded(lake.artifacts(folder))
 
 
-def recorded(folder: Path) -> list[str]:
-    """Returns the partitions that have a record in the folder that they share, in order."""
-    return _keys(find_artifacts.artifacts_in(folder))
-
-
-def _keys(items: Iterable[find_artifacts.Artifact]) -> list[str]:
+def recorded(items: list[Artifact]) -> list[str]:
+    """Returns the partitions of splits among the artifacts of a folder, in order."""
     return ordered({item.record_path.stem for item in items if is_key(item.record_path.stem)})
 
 
@@ -108,7 +105,11 @@ def report_inputs(lake: DataRoot) -> list[Input]:
     return inputs
 
 
-def published_records(lake: DataRoot, folder: str) -> list[Record]:
-    """Returns the records of all published partitions, in the order of the corpora."""
-    keys = published_partitions(lake, folder)
+def published_records(lake: DataRoot, folder: str, none: str) -> list[Record]:
+    """Returns the records of all published partitions, in the order of the corpora.
+
+    Raises NothingToBuild with the words `none` if there are none.
+    """
+    if not (keys := published_partitions(lake, folder)):
+        raise NothingToBuild("\n".join([none, *lake.without_record(folder)]))
     return [provenance.read_record(record_path(lake, folder, key)) for key in keys]
