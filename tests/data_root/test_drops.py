@@ -24,9 +24,11 @@ from gristmill.macroxue.raw.pool_members import refuse_merged_away, stale_member
 from gristmill.provenance import drop_hashes, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs
+from gristmill.publish.publish import publish
 from gristmill.reasoning.format.published import published_partitions
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.marked import mark
+from tests.publish.tiny import tiny_build
 from tests.toy_inbox import add_inboxes, spy_on_reads, toy_kind
 
 
@@ -362,6 +364,12 @@ def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
         reason = lake.judged("puzzles", drop, []).reason
         assert f"{path.name} is not as .sample lists it" in reason and "split" not in reason
         path.write_bytes(before)
+
+
+def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake: DataRoot) -> None:
+    for name, asset in (("b", "a/x"), ("a", "a/x"), ("c", "a/y")):
+        publish(tiny_build(lake.root, f"tokens/{name}", partition=name, asset=asset))
+    assert lake.partitions_of("a/x", "tokens") == ["a", "b"]
 
 
 LISTING: dict[str, Callable[[DataRoot], object]] = {
