@@ -100,8 +100,8 @@ def place_tokenizer(
     for name, said in ((FACTS, facts_of(tokenizer)), (PROOF, proof_of(proof))):
         (inside / name).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     if proof.why_not:
-        said = "the reference encodes every text, which is slower and gives the same ids"
-        log.warning("%s: %s: %s", declared.name, proof.why_not, said)
+        slower = "the reference encodes every text, which is slower and gives the same ids"
+        log.warning("%s: %s: %s", declared.name, proof.why_not, slower)
     return PlacedTokenizer(
         # The proof names versions of libraries, which change no id.
         files={f"{declared.name}/{PROOF}": FileNote(payload=False)},
