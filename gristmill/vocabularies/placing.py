@@ -79,8 +79,7 @@ def place_tokenizer(
     with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
         found: Found = _within(limits, find_facts, bare, file=source)
         stage.advance(1)
-    special = dict(found.specials)
-    _check_ends(folder, declared, special)
+    special = _checked_ends(folder, declared, found)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
         proof = _proof(limits, found.seconds, bare)
         stage.advance(1)
@@ -112,8 +111,9 @@ def place_tokenizer(
     )
 
 
-def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) -> None:
-    """Raise BadInput for an end that is no control token."""
+def _checked_ends(folder: Path, declared: Declared, found: Found) -> Mapping[str, int]:
+    """The control tokens. Raises BadInput for an end that is none."""
+    special = dict(found.specials)
     for key in ("eod", "bos"):
         text = getattr(declared, key)
         if text and text not in special:
@@ -121,6 +121,7 @@ def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) ->
             raise BadInput(
                 folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
             )
+    return special
 
 
 def _proof(limits: PlacingSettings, taken: int, tokenizer: TokenizerFile) -> Proof:

@@ -87,6 +87,15 @@ def test_the_limits_are_of_each_call() -> None:
     assert 95 <= longer - seconds <= 105
 
 
+def test_what_an_earlier_call_left_mapped_counts_for_no_later_one() -> None:
+    """But a child that has much of it is not used again."""
+    run(hostile.leave_mapped, 3 << 29, file=FILE)
+    child = run(hostile.pid, file=FILE)
+    assert run(hostile.take_memory, 1 << 29, file=FILE, memory_bytes=1 << 30) == 1 << 29
+    run(hostile.leave_mapped, 1 << 30, file=FILE)
+    assert wait_for_death(child)
+
+
 def test_too_much_time_names_the_file_and_the_limit() -> None:
     with pytest.raises(BadInput, match="takes more than 1 seconds to read") as error:
         run(hostile.take_time, file=FILE, seconds=1)

@@ -11,8 +11,8 @@ import pytest
 from assets.checking import verdict_file
 from assets.checking.verdict_file import kept, opened
 from assets.checking.verdicts import Verdict
+from gristmill.data_root.reports import FILE, Report, reports
 from gristmill.layout import WORK
-from gristmill.reports import FILE, Report, reports
 
 ASSET = "test/tiny"
 FOUND = [Verdict("a", "")]

@@ -6,12 +6,15 @@ The file is written with the events: see `assets/checking/verdict_file.py`.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from gristmill.layout import WORK
+from gristmill.provenance import Record
 
 FILE: Final = "verdicts.db"
 """Its name, in `.gristmill` of the data root."""
@@ -59,6 +62,22 @@ class Report:
         return "; ".join([*said, *(f"the check {name} is red" for name in self.red)])
 
 
+def comparer() -> Callable[[Path, Record], str]:
+    """Returns a function that says what was reported to Dagster and differs from a record.
+
+    It takes a data root, whose file it reads once, and the record; it returns an empty text for
+    nothing, and where no Dagster has looked at the data root.
+    """
+    known = cache(reports)
+
+    def said_of(root: Path, record: Record) -> str:
+        found = known(root.absolute())
+        key = (record.asset, record.partition or "")
+        return "" if found is None else found.get(key, Report()).differs(record.data_version)
+
+    return said_of
+
+
 def reports(root: Path) -> dict[tuple[str, str], Report] | None:
     """Returns the reports by asset and partition (empty without); None if there is no file of them.
 
@@ -70,8 +89,10 @@ def reports(root: Path) -> dict[tuple[str, str], Report] | None:
             rows = file.execute("select asset, subject, data_version, run from reported")
             known = {(asset, subject): (version, run) for asset, subject, version, run in rows}
             verdicts = file.execute(
-                "select asset, subject, name, since from verdicts where problem is not null "
-                "and not coalesce(warns, 0) order by name"
+                # One on another data version than the reported one does not count.
+                "select asset, subject, name, since from verdicts v left join reported r using "
+                "(asset, subject) where problem is not null and not coalesce(warns, 0) and "
+                "v.data_version in ('', r.data_version) order by name"
             ).fetchall()
     except sqlite3.Error:
         return None  # the next run begins it again
