@@ -81,8 +81,7 @@ def place_tokenizer(
         stage.advance(1)
     special = _checked_ends(folder, declared, found)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
-        left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
-        proof = _proof(left, bare)
+        proof = _proof(limits, found.seconds, bare)
         stage.advance(1)
     tokenizer = Tokenizer(
         name=declared.name,
@@ -100,11 +99,8 @@ def place_tokenizer(
     for name, said in ((FACTS, facts_of(tokenizer)), (PROOF, proof_of(proof))):
         (inside / name).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     if proof.why_not:
-        log.warning(
-            "%s: %s: the reference encodes every text, which is slower and gives the same ids",
-            declared.name,
-            proof.why_not,
-        )
+        slower = "the reference encodes every text, which is slower and gives the same ids"
+        log.warning("%s: %s: %s", declared.name, proof.why_not, slower)
     return PlacedTokenizer(
         # The proof names versions of libraries, which change no id.
         files={f"{declared.name}/{PROOF}": FileNote(payload=False)},
@@ -128,10 +124,13 @@ def _checked_ends(folder: Path, declared: Declared, found: Found) -> Mapping[str
     return special
 
 
-def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
+def _proof(limits: PlacingSettings, taken: int, tokenizer: TokenizerFile) -> Proof:
     """The proof of gigatoken; a child that dies of it says that it may not be used."""
+    if taken >= limits.seconds:
+        return Proof(why_not=f"no time is left to prove gigatoken of {limits.seconds:,} seconds")
+    left = replace(limits, seconds=limits.seconds - taken)
     try:
-        found: Proof = _within(limits, prove, tokenizer, file=tokenizer.path)
+        found: Proof = _within(left, prove, tokenizer, file=tokenizer.path)
     except BadInput as error:
         return Proof(why_not=f"gigatoken: {error.rule}")
     return found
