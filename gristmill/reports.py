@@ -6,8 +6,9 @@ The file is written with the events: see `assets/checking/verdict_file.py`.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -35,57 +36,67 @@ reported an artifact."""
 class Report:
     """What was reported of one artifact.
 
-    data_version: empty if none was ever reported.
+    data_version: empty if none is known.
     run: id of the run that built it, or found it current; empty where no run did.
     failed_since: time in UTC of the first build that failed since then; empty for none.
-    red: names of the checks that found an error in it, `built` apart.
+    red: the checks that found an error in it, `built` apart, each with the data version that it
+        looked at, which is empty if it holds for any.
     """
 
     data_version: str = ""
     run: str = ""
     failed_since: str = ""
-    red: tuple[str, ...] = ()
-
-    def differs(self, data_version: str) -> str:
-        """Returns what is not as a reader of the record expects, in words; empty for nothing.
-
-        data_version: of the record.
-        """
-        said = []
-        if self.data_version != data_version:
-            said.append("not reported to Dagster: materialize it")
-        if self.failed_since:
-            said.append(f"its build fails since {self.failed_since} UTC")
-        return "; ".join([*said, *(f"the check {name} is red" for name in self.red)])
+    red: tuple[tuple[str, str], ...] = ()
 
 
-def reports(root: Path) -> dict[tuple[str, str], Report] | None:
-    """Returns the reports by asset and partition (empty without); None if there is no file of them.
+@dataclass(frozen=True)
+class Reports:
+    """What was reported of the artifacts of a data root, by whichever instance did so last.
 
-    root: the data root. An artifact that is not among the keys was not reported.
+    assets: those of which an artifact without a report was not reported. Of others nobody has
+        asked the events yet, as of a file of 0.9.
+    by_key: by asset and partition (empty without).
     """
+
+    assets: frozenset[str] = frozenset()
+    by_key: Mapping[tuple[str, str], Report] = field(default_factory=dict)
+
+    def differs(self, asset: str, partition: str | None, data_version: str) -> str:
+        """Returns what is not as a reader of a record expects, in words; empty for nothing.
+
+        asset, partition, data_version: of the record.
+        """
+        said, report = [], self.by_key.get((asset, partition or ""), Report())
+        if report.data_version != data_version and (report.data_version or asset in self.assets):
+            said.append("not reported to Dagster: materialize it")
+        if report.failed_since:
+            said.append(f"its build fails since {report.failed_since} UTC")
+        red = (name for name, looked_at in report.red if looked_at in ("", data_version))
+        return "; ".join([*said, *(f"the check {name} found an error" for name in red)])
+
+
+def reports(root: Path) -> Reports:
+    """Returns what was reported of the artifacts of a data root; nothing where no file says it."""
     path = root.absolute() / WORK / FILE
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+            assets = frozenset(asset for (asset,) in file.execute("select asset from assets"))
             rows = file.execute("select asset, subject, data_version, run from reported")
             known = {(asset, subject): (version, run) for asset, subject, version, run in rows}
             verdicts = file.execute(
-                "select asset, subject, name, since from verdicts where problem is not null "
-                "and not coalesce(warns, 0) order by name"
+                "select asset, subject, name, data_version, since from verdicts "
+                "where problem is not null and not coalesce(warns, 0) order by name"
             ).fetchall()
     except sqlite3.Error:
-        return None  # the next run begins it again
-    failed, red = dict[tuple[str, str], str](), dict[tuple[str, str], list[str]]()
-    for asset, subject, name, since in verdicts:
+        return Reports()  # the next run begins it again
+    failed, red = dict[tuple[str, str], str](), dict[tuple[str, str], list[tuple[str, str]]]()
+    for asset, subject, name, version, since in verdicts:
         if name == BUILT:
             failed[asset, subject] = since or "a time that is not known"
         else:
-            red.setdefault((asset, subject), []).append(name)
-    return {
-        key: Report(
-            *known.get(key, ("", "")),
-            failed_since=failed.get(key, ""),
-            red=tuple(red.get(key, ())),
-        )
+            red.setdefault((asset, subject), []).append((name, version))
+    by_key = {
+        key: Report(*known.get(key, ("", "")), failed.get(key, ""), tuple(red.get(key, ())))
         for key in {*known, *failed, *red}
     }
+    return Reports(assets, by_key)

@@ -26,7 +26,7 @@ from gristmill.provenance.record import (
     read_record,
     record_path,
 )
-from gristmill.reports import Report, reports
+from gristmill.reports import Reports, reports
 from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
@@ -40,7 +40,6 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
-Reports = Callable[[Path], "dict[tuple[str, str], Report] | None"]
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
@@ -73,8 +72,8 @@ class Listed:
         that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     notes: how many notes of the laws the record has.
-    dagster: what was reported to Dagster and is not of this record, or is red; empty for nothing,
-        or where no Dagster has looked at the data root.
+    dagster: what was reported to Dagster and is not of this record, or failed; empty for nothing,
+        or where no Dagster has looked at the artifacts of this asset.
     """
 
     folder: str
@@ -249,7 +248,12 @@ class _UsedDrops:
 
 
 def _listed(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, by_root: Reports
+    root: Path,
+    folder: Path,
+    path: Path,
+    records: _Records,
+    drops: _UsedDrops,
+    by_root: Callable[[Path], Reports],
 ) -> Listed:
     try:
         return _described(root, folder, path, records, drops, by_root)
@@ -259,7 +263,12 @@ def _listed(
 
 
 def _described(
-    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, by_root: Reports
+    root: Path,
+    folder: Path,
+    path: Path,
+    records: _Records,
+    drops: _UsedDrops,
+    by_root: Callable[[Path], Reports],
 ) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
@@ -281,8 +290,6 @@ def _described(
     )
     if (file := _kind(record).file_of(above, record.partition)) is not None:
         used[file] = None
-    by_key = by_root(above)
-    key = (record.asset, record.partition or "")
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
@@ -299,7 +306,7 @@ def _described(
             for drop in used
             if drop is not None
         ),
-        dagster="" if by_key is None else by_key.get(key, Report()).differs(record.data_version),
+        dagster=by_root(above).differs(record.asset, record.partition, record.data_version),
         notes=sum(record.notes.counts.values()) if record.notes else 0,
     )
 
