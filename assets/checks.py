@@ -17,9 +17,9 @@ from assets.checking.rules import Rule, registered
 from assets.ranges import PARTITION, RANGE
 from gristmill import families
 from gristmill.contract import Violation
+from gristmill.data_root.reports import BUILT
 from gristmill.printable import command
 from gristmill.provenance import Record
-from gristmill.reports import BUILT
 from resources import Lake
 
 ON_DISK = frozenset({"intact", "lawful"})

@@ -59,11 +59,12 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
+    from gristmill.data_root.reports import comparer
     from gristmill.data_root.states import DropStates
     from gristmill.provenance import list_artifacts
 
-    drops = DropStates(root)
-    listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
+    drops, states = DropStates(root), lambda above: DropStates(above).of
+    listed = list_artifacts.list_artifacts(root, asset, states, comparer())
     if asset is not None and all(item.asset != asset for item in listed):
         _refuse_unknown_asset(asset)
     if as_json:

@@ -144,8 +144,11 @@ class Few:
     Memory does not grow with their number.
     """
 
-    def __init__(self, where: str, rest: str = "{more:,} more rows", most: int = MOST) -> None:
-        self._where, self._rest, self._most = where, rest, most
+    def __init__(
+        self, where: str, rest: str = "{more:,} more rows", most: int | None = None
+    ) -> None:
+        self._where, self._rest = where, rest
+        self._most = MOST if most is None else most
         self._named: dict[str, list[Violation]] = {}
         self._counts: Counter[str] = Counter()
 

@@ -11,8 +11,8 @@ from assets.checking.rules import Checked
 from assets.checking.verdicts import Verdict, Verdicts
 from assets.failures import Problem
 from assets.versions import DATA_VERSION, latest, latest_events
+from gristmill.data_root.reports import BUILT
 from gristmill.printable import plain
-from gristmill.reports import BUILT
 from resources import Lake
 
 _KEYS_IN_QUERY: Final = 1000

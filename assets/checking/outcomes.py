@@ -19,9 +19,9 @@ from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Place, Verdicts
 from assets.failures import Target, problem_of
 from gristmill.contract import NothingToBuild
+from gristmill.data_root.reports import BUILT
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.publish.build import Build, Published
-from gristmill.reports import BUILT
 from resources import Lake
 
 

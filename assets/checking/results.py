@@ -11,8 +11,8 @@ import dagster as dg
 from assets.checking.rules import Looked, Rule
 from assets.checking.verdicts import Verdict, Verdicts
 from gristmill import markdown
+from gristmill.data_root.reports import BUILT
 from gristmill.printable import breakable
-from gristmill.reports import BUILT
 
 TABLE: Final = "findings"
 """Name of the table of partitions that fall short, in the metadata of an evaluation."""

@@ -18,6 +18,7 @@ from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation, in_words
+from gristmill.data_root.reports import subject_of
 from gristmill.printable import plain, printable
 from gristmill.provenance import Input, Record, verification
 from gristmill.provenance.check_artifact import MALFORMED
@@ -159,7 +160,7 @@ def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:
             yield Standing(item.record_path.relative_to(root.absolute()).as_posix(), item, "")
             continue
         if record.asset == asset:
-            yield Standing(record.partition or "", item, record.data_version, stamp)
+            yield Standing(subject_of(record), item, record.data_version, stamp)
 
 
 def places(scope: Scope) -> dict[str, Place]:

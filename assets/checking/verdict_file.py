@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from assets.checking.verdicts import Verdicts
+from gristmill.data_root.reports import FILE, TABLES
 from gristmill.layout import WORK
-from gristmill.reports import FILE, TABLES
 
 _WAIT_SECONDS: Final = 30
 _SUFFIXES: Final = ("", "-wal", "-shm")

@@ -1,7 +1,7 @@
 """Verdicts: what the checks said about each partition of each asset, kept below the data root.
 
-One SQLite file: `verdict_file.py` opens it, `gristmill/reports.py` has its tables. A verdict counts
-for the data version that it was reached on.
+One SQLite file: `verdict_file.py` opens it, and its tables are in `gristmill/data_root/reports.py`.
+A verdict counts for the data version that it was reached on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
+from gristmill.data_root.reports import BUILT
 from gristmill.provenance.check_artifact import MALFORMED
-from gristmill.reports import BUILT
 
 _FIELDS: Final = "v.subject, v.data_version, problem, cure, warns"
 # A verdict on another data version than the published one does not count.

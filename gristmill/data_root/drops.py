@@ -312,11 +312,17 @@ class DataRoot(RootSettings):
         asset: its key.
         place: folder of its artifacts, relative to the data root.
         """
-        found = find_artifacts.artifacts_of(self.root / place, asset)
+        found = (provenance.read_record(item.record_path) for item in self.artifacts(place))
+        return sorted(each.partition for each in found if each.asset == asset and each.partition)
+
+    def artifacts(self, place: str) -> list[find_artifacts.Artifact]:
+        """Returns the artifacts at or below a folder; says once which folders have no record.
+
+        place: relative to the data root.
+        """
         for line in self.without_record(place):
             _warn(line)
-        records = (provenance.read_record(item.record_path) for item in found)
-        return sorted(record.partition for record in records if record.partition is not None)
+        return list(find_artifacts.artifacts(self.root / place))
 
     def without_record(self, *places: str) -> list[str]:
         """Returns the folders of artifacts that have no record, a line each with its cure.

@@ -26,7 +26,6 @@ from gristmill.provenance.record import (
     read_record,
     record_path,
 )
-from gristmill.reports import Reports, reports
 from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
@@ -40,6 +39,8 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
+SaidOf = Callable[[Path, Record], str]
+"""Takes a data root and a record; returns what was reported to Dagster that differs from it."""
 StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
 """Takes a drop; returns its judgement, and its account where it has one."""
 
@@ -92,13 +93,17 @@ class Listed:
 
 
 def list_artifacts(
-    root: Path, asset: str | None = None, state_of: Callable[[Path], StateOf] | None = None
+    root: Path,
+    asset: str | None = None,
+    state_of: Callable[[Path], StateOf] | None = None,
+    said_of: SaidOf = lambda _root, _record: "",
 ) -> list[Listed]:
     """The artifacts below `root`, sorted by asset, partition and folder.
 
     root: a data root or a folder in one; its `drops` and the folders of builders are not searched.
     state_of: takes a data root, returns what judges its drops; default: nobody does, and files that
         were added to a drop are not seen.
+    said_of: see `SaidOf`; default: nobody looks.
 
     A raw input counts as changed by its sha256, an artifact by its data version. That configs
     changed is not seen.
@@ -111,9 +116,8 @@ def list_artifacts(
         with suppress(*MALFORMED):  # a damaged record has a line of its own
             record = records.read(item.record_path)
             drops.add(record.artifact, read_inputs(record, item.record_path))
-    by_root = cache(reports)
     listed = [
-        _listed(root, item.folder, item.record_path, records, drops, by_root) for item in found
+        _listed(root, item.folder, item.record_path, records, drops, said_of) for item in found
     ]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
@@ -248,27 +252,17 @@ class _UsedDrops:
 
 
 def _listed(
-    root: Path,
-    folder: Path,
-    path: Path,
-    records: _Records,
-    drops: _UsedDrops,
-    by_root: Callable[[Path], Reports],
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, said_of: SaidOf
 ) -> Listed:
     try:
-        return _described(root, folder, path, records, drops, by_root)
+        return _described(root, folder, path, records, drops, said_of)
     except MALFORMED as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
 
 
 def _described(
-    root: Path,
-    folder: Path,
-    path: Path,
-    records: _Records,
-    drops: _UsedDrops,
-    by_root: Callable[[Path], Reports],
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops, said_of: SaidOf
 ) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
@@ -306,7 +300,7 @@ def _described(
             for drop in used
             if drop is not None
         ),
-        dagster=by_root(above).differs(record.asset, record.partition, record.data_version),
+        dagster=said_of(above, record),
         notes=sum(record.notes.counts.values()) if record.notes else 0,
     )
 

@@ -235,11 +235,7 @@ def raw_manifest_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.raw_manifest import write_raw_manifest
 
     root = wanted.root
-    records = published_records(root, names.NORMALIZED)
-    if not records:
-        raise NothingToBuild(
-            "\n".join(["no split is normalised", *root.without_record(names.NORMALIZED)])
-        )
+    records = published_records(root, names.NORMALIZED, "no split is normalised")
     previous = _previous_manifest(root)
 
     def make(attempt: Attempt) -> Summary:
@@ -292,11 +288,7 @@ def manifest_build(wanted: Wanted) -> Build:
     from gristmill.reasoning.builders.manifest import write_manifest
 
     root = wanted.root
-    records = published_records(root, names.TOKENIZED)
-    if not records:
-        raise NothingToBuild(
-            "\n".join(["no split has token shards", *root.without_record(names.TOKENIZED)])
-        )
+    records = published_records(root, names.TOKENIZED, "no split has token shards")
     folder = root.root / names.TOKENIZED
     partitions = published_partitions(root, names.TOKENIZED)
 

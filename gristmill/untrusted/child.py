@@ -144,9 +144,7 @@ def _as_list(*arguments: Any) -> Iterator[Any]:
 
 
 def _out_of_memory(file: Path, request: Request) -> OverLimit:
-    size = f"{request.memory_bytes / (1 << 20):,.0f} MiB"
-    rule = f"takes more than {size} of memory to read: it looks like a decompression bomb"
-    return OverLimit(file, rule)
+    return OverLimit(file, f"takes more than {request.memory_bytes >> 20:,} MiB of memory to read")
 
 
 def _out_of_time(file: Path, request: Request) -> OverLimit:

@@ -13,12 +13,12 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
+from gristmill.untrusted.limits import LIMITS
 
 HEADER: Final = struct.Struct("<Q")
 """The length of a request."""
@@ -59,9 +59,10 @@ def receive(end: socket.socket, size: int) -> bytearray | None:
 def serve(number: int) -> None:
     """Answer requests until the other end closes: the main function of a child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
-    end = socket.socket(fileno=number)
+    end, first = socket.socket(fileno=number), _address_space()
     Thread(target=_leave_with, args=[end], daemon=True).start()
-    while True:
+    # What requests leave mapped, as libraries, is not the next one's; a child that has much, ends.
+    while _address_space() - first < LIMITS.memory_bytes:
         header, descriptors, _, _ = socket.recv_fds(end, HEADER.size, 16)
         if len(header) < HEADER.size:
             return
@@ -110,7 +111,7 @@ def _answer(end: socket.socket, octets: bytearray, descriptors: Sequence[int]) -
 
 def _limit(request: Request) -> None:
     """Set the limits of this process for one request, below what it inherited."""
-    memory = _first_address_space() + request.memory_bytes
+    memory = _address_space() + request.memory_bytes
     seconds = int(time.process_time()) + 1 + request.seconds
     # A core file of untrusted bytes helps nobody.
     limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
@@ -120,9 +121,8 @@ def _limit(request: Request) -> None:
         resource.setrlimit(kind, (allowed, most))
 
 
-@lru_cache
-def _first_address_space() -> int:
-    """Bytes of address space at the first request: what earlier requests left does not count."""
+def _address_space() -> int:
+    """Bytes of address space that are mapped."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 

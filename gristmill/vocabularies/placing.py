@@ -79,11 +79,9 @@ def place_tokenizer(
     with progress.stage("read tokens, encode fixed texts", "files", 1) as stage:
         found: Found = _within(limits, find_facts, bare, file=source)
         stage.advance(1)
-    special = dict(found.specials)
-    _check_ends(folder, declared, special)
+    special = _checked_ends(folder, declared, found)
     with progress.stage("compare gigatoken beside each character", "files", 1) as stage:
-        left = replace(limits, seconds=max(1, limits.seconds - found.seconds))
-        proof = _proof(left, bare)
+        proof = _proof(limits, found.seconds, bare)
         stage.advance(1)
     tokenizer = Tokenizer(
         name=declared.name,
@@ -98,15 +96,11 @@ def place_tokenizer(
         no_offsets=found.no_offsets,
         proof=proof,
     )
-    option = orjson.OPT_INDENT_2
-    (inside / FACTS).write_bytes(orjson.dumps(facts_of(tokenizer), option=option))
-    (inside / PROOF).write_bytes(orjson.dumps(proof_of(proof), option=option))
+    for name, said in ((FACTS, facts_of(tokenizer)), (PROOF, proof_of(proof))):
+        (inside / name).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     if proof.why_not:
-        log.warning(
-            "%s: %s: the reference encodes every text, which is slower and gives the same ids",
-            declared.name,
-            proof.why_not,
-        )
+        slower = "the reference encodes every text, which is slower and gives the same ids"
+        log.warning("%s: %s: %s", declared.name, proof.why_not, slower)
     return PlacedTokenizer(
         # The proof names versions of libraries, which change no id.
         files={f"{declared.name}/{PROOF}": FileNote(payload=False)},
@@ -117,8 +111,9 @@ def place_tokenizer(
     )
 
 
-def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) -> None:
-    """Raise BadInput for an end that is no control token."""
+def _checked_ends(folder: Path, declared: Declared, found: Found) -> Mapping[str, int]:
+    """The control tokens. Raises BadInput for an end that is none."""
+    special = dict(found.specials)
     for key in ("eod", "bos"):
         text = getattr(declared, key)
         if text and text not in special:
@@ -126,12 +121,16 @@ def _check_ends(folder: Path, declared: Declared, special: Mapping[str, int]) ->
             raise BadInput(
                 folder / FILE, f'{key} = "{printable(text)}": is no control token: it has {known}'
             )
+    return special
 
 
-def _proof(limits: PlacingSettings, tokenizer: TokenizerFile) -> Proof:
+def _proof(limits: PlacingSettings, taken: int, tokenizer: TokenizerFile) -> Proof:
     """The proof of gigatoken; a child that dies of it says that it may not be used."""
+    if taken >= limits.seconds:
+        return Proof(why_not=f"no time is left to prove gigatoken of {limits.seconds:,} seconds")
+    left = replace(limits, seconds=limits.seconds - taken)
     try:
-        found: Proof = _within(limits, prove, tokenizer, file=tokenizer.path)
+        found: Proof = _within(left, prove, tokenizer, file=tokenizer.path)
     except BadInput as error:
         return Proof(why_not=f"gigatoken: {error.rule}")
     return found

@@ -39,7 +39,7 @@ BELOW = {
     "inbox": BASE | {"run", "untrusted"},
     "asset": BASE | {"data_root", "families", "inbox", "provenance", "publish", "settings"},
     "vocabularies": BASE | {"run", "settings", "untrusted"},
-    "provenance": BASE | {"run", "families", "inbox", "reports", "settings", "untrusted"},
+    "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
     "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "loading": BASE | {"browse", "dispatch", "reading", "run", "untrusted"},

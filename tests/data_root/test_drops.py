@@ -6,11 +6,13 @@ import contextlib
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gristmill import families
+from gristmill.chess.raw.drops import available
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.data_root.drops import RootSettings
@@ -18,11 +20,15 @@ from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS,
 from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import Tools, copy_in, source_files
 from gristmill.inbox.kind import IsThere
+from gristmill.macroxue.raw.pool_members import refuse_merged_away, stale_members
 from gristmill.provenance import drop_hashes, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs
+from gristmill.publish.publish import publish
+from gristmill.reasoning.format.published import published_partitions
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.marked import mark
+from tests.publish.tiny import tiny_build
 from tests.toy_inbox import add_inboxes, spy_on_reads, toy_kind
 
 
@@ -360,19 +366,36 @@ def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
         path.write_bytes(before)
 
 
+def test_the_partitions_of_an_asset_are_not_those_of_another_in_its_folder(lake: DataRoot) -> None:
+    for name, asset in (("b", "a/x"), ("a", "a/x"), ("c", "a/y")):
+        publish(tiny_build(lake.root, f"tokens/{name}", partition=name, asset=asset))
+    assert lake.partitions_of("a/x", "tokens") == ["a", "b"]
+
+
+LISTING: dict[str, Callable[[DataRoot], object]] = {
+    "tokens": lambda lake: lake.partitions_of("reasoning/tokens", "tokens"),
+    "chess/raw": available,
+    "macroxue/pools": lambda lake: stale_members(lake, None),
+    "macroxue/pools/": lambda lake: refuse_merged_away(lake, "a"),
+    "reasoning/normalized": lambda lake: published_partitions(lake, "reasoning/normalized"),
+}
+
+
+@pytest.mark.parametrize("place", LISTING)
 def test_a_folder_that_stands_without_a_record_is_named_and_what_lists_others_warns_once(
-    lake: DataRoot, caplog: pytest.LogCaptureFixture
+    lake: DataRoot, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
+    top = lake.root / place
     for name in ("whole", "lost", "deep/lost", "deep/whole", ".hidden/lost", "whole/part", "empty"):
-        (lake.root / "tokens" / name).mkdir(parents=True)
+        (top / name).mkdir(parents=True)
         if name != "empty":
-            (lake.root / "tokens" / name / "file").touch()
+            (top / name / "file").touch()
         if name.endswith("whole"):
-            (lake.root / "tokens" / name / "provenance.json").write_text("{}")
-    named = [line.partition(": is left out")[0] for line in lake.without_record("tokens", "none")]
-    assert named == [f"{lake.root}/tokens/deep/lost", f"{lake.root}/tokens/lost"]
-    assert lake.without_record("tokens/whole") == []
+            (top / name / "provenance.json").write_text("{}")
+    named = [line.partition(": is left out")[0] for line in lake.without_record(place, "none")]
+    assert named == [f"{top}/deep/lost", f"{top}/lost"]
+    assert lake.without_record(f"{place}/whole") == []
     for _ in range(2):
         with contextlib.suppress(GristmillError):  # the records are no records
-            lake.partitions_of("reasoning/tokens", "tokens")
+            LISTING[place](lake)
     assert [record.message.partition(": is left")[0] for record in caplog.records] == named

@@ -1,5 +1,6 @@
 """Functions for child processes: each does what hostile input makes a library do."""
 
+import mmap
 import os
 import resource
 import signal
@@ -8,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from gristmill.contract import BadInput
+
+_MAPPED: list[mmap.mmap] = []
 
 
 def counted(count: int) -> Iterator[Any]:
@@ -31,6 +34,10 @@ def limits() -> list[int]:
 
 def take_memory(size: int) -> int:
     return len(bytearray(size))
+
+
+def leave_mapped(size: int) -> None:
+    _MAPPED.append(mmap.mmap(-1, size))
 
 
 def take_time() -> None:

@@ -27,6 +27,7 @@ from gristmill.vocabularies.declared import FILE, read_declared
 from gristmill.vocabularies.encode import Encoded
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
+from gristmill.vocabularies.tokenizer_file import Proof
 from tests.paths import CHECKOUT
 from tests.vocabularies import mixed_texts
 
@@ -249,6 +250,23 @@ def test_what_takes_more_than_the_limits_ends_in_words_that_name_the_setting(
         BadInput, match=r"t\.json: (takes|crashes) .*`seconds` .*tokenizers\.placed"
     ):
         place_tokenizer(drop, read_declared(drop), tmp_path / "out", limits=limits)
+
+
+@pytest.mark.parametrize(("taken", "left"), [(1, [9]), (9, [1]), (10, []), (11, [])])
+def test_facts_and_proof_together_keep_the_seconds(
+    drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, left: list[int]
+) -> None:
+    given: list[int] = []
+
+    def run(function: object, *arguments: object, seconds: int, **_: object) -> object:
+        given.append(seconds)
+        found = Proof("not proved") if given[1:] else in_this_process(function, *arguments)
+        return found if given[1:] else replace(found, seconds=taken)  # type: ignore[type-var]
+
+    monkeypatch.setattr("gristmill.vocabularies.placing.child.run", run)
+    limits = PlacingSettings(seconds=10)
+    assert not place_tokenizer(drop, read_declared(drop), tmp_path / "out", limits=limits).fast
+    assert given == [10, *left]
 
 
 def test_a_model_that_makes_its_end_of_ordinary_text_is_refused(

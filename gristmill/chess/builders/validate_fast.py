@@ -11,12 +11,7 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.builders.range_output import (
-    RangeOutput,
-    dropped,
-    filtered,
-    has_filters,
-)
+from gristmill.chess.builders.range_output import RangeOutput, dropped, filtered, has_filters
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME, MOVE

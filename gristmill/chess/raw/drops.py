@@ -9,7 +9,6 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gristmill import provenance
 from gristmill.chess.raw import collections
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.endings import MONTH_ENDINGS, ending_in, ending_of
@@ -74,8 +73,8 @@ def available(root: DataRoot) -> list[str]:
     A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
     why of the others.
     """
-    built = root.root.glob(f"chess/raw/*/*/{provenance.RECORD}")
-    return sorted({*root.taken("chess"), *(path.parent.name for path in built)})
+    built = {item.folder.name for item in root.artifacts("chess/raw")}
+    return sorted({*root.taken("chess"), *built})
 
 
 def _drops(root: DataRoot) -> list[Path]:

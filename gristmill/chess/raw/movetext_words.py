@@ -16,8 +16,9 @@ _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 _PASSES = re.compile(r"\[[^][]*\]|(?<!\w)(?:e\.p\.?|ep|ch|mate|N|D|RR|\d+(?:[.,]\d+)?/\d+)(?!\w)")
 # Signs say nothing, but those of which one of a pair is missing, and U+FFFD.
 _WORD = re.compile(r"[\w{}()\[\]\ufffd]+")
-# Before the square of a move: the letter of a piece, which is then read as one of a pawn.
-_LONE = re.compile(r"(?<!\w)([KQRBND])(?:\W|x)*\Z")
+# Before the square of a move: a piece, and perhaps its file or rank; the move is then a pawn's.
+_LONE = re.compile(r"(?<!\w)([KQRBN][a-h1-8]?|D)(?:\W|x)*\Z")
+_CUT_CASTLING = re.compile(r"(?<!\w)O\s*-|-\s*O(?!\w)")
 _RESULT = re.compile(r"(?<!\S)(?:1/2(?::1/2)?|[01]:[01])(?=\s*(?:[{;]|\Z))")
 
 
@@ -40,7 +41,10 @@ class Words:
         lone = _LONE.search(between) if move[:1] in tuple("abcdefgh12345678x-") else None
         if lone and lone[1] != "D":
             self.fault = f"{lone[1]!r} and {move!r} are apart: write {lone[1] + move}"
-        words = _WORD.findall(_PASSES.sub(" ", between))
+        text = _PASSES.sub(" ", between)
+        if _CUT_CASTLING.search(text):
+            self.fault = "castling is cut in two: write O-O or O-O-O as one word"
+        words = _WORD.findall(text)
         for word in [*words, lone[1]] if lone else words:
             if not (word.isascii() and word.isdigit()):
                 self.passed = self.passed or word[:80]

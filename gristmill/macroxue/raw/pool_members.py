@@ -69,7 +69,7 @@ def refuse_merged_away(lake: DataRoot, key: str) -> None:
     artifact = lake.artifact("macroxue", "packs", key)
     if (lake.root / artifact).exists():
         return
-    for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
+    for path in (item.record_path for item in lake.artifacts("macroxue/pools")):
         file = lake.inbox("pools") / f"{path.parent.name}.toml"
         if not file.exists() or artifact not in provenance.read_record(path).deleted_inputs:
             continue
@@ -93,7 +93,7 @@ def stale_members(lake: DataRoot, pools: Collection[str] | None) -> dict[str, st
     pools: keys of the pools to compare; None for every published pool.
     """
     stale: dict[str, str] = {}
-    for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
+    for path in (item.record_path for item in lake.artifacts("macroxue/pools")):
         record = provenance.read_record(path)
         if pools is None or record.partition in pools:
             changed = _changed(lake, record, provenance.read_inputs(record, path))

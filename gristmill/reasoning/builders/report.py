@@ -15,6 +15,7 @@ from typing import Any, Final
 from gristmill import provenance
 from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.provenance import Record
+from gristmill.provenance.find_artifacts import artifacts_in
 from gristmill.reasoning.builders import invariance, report_datasets
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import names, reports
@@ -154,7 +155,7 @@ def coverage_report(
     """
     if baseline is not None and (wrong := reports.problem(baseline)) is not None:
         raise BadInput(f"baseline of {date}", f"{wrong}: name the day of another report")
-    keys = {key for folder in _FOLDERS for key in recorded(data_root / folder)}
+    keys = {key for folder in _FOLDERS for key in recorded(artifacts_in(data_root / folder))}
     records = {key: _records(data_root, key) for key in ordered(keys)}
     splits = {key: _split(key, found) for key, found in records.items() if found}
     datasets = _datasets(data_root, records)

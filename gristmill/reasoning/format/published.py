@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Record
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import Corpus, corpus_and_split, is_key, ordered
 
@@ -37,13 +39,12 @@ def is_published(lake: DataRoot, folder: str, partition: str) -> bool:
 
 def published_partitions(lake: DataRoot, folder: str) -> list[str]:
     """Returns the partitions that are published in a folder, in the order of the corpora."""
-    return recorded(lake.root / folder)
+    return recorded(lake.artifacts(folder))
 
 
-def recorded(folder: Path) -> list[str]:
-    """Returns the partitions that have a record in the folder that they share, in order."""
-    found = {path.stem for path in (folder / provenance.SHARED_RECORDS).glob("*.json")}
-    return ordered({key for key in found if is_key(key)})
+def recorded(items: list[Artifact]) -> list[str]:
+    """Returns the partitions of splits among the artifacts of a folder, in order."""
+    return ordered({item.record_path.stem for item in items if is_key(item.record_path.stem)})
 
 
 def splits_in(folder: Path, name: str) -> list[str]:
@@ -104,7 +105,11 @@ def report_inputs(lake: DataRoot) -> list[Input]:
     return inputs
 
 
-def published_records(lake: DataRoot, folder: str) -> list[Record]:
-    """Returns the records of all published partitions, in the order of the corpora."""
-    keys = published_partitions(lake, folder)
+def published_records(lake: DataRoot, folder: str, none: str) -> list[Record]:
+    """Returns the records of all published partitions, in the order of the corpora.
+
+    Raises NothingToBuild with the words `none` if there are none.
+    """
+    if not (keys := published_partitions(lake, folder)):
+        raise NothingToBuild("\n".join([none, *lake.without_record(folder)]))
     return [provenance.read_record(record_path(lake, folder, key)) for key in keys]

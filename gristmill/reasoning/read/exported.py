@@ -19,6 +19,7 @@ from gristmill.contract import BadInput
 from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_of, required
 from gristmill.families import columns_of
 from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
+from gristmill.provenance.find_artifacts import artifacts_in
 from gristmill.reasoning.format import id_files, names
 from gristmill.reasoning.format.index import below_tokenized
 from gristmill.reasoning.format.published import (
@@ -54,7 +55,7 @@ def splits(asset: str, folder: Path) -> Iterator[Split]:
         record = read_record(folder / RECORD)
         partitions = [f"{corpus}__{split}" for corpus, split in shard_splits(folder)]
     elif asset in (*_LINES, SHARDS):
-        partitions = recorded(folder)
+        partitions = recorded(artifacts_in(folder))
     else:
         return
     for partition in partitions:

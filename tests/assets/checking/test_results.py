@@ -20,8 +20,8 @@ from assets.checking.rules import Looked, Rule
 from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Verdict
 from gristmill.contract import Violation
+from gristmill.data_root.reports import BUILT
 from gristmill.printable import unbroken
-from gristmill.reports import BUILT
 from tests.assets.checking.findings import findings_in
 
 ASSET = "test/tiny"

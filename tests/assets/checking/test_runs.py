@@ -21,12 +21,12 @@ from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, Violation
+from gristmill.data_root.reports import FILE, Report, comparer, reports
 from gristmill.layout import WORK
 from gristmill.provenance import Notes, Record, read_record
 from gristmill.provenance.list_artifacts import lines, list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
-from gristmill.reports import FILE, Report, reports
 from resources import Lake
 from tests.assets.checking.findings import findings_in
 from tests.assets.checking.test_verdict_file import locked
@@ -454,7 +454,10 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     datetime.strptime(failed.failed_since, "%Y-%m-%d %H:%M")
 
     def said_of() -> dict[str, str]:
-        return {f"{one.asset} {one.partition}": one.dagster for one in list_artifacts(ui.root)}
+        return {
+            f"{one.asset} {one.partition}": one.dagster
+            for one in list_artifacts(ui.root, said_of=comparer())
+        }
 
     assert set(said_of().values()) == {""}
     (ui.root / "words/b/words.txt").write_text("damaged\n")
@@ -473,7 +476,7 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         "words a": new,
         "words b": f"its build fails since {since} UTC; the check intact found an error",
     }
-    assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root)))
+    assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root, said_of=comparer())))
     record = ui.root / "words/b/provenance.json"
     record.write_text(record.read_text().replace(read_record(record).data_version, "0" * 64))
     assert said_of()["words b"].startswith(new)

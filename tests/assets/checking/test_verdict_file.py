@@ -11,8 +11,8 @@ import pytest
 from assets.checking import verdict_file
 from assets.checking.verdict_file import kept, opened
 from assets.checking.verdicts import Verdict
+from gristmill.data_root.reports import FILE, Report, Reports, reports
 from gristmill.layout import WORK
-from gristmill.reports import FILE, Report, Reports, reports
 
 ASSET = "test/tiny"
 FOUND = [Verdict("a", "")]
@@ -94,7 +94,7 @@ def test_a_file_of_0_9_keeps_its_verdicts_and_what_was_reported_is_asked_of_even
     with opened(tmp_path) as verdicts:
         assert verdicts.knows(ASSET)
     assert reports(tmp_path) == Reports(frozenset([ASSET]), known)
-    assert reports(tmp_path).differs(ASSET, None, "v").startswith("not reported to Dagster")
+    assert reports(tmp_path).differs(ASSET, "", "v").startswith("not reported to Dagster")
 
 
 def test_on_a_full_disk_the_work_goes_on_in_memory(tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ import pytest
 
 from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
+from gristmill.data_root.reports import BUILT
 from gristmill.publish.publish import publish
-from gristmill.reports import BUILT
 from tests.publish.tiny import TinyConfig, tiny_build
 
 ASSET = "test/tiny"

@@ -215,7 +215,14 @@ def test_without_a_drop_there_is_nothing_to_build(
     build: Builder, lake: Lake, asset: dg.AssetsDefinition, key: str | None, reason: str
 ) -> None:
     drop(lake, "gsm8k", "test", sums())
-    assert reason in not_built(build(asset, key))
+    lost = [lake.root / place / "lost" for place in (names.NORMALIZED, names.TOKENIZED)]
+    for folder in lost:
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    said = not_built(build(asset, key))
+    assert reason in said
+    of = {raw_manifest: lost[:1], manifest: lost[1:], qc_report: lost}.get(asset, [])
+    assert [folder for folder in lost if f"{folder}: is left out" in said] == of
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b'{"gsm8k": 1}', None])

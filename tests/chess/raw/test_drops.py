@@ -15,8 +15,10 @@ from gristmill.chess.raw.drops import account, available
 from gristmill.contract import BadInput
 from gristmill.data_root import DataRoot
 from gristmill.inbox.account import Account
+from gristmill.publish.publish import publish
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.chess.raw.archives import GAME, MONTH, zipped
+from tests.publish.tiny import tiny_build
 
 APPLE = b"\x00\x05\x16\x07Mac OS X"
 
@@ -225,4 +227,6 @@ def test_a_month_whose_drop_is_refused_is_not_built(
     (inbox / "lichess_elite_2024-04.pgn").write_bytes(GAME)
     (inbox / "lichess_elite_2024-04.zip").write_bytes(GAME)
     (inbox / "lichess_elite_2019-04.pgn").write_bytes(GAME)
-    assert available(DataRoot(tmp_path)) == ["2024-01"]
+    for place in ("chess/raw/elite/2024-05", "chess/dataset/2024-06_game"):
+        publish(tiny_build(tmp_path, place))
+    assert available(DataRoot(tmp_path)) == ["2024-01", "2024-05"]

@@ -97,10 +97,21 @@ def test_each_flag_has_a_setting_that_drops_its_games(setting: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("between", [" ", "\n", "\n\n", " {x} ", " $1 ", " (2. d4) ", " x ", "\0"])
-@pytest.mark.parametrize("piece", ["N", "\u2658"])
+@pytest.mark.parametrize("piece", ["N", "Ng", "N1", "\u2658"])
 def test_a_piece_apart_from_its_square_is_no_pawn(piece: str, between: str, tmp_path: Path) -> None:
-    error = [("pgn_errors", "'N' and 'f3' are apart: write Nf3")]
+    said = piece.replace("\u2658", "N")
+    error = [("pgn_errors", f"{said!r} and 'f3' are apart: write {said}f3")]
     assert read(tmp_path, MOVES.replace("Nf3", f"{piece}{between}f3")) == ([], error)
+
+
+@pytest.mark.parametrize("cut", ["O-O\n-O", "O-O- O", "O-\nO-O", "O -O-O", "O-\nO"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_castling_that_is_cut_is_not_that_of_the_other_side(
+    cut: str, is_last: bool, tmp_path: Path
+) -> None:
+    moves = "1. d4 d5 2. Nc3 Nc6 3. Bf4 Bf5 4. Qd2 Nf6 5. Nf3 e6 6. g3 Be7 7. Bg2 O-O 8. "
+    error = [("pgn_errors", "castling is cut in two: write O-O or O-O-O as one word")]
+    assert read(tmp_path, f"{moves}{cut} {'' if is_last else 'h6'}") == ([], error)
 
 
 @pytest.mark.parametrize("between", [" ", "\n", " {x} ", " 1. "])

@@ -193,15 +193,20 @@ def npy_rows(data: bytes) -> None:
 
 def steps_drop(data: bytes) -> None:
     """A drop of steps of any program: its steps.toml and its steps.npy."""
+    from gristmill.contract import BadInput
+    from gristmill.macroxue.raw.find_reading import none_fits
     from gristmill.macroxue.raw.read_steps import read_steps
     from gristmill.macroxue.raw.run_facts import Names
     from gristmill.macroxue.raw.step_files import find_steps, proposal, runs_of
+    from gristmill.untrusted.files import REFUSE_LINKS
 
     text, rows = split(data, 2)
     with folder("steps") as drop:
         (drop / "steps.toml").write_bytes(text)
         (drop / "steps.npy").write_bytes(rows)
         proposal(drop)
+        with contextlib.suppress(BadInput):  # with the lines of a reading that fits
+            none_fits(drop, REFUSE_LINKS)
         steps, names = find_steps(drop), Names()
         assert steps is not None
         for run in runs_of(steps):
@@ -331,7 +336,7 @@ PARSERS = (
     Parser(
         "macroxue_steps",
         steps_drop,
-        (f"{_RAW}.step_files", f"{_RAW}.read_steps"),
+        (f"{_RAW}.step_files", f"{_RAW}.read_steps", f"{_RAW}.find_reading"),
         inputs=HUNDRED_THOUSAND,
         words=(b"[fields]", b"\x93NUMPY\x01\x00", b"'descr':", b"(16,)", b"<u8", b"\xff\xfe"),
     ),

@@ -48,12 +48,15 @@ def collection(data: bytes) -> None:
     """Challenges and their solutions: each task has the outputs that the standard library reads."""
     from gristmill.puzzles.raw.arc_collections import read_subset, subsets_of
     from gristmill.puzzles.raw.arc_tasks import read_tasks
+    from gristmill.puzzles.raw.arc_together import tasks_in
     from gristmill.untrusted.files import REFUSE_LINKS
     from gristmill.untrusted.limits import Limits
 
     challenges, solutions = split(data, 2)
     path = file("arc/a_training_challenges.json", challenges)
     other = file("arc/a_training_solutions.json", solutions)
+    together = tasks_in(path.parent, {path.name: len(challenges)}, REFUSE_LINKS)
+    assert together is None or together.file in together.cure
     read_tasks(path.parent)  # refuses what is no task
     (subset,) = subsets_of(path.parent, [path.name, other.name])
     limits = Limits(bytes=1 << 20, depth=8, values=1 << 16, digits=20)
@@ -74,7 +77,8 @@ PARSERS = (
     Parser(
         "puzzles_arc_collection",
         collection,
-        ("gristmill.puzzles.raw.arc_collections",),
+        ("gristmill.puzzles.raw.arc_collections", "gristmill.puzzles.raw.arc_together"),
+        covers=("gristmill.untrusted.json_way",),
         words=(*_WORDS, b"\xff\xfe", b'{"a":', b'{"test":[{"input":[[1]]}],"train":[]}'),
     ),
 )

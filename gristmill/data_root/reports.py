@@ -6,13 +6,16 @@ The file is written with the events: see `assets/checking/verdict_file.py`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+from gristmill.families import kind_of_asset
 from gristmill.layout import WORK
+from gristmill.provenance import Record
 
 FILE: Final = "verdicts.db"
 """Its name, in `.gristmill` of the data root."""
@@ -61,18 +64,39 @@ class Reports:
     assets: frozenset[str] = frozenset()
     by_key: Mapping[tuple[str, str], Report] = field(default_factory=dict)
 
-    def differs(self, asset: str, partition: str | None, data_version: str) -> str:
+    def differs(self, asset: str, subject: str, data_version: str) -> str:
         """Returns what is not as a reader of a record expects, in words; empty for nothing.
 
-        asset, partition, data_version: of the record.
+        asset, data_version: of the record. subject: its partition, as of `subject_of`.
         """
-        said, report = [], self.by_key.get((asset, partition or ""), Report())
+        said, report = [], self.by_key.get((asset, subject), Report())
         if report.data_version != data_version and (report.data_version or asset in self.assets):
             said.append("not reported to Dagster: materialize it")
         if report.failed_since:
             said.append(f"its build fails since {report.failed_since} UTC")
         red = (name for name, looked_at in report.red if looked_at in ("", data_version))
         return "; ".join([*said, *(f"the check {name} found an error" for name in red)])
+
+
+def subject_of(record: Record) -> str:
+    """Returns the partition that is reported: none of an asset without any, whatever a record says.
+
+    A folder that several vocabularies share has records by name.
+    """
+    kind = kind_of_asset(record.asset)
+    return "" if kind is not None and not kind.partitions else record.partition or ""
+
+
+def comparer() -> Callable[[Path, Record], str]:
+    """Returns a function that says what was reported to Dagster and differs from a record.
+
+    It takes a data root, whose file it reads once, and the record; it returns an empty text for
+    nothing, and where no Dagster has looked at the artifacts of the asset.
+    """
+    known = cache(reports)
+    return lambda root, record: known(root.absolute()).differs(
+        record.asset, subject_of(record), record.data_version
+    )
 
 
 def reports(root: Path) -> Reports:
