@@ -47,7 +47,7 @@ def disk_checks(
     notes: Callable[[Path], Iterable[Violation]] | None = None,
     blocking: bool = False,
     has_config: bool | None = None,
-    counted: Callable[[Record], Iterable[Violation]] | None = None,
+    counted: Callable[[Record, Path], Iterable[Violation]] | None = None,
     across: bool = False,
 ) -> list[dg.AssetChecksDefinition]:
     """Returns the checks `built`, `intact` (bytes, records, inputs) and `lawful` of one asset.
@@ -70,7 +70,7 @@ def disk_checks(
     if has_config is None:
         has_config = asset.key.to_user_string() in families.tables()
     if notes is not None or counted is not None or has_config or across:
-        look = rules.noteworthy(notes or (lambda _: ()), counted or (lambda _: ()), across)
+        look = rules.noteworthy(notes or (lambda _: ()), counted or (lambda *_: ()), across)
         warn = dg.AssetCheckSeverity.WARN
         wanted.append(Rule("noteworthy", _DESCRIPTIONS["noteworthy"], look, _consider, warn))
     return [checks_of(asset, below, wanted, f"{asset.key.to_python_identifier()}_on_disk")]

@@ -27,7 +27,6 @@ def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: 
     checked: the asset.
     verdicts: those that are kept stay.
     """
-    verdicts.register_all(checked.name, rules.places(checked.scope(lake, None, None, verdicts)))
     keys = checked.partitions(instance)
     if keys is not None:
         newest = latest(instance, checked.asset.key, list(keys))
@@ -40,6 +39,8 @@ def adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: 
     verdicts.reported(checked.name, reported)
     if BUILT in checked.rules:
         verdicts.only(checked.name, BUILT, failed_builds(instance, checked, lake))
+    # At last: what a killed process has begun is begun again.
+    verdicts.register_all(checked.name, rules.places(checked.scope(lake, None, None, verdicts)))
 
 
 def failed_builds(instance: dg.DagsterInstance, checked: Checked, lake: Lake) -> list[Verdict]:

@@ -196,7 +196,7 @@ def lawful(scope: Scope) -> Looked:
 
 def noteworthy(
     notes: Callable[[Path], Iterable[Violation]],
-    counted: Callable[[Record], Iterable[Violation]],
+    counted: Callable[[Record, Path], Iterable[Violation]],
     across: bool,
 ) -> Callable[[Scope], Looked]:
     """Returns what looks for the unusual, equal raw files (`across` partitions, too) among it.
@@ -215,7 +215,7 @@ def noteworthy(
             found += (
                 Finding(item.artifact, item.artifact.folder, note)
                 for note in chain(
-                    counted(record),
+                    counted(record, item.artifact.folder),
                     equal_notes(record, path),
                     equal_across(record, path, others),
                     choices.config_notes(scope.lake, record),

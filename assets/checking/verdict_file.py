@@ -107,14 +107,19 @@ def _prepared(path: Path | str) -> sqlite3.Connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         connection.executescript(TABLES)
-        there = {name for _, name, *_ in connection.execute("pragma table_info(verdicts)")}
-        if new := [each for each in _NEW_COLUMNS if each.split()[0] not in there]:
+        if _new_columns(connection):
             with connection:
-                for column in new:
+                connection.execute("begin immediate")
+                for column in _new_columns(connection):  # unless another process was first
                     connection.execute(f"alter table verdicts add column {column}")
-                # Each asset is prepared as if the file were new; what is kept stays.
-                connection.execute("delete from assets")
+                    # Each asset is prepared as if the file were new; what is kept stays.
+                    connection.execute("delete from assets")
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _new_columns(connection: sqlite3.Connection) -> list[str]:
+    there = {name for _, name, *_ in connection.execute("pragma table_info(verdicts)")}
+    return [each for each in _NEW_COLUMNS if each.split()[0] not in there]

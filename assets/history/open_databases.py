@@ -11,7 +11,6 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 
@@ -30,18 +29,12 @@ def hold(instance: dg.DagsterInstance, run_id: str | None = None) -> None:
     path_of = getattr(instance.event_log_storage, "path_for_shard", None)
     if path_of is None:
         return
+    index = Path(path_of("index"))
+    history = index.parent.parent  # at the top of a disk, a folder is its own parent
     with _lock:
-        _replace(_instance, databases(instance))
+        _replace(_instance, [index, history / "runs.db", history.parent / "schedules/schedules.db"])
         if run_id is not None:
             _replace(_run, [Path(path_of(run_id))])
-
-
-def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
-    """Returns the files of events, runs, and ticks of an instance on SQLite."""
-    storage: Any = instance.event_log_storage
-    index = Path(storage.path_for_shard("index"))
-    history = index.parent.parent  # at the top of a disk, a folder is its own parent
-    return index, history / "runs.db", history.parent / "schedules" / "schedules.db"
 
 
 def _replace(held: dict[Path, sqlite3.Connection], paths: Sequence[Path]) -> None:

@@ -6,13 +6,13 @@ size of the pages that it was made with.
 
 from __future__ import annotations
 
+import re
 import sqlite3
-import uuid
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 PAGE_BYTES: Final = 1024
+_OF_A_RUN: Final = re.compile(r"/runs/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.db\Z")
 
 
 @cache
@@ -28,13 +28,5 @@ def _begin(connection: object, _: object) -> None:
     """Choose the size of pages; in a database that is there it changes nothing."""
     if isinstance(connection, sqlite3.Connection):
         _, _, name = connection.execute("pragma database_list").fetchone()
-        path = Path(name or "")
-        if path.parent.name == "runs" and _is_run(path.stem):
+        if _OF_A_RUN.search(name or ""):
             connection.execute(f"pragma page_size = {PAGE_BYTES}")
-
-
-def _is_run(name: str) -> bool:
-    try:
-        return str(uuid.UUID(name)) == name
-    except ValueError:
-        return False

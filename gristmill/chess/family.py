@@ -86,7 +86,7 @@ _VALID = _of_month(
     trace=_TRACE,
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
-    counted=call("gristmill.chess.laws.notes:no_valid_game"),
+    counted=call("gristmill.chess.laws.notes:of_month"),
     code=code.VALID,
     text="The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
     "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "

@@ -6,9 +6,9 @@ The file is written with the events: see `assets/checking/verdict_file.py`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -39,28 +39,43 @@ reported an artifact."""
 class Report:
     """What was reported of one artifact.
 
-    data_version: empty if none was ever reported.
+    data_version: empty if none is known.
     run: id of the run that built it, or found it current; empty where no run did.
     failed_since: time in UTC of the first build that failed since then; empty for none.
-    red: names of the checks that found an error in it, `built` apart.
+    red: the checks that found an error in it, `built` apart, each with the data version that it
+        looked at, which is empty if it holds for any.
     """
 
     data_version: str = ""
     run: str = ""
     failed_since: str = ""
-    red: tuple[str, ...] = ()
+    red: tuple[tuple[str, str], ...] = ()
 
-    def differs(self, data_version: str) -> str:
-        """Returns what is not as a reader of the record expects, in words; empty for nothing.
 
-        data_version: of the record.
+@dataclass(frozen=True)
+class Reports:
+    """What was reported of the artifacts of a data root, by whichever instance did so last.
+
+    assets: those of which an artifact without a report was not reported. Of others nobody has
+        asked the events yet, as of a file of 0.9.
+    by_key: by asset and partition (empty without).
+    """
+
+    assets: frozenset[str] = frozenset()
+    by_key: Mapping[tuple[str, str], Report] = field(default_factory=dict)
+
+    def differs(self, asset: str, subject: str, data_version: str) -> str:
+        """Returns what is not as a reader of a record expects, in words; empty for nothing.
+
+        asset, data_version: of the record. subject: its partition, as of `subject_of`.
         """
-        said = []
-        if self.data_version != data_version:
+        said, report = [], self.by_key.get((asset, subject), Report())
+        if report.data_version != data_version and (report.data_version or asset in self.assets):
             said.append("not reported to Dagster: materialize it")
-        if self.failed_since:
-            said.append(f"its build fails since {self.failed_since} UTC")
-        return "; ".join([*said, *(f"the check {name} is red" for name in self.red)])
+        if report.failed_since:
+            said.append(f"its build fails since {report.failed_since} UTC")
+        red = (name for name, looked_at in report.red if looked_at in ("", data_version))
+        return "; ".join([*said, *(f"the check {name} found an error" for name in red)])
 
 
 def subject_of(record: Record) -> str:
@@ -76,47 +91,36 @@ def comparer() -> Callable[[Path, Record], str]:
     """Returns a function that says what was reported to Dagster and differs from a record.
 
     It takes a data root, whose file it reads once, and the record; it returns an empty text for
-    nothing, and where no Dagster has looked at the data root.
+    nothing, and where no Dagster has looked at the artifacts of the asset.
     """
     known = cache(reports)
-
-    def said_of(root: Path, record: Record) -> str:
-        found = known(root.absolute())
-        key = (record.asset, subject_of(record))
-        return "" if found is None else found.get(key, Report()).differs(record.data_version)
-
-    return said_of
+    return lambda root, record: known(root.absolute()).differs(
+        record.asset, subject_of(record), record.data_version
+    )
 
 
-def reports(root: Path) -> dict[tuple[str, str], Report] | None:
-    """Returns the reports by asset and partition (empty without); None if there is no file of them.
-
-    root: the data root. An artifact that is not among the keys was not reported.
-    """
+def reports(root: Path) -> Reports:
+    """Returns what was reported of the artifacts of a data root; nothing where no file says it."""
     path = root.absolute() / WORK / FILE
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+            assets = frozenset(asset for (asset,) in file.execute("select asset from assets"))
             rows = file.execute("select asset, subject, data_version, run from reported")
             known = {(asset, subject): (version, run) for asset, subject, version, run in rows}
             verdicts = file.execute(
-                # One on another data version than the reported one does not count.
-                "select asset, subject, name, since from verdicts v left join reported r using "
-                "(asset, subject) where problem is not null and not coalesce(warns, 0) and "
-                "v.data_version in ('', r.data_version) order by name"
+                "select asset, subject, name, data_version, since from verdicts "
+                "where problem is not null and not coalesce(warns, 0) order by name"
             ).fetchall()
     except sqlite3.Error:
-        return None  # the next run begins it again
-    failed, red = dict[tuple[str, str], str](), dict[tuple[str, str], list[str]]()
-    for asset, subject, name, since in verdicts:
+        return Reports()  # the next run begins it again
+    failed, red = dict[tuple[str, str], str](), dict[tuple[str, str], list[tuple[str, str]]]()
+    for asset, subject, name, version, since in verdicts:
         if name == BUILT:
             failed[asset, subject] = since or "a time that is not known"
         else:
-            red.setdefault((asset, subject), []).append(name)
-    return {
-        key: Report(
-            *known.get(key, ("", "")),
-            failed_since=failed.get(key, ""),
-            red=tuple(red.get(key, ())),
-        )
+            red.setdefault((asset, subject), []).append((name, version))
+    by_key = {
+        key: Report(*known.get(key, ("", "")), failed.get(key, ""), tuple(red.get(key, ())))
         for key in {*known, *failed, *red}
     }
+    return Reports(assets, by_key)

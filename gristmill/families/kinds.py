@@ -88,7 +88,8 @@ class Kind:
     set_aside: the counts of the record that have the number of rows that are not in the artifact,
         or not whole, by reason, and what was done with these: {"rejected_by": "refused"}; default:
         none is.
-    counted: takes a record, and yields what is unusual by its counts and breaks no law.
+    counted: takes a record and its artifact's folder, and yields what is unusual by its counts, or
+        beside other artifacts, and breaks no law.
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
@@ -103,7 +104,7 @@ class Kind:
     source: Callable[..., Any] | None = None
     rows: Sequence[str] = ("rows",)
     set_aside: Mapping[str, str] = field(default_factory=dict)
-    counted: Callable[[Any], Iterable[Violation]] | None = None
+    counted: Callable[[Any, Path], Iterable[Violation]] | None = None
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: str = "any"

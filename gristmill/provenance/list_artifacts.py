@@ -73,8 +73,8 @@ class Listed:
         that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     notes: how many notes of the laws the record has.
-    dagster: what was reported to Dagster and is not of this record, or is red; empty for nothing,
-        or where no Dagster has looked at the data root.
+    dagster: what was reported to Dagster and is not of this record, or failed; empty for nothing,
+        or where no Dagster has looked at the artifacts of this asset.
     """
 
     folder: str

@@ -119,14 +119,18 @@ class Notes(_Frozen):
     named: list[Violation] = []
 
     @classmethod
-    def of(cls, found: Iterable[Violation]) -> Notes:
-        """Count notes, and name the first; their texts are cut and made printable."""
+    def of(cls, found: Iterable[Violation], folder: Path) -> Notes:
+        """Count notes, and name the first; their texts are cut and made printable.
+
+        folder: the artifact's when it was looked at, which no text names: its files are relative.
+        """
         counts, named = Counter[str](), list[Violation]()
         for note in found:
             counts[note.law] += 1
             if len(named) < _MOST_NOTES:
                 texts = (note.law, note.where, note.found)
-                named.append(Violation(*(plain(text, _LONGEST_NOTE) for text in texts)))
+                own = (text.replace(f"{folder}/", "") for text in texts)
+                named.append(Violation(*(plain(text, _LONGEST_NOTE) for text in own)))
         return cls(counts=dict(counts), named=named)
 
     def listed(self) -> Iterator[Violation]:

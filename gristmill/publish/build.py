@@ -289,7 +289,8 @@ def account_line(build: Build, record: Record) -> str:
     """Returns in one line what became of a drop's files and rows, and what is unusual in counts."""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
-    unusual = [note.found for note in (kind.counted(record) if kind.counted else ())]
+    said = kind.counted(record, build.folder) if kind.counted else ()
+    unusual = [note.found for note in said]
     if record.notes is not None:
         unusual += [f"{law}: {count:,} noted" for law, count in record.notes.counts.items()]
     if build.account is None and not set_aside and not unusual:

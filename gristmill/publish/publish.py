@@ -372,7 +372,7 @@ def write_record(
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     with progress.current():
-        notes = Notes.of(build.notes(out) if build.noted is None else build.noted)
+        notes = Notes.of(build.notes(out) if build.noted is None else build.noted, out)
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(

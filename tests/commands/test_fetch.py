@@ -10,7 +10,7 @@ import pytest
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.synth.raw import files
 from tests.commands.drops import Command, printed
-from tests.inbox.hub_server import COMMIT, Hub, server
+from tests.hub_server import COMMIT, Hub, server
 from tests.synth.raw.test_hub import REPO, parquets
 
 __all__ = ["parquets", "server"]  # fixtures

@@ -15,7 +15,7 @@ from gristmill.inbox import hub
 from gristmill.inbox.copying import only_copy
 from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.run.progress import Progress, Report
-from tests.inbox.hub_server import COMMIT, Hub, server
+from tests.hub_server import COMMIT, Hub, server
 from tests.paths import CHECKOUT
 
 __all__ = ["server"]  # a fixture

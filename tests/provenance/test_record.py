@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill import provenance
-from gristmill.contract import FileNote, GristmillError
-from gristmill.provenance import Input, Output, Record, Tokenizer
+from gristmill.contract import FileNote, GristmillError, Violation
+from gristmill.provenance import Input, Notes, Output, Record, Tokenizer
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, many_inputs, tiny_build
 
@@ -56,6 +56,19 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert found.to_bytes() == path.read_bytes()
     assert found.computed_digest() == found.digest != ""
     assert [type(number) for number in found.counts.values()] == [int, float, float]
+
+
+def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_build() -> None:
+    out = Path("/data/.gristmill/slots/p1/staging")
+    found = [Violation("odd", f"{out}/rows {k}", f"in {out}/a") for k in range(25)]
+    notes = Notes.of([*found, Violation("late", "b", "x")], out)
+    assert notes.counts == {"odd": 25, "late": 1}
+    assert notes.named == [Violation("odd", f"rows {k}", "in a") for k in range(20)]
+    listed = [str(note) for note in notes.listed()]
+    assert listed[20:] == ["further: odd: 5 more notes", "further: late: 1 more notes"]
+    record = _record(notes=notes)
+    assert Record.model_validate_json(record.to_bytes()) == record
+    assert record.computed_digest() != _record().computed_digest()
 
 
 def test_a_record_of_schema_version_1_keeps_its_digest() -> None:

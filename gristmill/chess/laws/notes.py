@@ -40,8 +40,7 @@ def validated_notes(path: Path) -> Iterator[Violation]:
     """Find what is unusual in a validated folder; the check `noteworthy` warns of it.
 
     Yields `equal_games` where one is in the PGN more than once, `other_month` for dates that are
-    not in the month, `drift` where it differs from the month before, whose folder is beside it, and
-    `not_utf8` for tags with U+FFFD.
+    not in the month, and `not_utf8` for tags with U+FFFD.
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
@@ -58,8 +57,16 @@ def validated_notes(path: Path) -> Iterator[Violation]:
         rule = f"{outside['games']:,} games have a date outside of the month, such as "
         rule += f"{first['tag']} {first['value']} at byte {first['pgn_offset']}"
         yield Violation("other_month", where, rule)
-    yield from _drift(path)
     yield from _replaced(path / VALID)
+
+
+def of_month(record: Record, path: Path) -> Iterator[Violation]:
+    """Yield `no_valid_game`, and `drift` where a month differs from the month before.
+
+    record: of the artifact `chess/valid_games`. path: its folder, beside that of the month before.
+    """
+    yield from no_valid_game(record)
+    yield from _drift(path)
 
 
 def _drift(path: Path) -> Iterator[Violation]:
@@ -132,7 +139,7 @@ def no_valid_game(record: Record) -> Iterator[Violation]:
     yield Violation("no_valid_game", f"{record.artifact}/{SUMMARY}", rule)
 
 
-def no_game(record: Record) -> Iterator[Violation]:
+def no_game(record: Record, _: Path) -> Iterator[Violation]:
     """Yield `no_game` where no valid game of the month is in a split, with reasons and settings.
 
     record: of the artifact `chess/game_dataset`.

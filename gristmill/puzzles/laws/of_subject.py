@@ -91,7 +91,7 @@ def _named(file: SourceFile) -> str:
     return f"{file.path} {file.facts['task']}" if "task" in file.facts else file.path
 
 
-def rows_left_out(record: Record) -> Iterator[Violation]:
+def rows_left_out(record: Record, _: Path) -> Iterator[Violation]:
     """Yield which rows of tables or banks are left out, with their number and the first lines.
 
     ambiguous_puzzles: Sudokus with more than one solution, where `unique` is "drop".

@@ -107,7 +107,7 @@ def chat_law(subject: Subject) -> Iterator[Violation]:
     return kd_laws(subject.folder, None, None, has_traces=not missing, form=form)
 
 
-def notes(record: Record) -> Iterator[Violation]:
+def notes(record: Record, _: Path) -> Iterator[Violation]:
     """Yield the keys of messages that a shard does not have, since they are not rendered.
 
     record: of the shard.

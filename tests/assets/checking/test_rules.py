@@ -84,7 +84,7 @@ def test_a_raw_file_of_two_partitions_is_a_warning_where_they_are_compared(lake:
 
 
 def test_what_a_record_counts_is_a_warning(lake: Lake) -> None:
-    def counted(record: Record) -> Iterator[Violation]:
+    def counted(record: Record, _: Path) -> Iterator[Violation]:
         yield Violation("law", record.artifact, f"unusual: {record.partition}")
 
     found = _evaluate(lake, "two", counted=counted)

@@ -23,7 +23,7 @@ from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild, Violation
 from gristmill.data_root.reports import FILE, Report, comparer, reports
 from gristmill.layout import WORK
-from gristmill.provenance import Record, read_record
+from gristmill.provenance import Notes, Record, read_record
 from gristmill.provenance.list_artifacts import lines, list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
@@ -80,10 +80,10 @@ def counted(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
 
 def notes(folder: Path) -> Iterator[Violation]:
     if "odd" in (folder / "words.txt").read_text():
-        yield Violation("usual words", "words.txt", "odd")
+        yield Violation("usual words", str(folder / "words.txt"), "odd")
 
 
-def counted_notes(record: Record) -> Iterator[Violation]:
+def counted_notes(record: Record, _: Path) -> Iterator[Violation]:
     if DROPS.texts.get(record.partition or "") == "wrong\n":
         raise ValueError("notes that are wrong")
     yield from ()
@@ -446,8 +446,8 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
     assert before["words built"] == ("error", ["c"])
     run = ui.dagster.get_runs(limit=3)[-1].run_id  # of a
     record = read_record(ui.root / "words/a/provenance.json")
-    found = reports(ui.root)
-    assert found is not None
+    assert record.notes == Notes.of([Violation("usual words", "words.txt", "odd")], ui.root)
+    found = reports(ui.root).by_key
     assert found["words", "a"] == Report(record.data_version, run)
     failed = found["words", "c"]
     assert (failed.data_version, failed.red) == ("", ())
@@ -468,13 +468,13 @@ def test_what_was_reported_is_read_without_dagster_and_an_edit_is_found(ui):
         file.execute("update reported set data_version = 'x' where subject = 'a'")
     publish(build(ui.lake, "counted", "d"))
     said, new = said_of(), "not reported to Dagster: materialize it"
-    since = reports(ui.root)["words", "b"].failed_since
+    since = reports(ui.root).by_key["words", "b"].failed_since
     assert said == {
         "counted a": new,
         "counted b": "",
         "counted d": new,
         "words a": new,
-        "words b": f"its build fails since {since} UTC; the check intact is red",
+        "words b": f"its build fails since {since} UTC; the check intact found an error",
     }
     assert f"; {new}" in "\n".join(lines(list_artifacts(ui.root, said_of=comparer())))
     record = ui.root / "words/b/provenance.json"

@@ -11,7 +11,7 @@ import pytest
 from assets.checking import verdict_file
 from assets.checking.verdict_file import kept, opened
 from assets.checking.verdicts import Verdict
-from gristmill.data_root.reports import FILE, Report, reports
+from gristmill.data_root.reports import FILE, Report, Reports, reports
 from gristmill.layout import WORK
 
 ASSET = "test/tiny"
@@ -80,13 +80,21 @@ def test_a_file_of_0_9_keeps_its_verdicts_and_what_was_reported_is_asked_of_even
         )
         old.execute("insert into assets values (?)", (ASSET,))
         old.execute("insert into verdicts values (?, 'lawful', 'b', '', 'odd', '')", (ASSET,))
+        old.execute("insert into verdicts values (?, 'lawful', 'c', 'v', 'odd', '')", (ASSET,))
+    assert reports(tmp_path) == Reports()
     with opened(tmp_path) as verdicts:
         assert not verdicts.knows(ASSET)
-        assert [one.problem for one in verdicts.of(ASSET, "lawful")] == ["odd"]
+        assert [one.problem for one in verdicts.of(ASSET, "lawful")] == ["odd", "odd"]
+        red = {"b": (("lawful", ""),), "c": (("lawful", "v"),)}
+        known = {(ASSET, key): Report(red=each) for key, each in red.items()}
+        assert reports(tmp_path) == Reports(frozenset(), known)
+        assert reports(tmp_path).differs(ASSET, "b", "v") == "the check lawful found an error"
+        assert reports(tmp_path).differs(ASSET, "c", "of a later build") == ""
         verdicts.register_all(ASSET, {})
     with opened(tmp_path) as verdicts:
         assert verdicts.knows(ASSET)
-    assert reports(tmp_path) == {(ASSET, "b"): Report(red=("lawful",))}
+    assert reports(tmp_path) == Reports(frozenset([ASSET]), known)
+    assert reports(tmp_path).differs(ASSET, "", "v").startswith("not reported to Dagster")
 
 
 def test_on_a_full_disk_the_work_goes_on_in_memory(tmp_path, monkeypatch):

@@ -64,41 +64,21 @@ def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -
     open_databases.hold(instance)
     assert open_databases._instance == held
     assert logs(instance) == {"index"}
+    history = path(instance, "index").parent.parent
+    for file in history / "runs.db", history.parent / "schedules/schedules.db":
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("pragma user_version = 1")
+        assert file.with_name(f"{file.name}-wal").exists()
 
 
-def test_any_thread_takes_the_place_of_what_another_one_held(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_of_runs_the_latest_is_held_whatever_thread_says_so(instance: dg.DagsterInstance) -> None:
     first, second = add_run(instance), add_run(instance)
     open_databases.hold(instance, first)
+    open_databases.hold(instance)
+    assert logs(instance) == {"index", first}
     with ThreadPoolExecutor(1) as pool:
         pool.submit(open_databases.hold, instance, second).result()
     assert list(open_databases._run) == [path(instance, second)]
-    assert logs(instance) == {"index", second}
-
-
-def test_the_databases_of_runs_and_ticks_are_held(instance: dg.DagsterInstance) -> None:
-    history = path(instance, "index").parent.parent
-    others = history / "runs.db", history.parent / "schedules/schedules.db"
-
-    def stay() -> list[bool]:
-        for file in others:
-            with closing(sqlite3.connect(file)) as other:
-                other.execute("pragma user_version = 1")
-        return [file.with_name(f"{file.name}-wal").exists() for file in others]
-
-    assert stay() == [False, False]
-    open_databases.hold(instance)
-    assert stay() == [True, True]
-
-
-def test_of_runs_the_latest_is_held(instance: dg.DagsterInstance) -> None:
-    first, second = add_run(instance), add_run(instance)
-    open_databases.hold(instance, first)
-    assert logs(instance) == {"index", first}
-    open_databases.hold(instance)
-    assert logs(instance) == {"index", first}
-    open_databases.hold(instance, second)
     assert logs(instance) == {"index", second}
 
 
@@ -131,15 +111,9 @@ def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage:
     assert run.exists() is (damage != "missing")
 
 
-def test_a_folder_at_the_top_of_a_disk_is_no_error() -> None:
-    storage = SimpleNamespace(path_for_shard=lambda shard: f"/no-such-events/{shard}.db")
-    instance: Any = SimpleNamespace(event_log_storage=storage)
-    open_databases.hold(instance, "r")
-    assert not open_databases._instance and not open_databases._run
-
-
-def test_another_storage_is_left_alone() -> None:
-    instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace())
+@pytest.mark.parametrize("given", [{}, {"path_for_shard": "/no-such-events/{}.db".format}])
+def test_another_storage_and_a_folder_at_the_top_of_a_disk_are_left_alone(given: Any) -> None:
+    instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace(**given))
     open_databases.hold(instance, "r")
     assert not open_databases._instance and not open_databases._run
 

@@ -12,7 +12,7 @@ import pytest
 
 from gristmill.chess import ValidateConfig, build_game_dataset, validate
 from gristmill.chess.config import GameConfig
-from gristmill.chess.laws.notes import no_game, no_valid_game, validated_notes
+from gristmill.chess.laws.notes import no_game, of_month, validated_notes
 from gristmill.contract import Summary, counts_of
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7"
@@ -34,7 +34,11 @@ def _notes(root: Path, text: str, **settings: Any) -> list[str]:
     asked = ValidateConfig(**settings)
     valid = _record(asked, validate([root / "x.pgn"], root / "valid", asked))
     game = _record(GameConfig(), build_game_dataset(root / "valid", root / "game"))
-    notes = (*validated_notes(root / "valid"), *no_valid_game(valid), *no_game(game))
+    notes = (
+        *validated_notes(root / "valid"),
+        *of_month(valid, root / "valid"),
+        *no_game(game, root),
+    )
     return [str(note) for note in notes]
 
 
@@ -108,9 +112,10 @@ def test_a_month_far_from_the_month_before_is_noted(tmp_path: Path, games: int) 
         }
         (folder / "profile.json").write_text(json.dumps(profile))
         (folder / "summary.json").write_text('{"equal_games": null}')
-    found = [(each.law, each.found) for each in validated_notes(month)]
+    record: Any = SimpleNamespace(counts={})
+    found = [(each.law, each.found) for each in of_month(record, month)]
     rule = "6 % of the results, 20 % of the verdicts, 30 % of the openings would have to be others"
     assert found == [("drift", f"{rule} to be as those of 2023-12")] * (games == 10_000)
-    assert list(validated_notes(before)) == []
+    assert list(of_month(record, before)) == []
     month.rename(tmp_path / "collection")
-    assert list(validated_notes(tmp_path / "collection")) == []
+    assert list(of_month(record, tmp_path / "collection")) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.mirror import push
-from tests.mirror.hub.server import TOKEN, Hub
+from tests.hub_server import TOKEN, Hub
 from tests.mirror.hub.test_push import URL, hub, repository
 from tests.mirror.roots import built, in_repository
 from tests.paths import CHECKOUT

@@ -15,7 +15,7 @@ from gristmill.hashing import sha256_file
 from gristmill.mirror import push
 from gristmill.mirror.hub.neutral import neutral
 from gristmill.reading.folder import OpenFolder
-from tests.mirror.hub.server import Hub
+from tests.hub_server import Hub
 from tests.mirror.hub.test_push import URL, hub, repository
 from tests.mirror.roots import built
 from tests.sample_root import SampleRoot

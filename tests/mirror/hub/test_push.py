@@ -18,7 +18,7 @@ from gristmill.exports.table import Split, required
 from gristmill.inbox.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
 from gristmill.provenance.find_artifacts import artifacts
-from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
+from tests.hub_server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, in_repository
 
 # The library's own call of its HTTP client.

@@ -23,7 +23,7 @@ from tests.puzzles import sudoku as sudokus
 
 def noted(out: Path, summary: Summary) -> list[Violation]:
     record = SimpleNamespace(counts=counts_of(summary))
-    return [*puzzle_notes(out), *rows_left_out(cast(Any, record))]
+    return [*puzzle_notes(out), *rows_left_out(cast(Any, record), out)]
 
 
 def test_equal_tasks_are_counted_and_named(tmp_path: Path) -> None:

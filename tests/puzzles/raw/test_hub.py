@@ -7,7 +7,7 @@ import pytest
 from gristmill.inbox.hub import HubError
 from gristmill.puzzles.raw import hub
 from gristmill.puzzles.raw.recipes import BUILT_IN
-from tests.inbox.hub_server import COMMIT, Hub, server
+from tests.hub_server import COMMIT, Hub, server
 
 __all__ = ["server"]  # a fixture
 

@@ -12,7 +12,7 @@ from gristmill.reasoning.format.corpora import CORPORA, corpus_of_table
 from gristmill.reasoning.raw import hub
 from gristmill.reasoning.raw.drops import account
 from gristmill.reasoning.raw.hub import Place
-from tests.inbox.hub_server import COMMIT, CONVERTED, Hub, server
+from tests.hub_server import COMMIT, CONVERTED, Hub, server
 
 __all__ = ["server"]  # a fixture
 

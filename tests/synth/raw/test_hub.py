@@ -8,7 +8,7 @@ import pytest
 
 from gristmill.inbox.hub import HubError, Source
 from gristmill.synth.raw import files, hub
-from tests.inbox.hub_server import COMMIT, Hub, server
+from tests.hub_server import COMMIT, Hub, server
 
 __all__ = ["REPO", "parquets", "server", "source"]  # fixtures, also of the tests of the command
 

@@ -1,6 +1,6 @@
 """A dataset hub on this machine: repositories with commits, large files apart, as its API is.
 
-Only what `huggingface_hub` asks for when it publishes without Xet.
+Only what `huggingface_hub` asks for when it fetches, and when it publishes without Xet.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 import yaml
 
 TOKEN = "hf_test"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONVERTED = "c0ffee89abcdef0123456789abcdef0123456789"
 LARGE = 1_000
 """Bytes from which a file is stored apart."""
 
@@ -33,16 +36,13 @@ class Stored:
 
     def listed(self, path: str) -> dict[str, Any]:
         """As the API lists it."""
-        blob = hashlib.sha1(b"blob %d\0" % len(self.data) + self.data).hexdigest()
+        size = len(self.data)
+        blob = hashlib.sha1(b"blob %d\0" % size + self.data).hexdigest()
+        entry = {"type": "file", "path": path, "size": size, "oid": blob}
+        if not self.is_large:
+            return entry
         sha256 = hashlib.sha256(self.data).hexdigest()
-        lfs = {"oid": sha256, "size": len(self.data), "pointerSize": 130}
-        return {
-            "type": "file",
-            "path": path,
-            "size": len(self.data),
-            "oid": blob,
-            **({"lfs": lfs} if self.is_large else {}),
-        }
+        return {**entry, "lfs": {"oid": sha256, "size": size, "pointerSize": 130}}
 
 
 @dataclass
@@ -70,8 +70,14 @@ class Repository:
 
 
 class Hub(ThreadingHTTPServer):
-    """Repositories by name.
+    """Repositories by name: with commits, or files at COMMIT that are only fetched.
 
+    converted: files at the branch of Parquet files.
+    requests: path and Range header of every GET of a file. tokens: of every GET and HEAD.
+    cut_after: number of bytes after which the next answers end, one entry for each.
+    broken: paths that are sent as zeros.
+    gated: repositories that want a token.
+    answer: what is sent to every GET; None (default) for what was asked.
     objects: large files by sha256. uploads: bytes of every upload of one.
     before_upload, after_upload, before_commit, after_commit: called at these moments; each may
         raise ConnectionError.
@@ -81,7 +87,14 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.repositories: dict[str, Repository] = {}
+        self.repositories: dict[str, Any] = {}
+        self.converted: dict[str, dict[str, bytes]] = {}
+        self.requests: list[tuple[str, str | None]] = []
+        self.tokens: list[str | None] = []
+        self.cut_after: list[int] = []
+        self.broken: set[str] = set()
+        self.gated: set[str] = set()
+        self.answer: bytes | None = None
         self.objects: dict[str, bytes] = {}
         self.uploads: list[int] = []
         self.before_upload: Callable[[], None] = lambda: None
@@ -106,26 +119,44 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
     def do_GET(self) -> None:
-        path = unquote(self.path.partition("?")[0])
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/revision/([^/]+))?", path):
-            repository = self.server.repositories.get(found[1])
-            if repository is None:
-                return self._answer(404, {}, {"X-Error-Code": "RepoNotFound"})
-            return self._answer(
-                200, {"id": found[1], "sha": repository.commits[-1][0], "siblings": []}
-            )
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)(/.*)?", path):
-            return self._list(found[1], found[2], (found[3] or "").strip("/"))
-        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
-            return self._resolve(*found.groups())
-        return self._answer(404, {})
+        hub, path = self.server, unquote(self.path.partition("?")[0])
+        hub.tokens.append(self.headers.get("Authorization"))
+        api = re.fullmatch(
+            r"/api/datasets/([^/]+/[^/]+)(?:/(revision|tree)/(refs/convert/parquet|[^/]+)(/.*)?)?",
+            path,
+        )
+        file = re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
+        if hub.answer is not None:
+            return self._send(200, hub.answer, {"Content-Type": "application/json"})
+        if api and api[1] in hub.gated:
+            return self._answer(403, {}, {"X-Error-Code": "GatedRepo"})
+        found = self._at(api[1], api[3]) if api else self._at(file[1], file[2]) if file else None
+        if found is None:
+            return self._answer(404, {}, {"X-Error-Code": "RepoNotFound"})
+        if file:
+            return self._resolve(*found, file[3])
+        if api and api[2] == "tree":
+            return self._list(found[1], (api[4] or "").strip("/"))
+        return self._answer(200, {"id": path, "sha": found[0], "siblings": []})
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
-    def _list(self, name: str, revision: str, folder: str) -> None:
-        files, folders = self._files(name, revision), set()
-        is_deep = "recursive=true" in self.path.lower()
+    def _at(self, name: str, revision: str | None) -> tuple[str, dict[str, Stored]] | None:
+        """The commit and the files of a repository at a revision."""
+        held, commit = self.server.repositories.get(name), COMMIT
+        if revision in ("refs/convert/parquet", CONVERTED):
+            held, commit = self.server.converted.get(name), CONVERTED
+        elif isinstance(held, Repository):
+            last = held.commits[-1][0]
+            wanted = last if revision in (None, "main") else revision
+            return next(((each, files) for each, _, files in held.commits if each == wanted), None)
+        if held is None or revision not in (None, "main", "refs/convert/parquet", commit):
+            return None
+        return commit, {path: Stored(data, len(data) >= LARGE) for path, data in held.items()}
+
+    def _list(self, files: dict[str, Stored], folder: str) -> None:
+        folders, is_deep = set(), "recursive=true" in self.path.lower()
         above = f"{folder}/" if folder else ""
         listed = []
         for path in sorted(each for each in files if each.startswith(above)):
@@ -135,22 +166,25 @@ class _Handler(BaseHTTPRequestHandler):
             elif first not in folders:
                 folders.add(first)
                 listed.append({"type": "directory", "path": above + first, "oid": "0" * 40})
-        if listed:
+        if listed or not folder:
             return self._answer(200, listed)
         return self._answer(404, {}, {"X-Error-Code": "EntryNotFound"})
 
-    def _resolve(self, name: str, revision: str, path: str) -> None:
-        files = self._files(name, revision)
+    def _resolve(self, commit: str, files: dict[str, Stored], path: str) -> None:
         if path not in files:
             return self._answer(404, {}, {"X-Error-Code": "EntryNotFound"})
-        data = files[path].data
-        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes"}
-        headers["X-Repo-Commit"] = self._commit_of(name, revision)
-        if found := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
-            first, last = int(found[1]), int(found[2] or len(data) - 1)
-            headers["Content-Range"] = f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}"
-            return self._send(206, data[first : last + 1], headers)
-        return self._send(200, data, headers)
+        entry, asked, cut = files[path].listed(path), self.headers.get("Range"), None
+        etag = entry["lfs"]["oid"] if "lfs" in entry else entry["oid"]
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{etag}"', "Accept-Ranges": "bytes"}
+        data = bytes(entry["size"]) if path in self.server.broken else files[path].data
+        if self.command == "GET":
+            self.server.requests.append((path, asked))
+            cut = self.server.cut_after.pop(0) if self.server.cut_after else None
+        if found := re.fullmatch(r"bytes=(\d+)-(\d*)", asked or ""):
+            first, last = int(found[1]), min(int(found[2] or len(data)), len(data) - 1)
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+            return self._send(206, data[first : last + 1], headers, cut)
+        return self._send(200, data, headers, cut)
 
     def do_PUT(self) -> None:
         data = self._body()
@@ -182,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
                 200, {"transfer": "basic", "objects": [self._object(each) for each in asked]}
             )
         if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/paths-info/([^/]+)", path):
-            files = self._files(found[1], found[2])
+            _, files = self._at(found[1], found[2]) or ("", {})
             wanted = self._paths(body)
             return self._answer(200, [files[each].listed(each) for each in wanted if each in files])
         if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/commit/[^/]+", path):
@@ -212,15 +246,6 @@ class _Handler(BaseHTTPRequestHandler):
             return dict(asked)
         upload = {"href": f"{self.server.address}/upload/{asked['oid']}"}
         return {**asked, "actions": {"upload": upload}}
-
-    def _commit_of(self, name: str, revision: str) -> str:
-        commits = self.server.repositories[name].commits
-        return commits[-1][0] if revision == "main" else revision
-
-    def _files(self, name: str, revision: str) -> dict[str, Stored]:
-        wanted = self._commit_of(name, revision)
-        commits = self.server.repositories[name].commits
-        return next(files for commit, _, files in commits if commit == wanted)
 
     def _commit(self, name: str, lines: list[dict[str, Any]]) -> None:
         repository = self.server.repositories[name]
@@ -256,13 +281,16 @@ class _Handler(BaseHTTPRequestHandler):
         data = json.dumps(content).encode()
         self._send(status, data, {"Content-Type": "application/json", **(headers or {})})
 
-    def _send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+    def _send(
+        self, status: int, data: bytes, headers: dict[str, str], cut: int | None = None
+    ) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(data)
+            self.wfile.write(data[:cut])
+        self.close_connection = cut is not None
 
 
 @contextmanager
@@ -276,3 +304,19 @@ def running() -> Iterator[Hub]:
         finally:
             hub.shutdown()
             thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub with a corpus, whose clients do not wait between two attempts, and read little."""
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda _: None)
+    # The client loses an unfinished read.
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
+    with running() as hub:
+        hub.repositories["openai/gsm8k"] = {
+            "README.md": b"# read me",
+            "main/train.jsonl": b'{"question": "q", "answer": "a"}\n' * 100,
+            "main/test.jsonl": b'{"question": "q", "answer": "b"}\n',
+            "socratic/train.jsonl": b"{}\n",
+        }
+        yield hub
