@@ -21,7 +21,7 @@ ARGUMENTS = {
     "sample": 1,
     "source": 1,
     "notes": 1,
-    "counted": 1,
+    "counted": 2,
     "available": 1,
     "is_asked": 2,
     "ranks": 1,
