@@ -34,11 +34,11 @@ def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_h
     words = ("materialize", "macroxue/pack")
     first = run(*words, DAGSTER_HOME=str(checkout))
     assert first.returncode == 0, first.stdout + first.stderr
-    assert f" data/{PACKS}/one " in first.stdout
+    assert f" data/{PACKS}/one\n" in first.stdout
     land(elsewhere / "data", "two")
     second = run(*words)
     assert second.returncode == 0, second.stdout + second.stderr
-    assert f" data/{PACKS}/two " in second.stdout
+    assert f" data/{PACKS}/two\n" in second.stdout
     # What the first call built is known to the second.
     assert ", 1 unchanged; " in second.stdout
     assert (elsewhere / "data" / PACKS / "one/provenance.json").exists()

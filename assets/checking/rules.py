@@ -109,9 +109,9 @@ class Looked:
     findings: Sequence[tuple[str, Violation]] = ()
 
     def verdicts(
-        self, cure: Callable[[str, Sequence[Violation]], str], warns: bool
+        self, cure: Callable[[str, Sequence[Violation]], str], warns: bool = False
     ) -> Iterator[Verdict]:
-        """Yields one verdict for each partition; warns: whether its problem is a warning."""
+        """Yields one verdict for each partition; warns: whether its problem is a warning (no)."""
         by_subject: dict[str, list[Violation]] = {subject: [] for subject in self.looked_at}
         for subject, violation in self.findings:
             by_subject.setdefault(subject, []).append(violation)
