@@ -7,9 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from gristmill.chess.format.rows import LOSSES
 from gristmill.chess.raw.endings import ending_in
 from gristmill.chess.raw.unpack import opened_pgn
 from gristmill.contract import GristmillError
@@ -23,10 +26,6 @@ _TAG: Final = re.compile(
     rb'(?:^|\])[ \t]*\[[ \t]*(Event|Result|(?:White|Black)(?:Elo|Title))[ \t]*"([^"\r\n]*)"',
     re.MULTILINE,
 )
-_END: Final = re.compile(
-    rb"(?<![^\s})])(?:1-0|0-1|1/2-1/2|\*)[ \t]*(?:\{[^{}]*\}[ \t]*)?(?:\n\s*(?:\n|\[|\Z)|\Z)"
-)
-"""The result at the end of the moves, before a blank line, a tag or the end of what was read."""
 _FOREIGN: Final = re.compile(rb"(?<![^\s.])[ACDFGHLSTVW][a-h]?[1-8]?x?[a-h][1-8](?![^\s+#!?])")
 """A move as Sf3, as German and others write it."""
 _PGN: Final = re.compile(rb'"\s*\[[A-Z]\w* +\\"')
@@ -60,6 +59,7 @@ def game_notes(reading: Reading, links: LinkRule) -> Iterator[str]:
                 yield f"{name}: {error}"
     if found.tags["Event"] or found.tags["Result"]:
         yield found.line()
+        yield from _losses(found)
     if made := _from_rows(reading, links):
         yield (
             f"games of chess in rows; `chess` reads PGN: `{made} > games.pgn`, and then `gristmill "
@@ -90,12 +90,34 @@ def _from_rows(reading: Reading, links: LinkRule) -> str:
     return ""
 
 
+def _losses(found: _Games) -> Iterator[str]:
+    """Yield how many games have each flag that says that moves may be lost, as a build does."""
+    from gristmill.chess.builders.validate import validate  # it loads numba
+    from gristmill.chess.config import ValidateConfig
+
+    text = b"".join(found.texts)
+    if found.is_cut:  # the last game is not whole
+        text = text[: max(text.rfind(end + b"[Event ") for end in (b"\n", b"\r")) + 1]
+    with TemporaryDirectory(prefix="gristmill-") as folder:
+        (pgn := Path(folder, "games.pgn")).write_bytes(text)
+        try:
+            flags = validate([pgn], Path(folder, "out"), ValidateConfig(min_plies=0)).flags
+        except GristmillError as error:
+            yield f"not looked at for lost moves: {error}".replace(str(pgn), "its games")
+            return
+    counts = [f"{flags[name]:,} {name}" for name in LOSSES.values() if flags.get(name)]
+    if counts:
+        kept = "which are kept unless a setting drops them"
+        yield f"games that may have lost moves, {kept}: {', '.join(counts)}"
+
+
 class _Games:
     """The tags of games in some files."""
 
     def __init__(self) -> None:
         self.tags, self.titles = Counter[str](), Counter[str]()
-        self.finished, self.foreign, self.ends, self.left = 0, 0, 0, MOST_BYTES
+        self.finished, self.foreign, self.left = 0, 0, MOST_BYTES
+        self.texts: list[bytes] = []
         self.is_cut = False
         self._ratings: list[int] = []
 
@@ -111,14 +133,15 @@ class _Games:
                     self.is_cut = True
                     break
                 self.left -= len(octets)
+                self.texts.append(octets)
                 # Lines may end in CR alone.
                 whole, end, rest = (rest + octets.replace(b"\r", b"\n")).rpartition(b"\n")
                 self._add(whole + end)
         self._add(rest)
+        self.texts.append(b"\n\n")
 
     def _add(self, text: bytes) -> None:
         self.foreign += len(_FOREIGN.findall(text))
-        self.ends += len(_END.findall(text))
         for tag, value in _TAG.findall(text):
             name = tag.decode()
             self.tags[name] += 1
@@ -134,8 +157,6 @@ class _Games:
         parts = [
             f"{games:,} games by their tags, {self.finished:,} ({self.finished / games:.0%}) ended"
         ]
-        if games > self.ends:
-            parts.append(f"the moves of {games - self.ends:,} end without a result")
         if self._ratings:
             parts.append(f"ratings {min(self._ratings):,} to {max(self._ratings):,}")
         if self.titles:

@@ -50,10 +50,21 @@ def test_lines_that_end_in_cr_alone_are_lines(tmp_path: Path) -> None:
     assert said(tmp_path / "twic") == [
         "note: 2 games by their tags, 2 (100%) ended; ratings 1 to 2,100"
     ]
-    (tmp_path / "twic/a.pgn").write_text(game + game.replace("e5 0-1", "e5") * 3)
-    assert said(tmp_path / "twic")[0].endswith(
-        "ended; the moves of 3 end without a result; ratings 1 to 2,100"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_games_that_may_have_lost_moves_are_counted_by_flag_as_a_build_does(
+    tmp_path: Path, end: str
+) -> None:
+    game = GAME.format(elo="1", title="", result="0-1")
+    text = game + game.replace("e5 0-1", "e5") * 3 + game.replace("e5 0-1", "e5 3. d4 0-1")
+    text += game.replace("e5 0-1", "e5 exd 0-1") + game.replace(
+        "[Result", '[PlyCount "9"]\n[Result'
     )
+    flags = "3 no_result, 1 ply_count, 1 passed_over"
+    (tmp_path / "games.pgn").write_bytes(text.replace("\n", end).encode())
+    (line,) = (each for each in lines(look(tmp_path / "games.pgn")) if "lost moves" in each)
+    assert line.endswith(f": 1 number_gap, {flags}")
 
 
 def test_moves_with_letters_of_another_language_are_named(tmp_path: Path) -> None:
@@ -73,6 +84,8 @@ def test_what_is_read_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "games_2024-01.pgn").write_text(game * (6 << 20 >> 7))
     (line,) = said(tmp_path / "games_2024-01.pgn")
     assert line.startswith("note: in the first 1 MiB of text: ")
+    # Nor is the game in which the text was cut taken for one that lost moves.
+    assert "lost moves" not in "\n".join(lines(look(tmp_path / "games_2024-01.pgn")))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
