@@ -26,6 +26,7 @@ from gristmill.chess.raw.drops import available
 from gristmill.chess.read.origins import subset_origins
 from gristmill.chess.samples import write_month
 from gristmill.contract import BadInput
+from gristmill.data_root.reports import FILE
 from gristmill.families import Request
 from gristmill.run import part_streams
 from resources import EliteArchive, Lake
@@ -115,10 +116,11 @@ def metadata(result: dg.ExecuteInProcessResult, asset: dg.AssetsDefinition) -> d
 
 
 def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
+    """The sha256 of each file, but of what each run reports anew."""
     return {
         str(path.relative_to(folder)): sha256(path)
         for path in sorted(folder.rglob(pattern))
-        if path.is_file()
+        if path.is_file() and path.name != FILE
     }
 
 
