@@ -9,6 +9,7 @@ from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from commands.serving.docs_pages import INDEX
 from gristmill.families import FAMILIES
@@ -22,8 +23,8 @@ PACKAGES: Final = (
     *(f"gristmill.{name}" for name in ("provenance", "mirror", "samples")),
 )
 """What training code imports. Its public names are in `__all__`."""
-_FOUND_LAST: Final = "---\nsearch: {boost: 0.5}\n---"
-"""A search shows names after pages."""
+_FOUND_LAST: Final = (f"{API}/", "formats/")
+"""A search shows names and formats after guides."""
 _SECTION: Final = re.compile(r"## (.+)")
 _PAGE: Final = re.compile(r"- \[(.+?)\]\((\S+?\.md)\)")
 
@@ -54,13 +55,7 @@ def api_page(package: str) -> str:
     about = (module.__doc__ or "").partition("\n")[0]
     names = getattr(module, "__all__", ["write_samples"])
     fields = "Every field of a config: [configuration](../configuration.md)."
-    parts = [
-        _FOUND_LAST,
-        f"# {package}",
-        about,
-        fields,
-        *(f"::: {package}.{name}" for name in names),
-    ]
+    parts = [f"# {package}", about, fields, *(f"::: {package}.{name}" for name in names)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -76,3 +71,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for package in PACKAGES:
         files.append(File.generated(config, f"{API}/{package}.md", content=api_page(package)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Tell the search which pages come last; the text stays."""
+    if page.file.src_uri.startswith(_FOUND_LAST):
+        page.meta["search"] = {"boost": 0.5}
+    return markdown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -187,6 +188,16 @@ def test_the_api_shows_every_public_name_with_what_it_says(site: Path) -> None:
     text = text_of(site / "api/gristmill.macroxue.html")
     assert "A memory-mapped pack or pool" in text
     assert "<b><code>pack</code></b>" in text
+
+
+def test_a_search_shows_guides_before_formats_and_names(site: Path) -> None:
+    entries = json.loads((site / "search/search_index.json").read_text())["docs"]
+    last = {entry["location"].partition("/")[0] for entry in entries if entry.get("boost", 1) < 1}
+    assert last == {"api", "formats"}
+    boosts = {
+        entry.get("boost", 1) for entry in entries if entry["location"].startswith("formats/")
+    }
+    assert boosts == {0.5}
 
 
 @pytest.mark.slow
