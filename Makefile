@@ -49,14 +49,14 @@ docs: $(TEST)	## make the site of docs/ in build/docs/; the UI serves it at /doc
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 test: lint	## lint, types and tests (installs torch, too)
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not left"
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 
 lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --num-workers $(WORKERS)
 
-fuzz: $(TEST)	## fuzz every parser; GRISTMILL_SLOW_SECONDS=60 gives each a minute
+fuzz: $(TEST)	## fuzz every parser; GRISTMILL_FUZZ_SECONDS=60 gives each a minute
 	$(BIN)/python -m tests.fuzz
 
 kernels: $(TEST)	## compile the kernels that come with the package, at a release
@@ -68,7 +68,7 @@ pictures: $(TEST)	## make the pictures of the docs from the UI, in Chromium
 		$(BIN)/python -m pytest -q --basetemp=/tmp/gristmill tests/e2e/test_browser.py
 
 soak: $(TEST)	## every slow test, all of its cases; hours
-	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or left" --durations=30
+	GRISTMILL_WHOLE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m slow --durations=30
 
 bench: $(TEST)	## run the benchmarks
 	missed=0; for bench in $(BENCHES); do \

@@ -14,17 +14,18 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import budget, dealing, later, reports
+from tests import dealing, later, measured, reports
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import CHECKOUT, REAL_DATA, memory
 from tests.requirements import missing_real_data
 from tests.run_folder import RunFolder, take_named
 from tests.sample_root import SampleRoot
 
-# Times of examples say nothing where other tests run meanwhile. Each commit has other examples.
+# Times of examples say nothing where other tests run meanwhile. Each run has the same examples.
 hypothesis.settings.register_profile(
     "unhurried",
     deadline=None,
+    derandomize=True,
     max_examples=50,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "TMPDIR" not in os.environ and (place := memory(_FOLDERS_BYTES)):
         os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     reports.install(config)
+    measured.install(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,63 +69,15 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
-def pytest_report_header() -> str:
-    """The budget of long suites, and the seed that a replay of their samples needs."""
-    each = budget.seconds()
-    length = "all" if each is None else f"{each:g} seconds each"
-    return f"long suites: {length}, {budget.SEED}={budget.seed()}"
-
-
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what a sample and what `make test` leaves out. What takes long comes first.
-
-    So no worker of `pytest -n` ends long after the other. With a budget, a share of the slow tests
-    is left for other commits, too.
-    """
-    later: list[pytest.Item] = []
-    dealt = _dealt(items)
-    for item in items:
-        if item.nodeid.startswith(dealing.LONG) and budget.is_left(dealing.file_of(item.nodeid)):
-            item.add_marker(pytest.mark.left)
-        mark, slow = item.get_closest_marker("sampled"), item.get_closest_marker("slow")
-        if item.nodeid in dealt:
-            continue
-        if mark is not None:
-            item.add_marker(pytest.mark.slow)
-        elif not slow or not dealing.is_live(item.nodeid):
-            continue
-        if budget.is_for_later(dealing.dealt_with(item.nodeid)):
-            later.append(item)
-    if later:
-        config.hook.pytest_deselected(items=later)
-        left = set(map(id, later))
-        items[:] = [item for item in items if id(item) not in left]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what takes long, so that no worker of `pytest -n` ends long after the other."""
     wait = {
         dealing.file_of(item.nodeid)
         for item in items
         if "sample_root" in getattr(item, "fixturenames", ())
     }
     items.sort(key=lambda item: dealing.rank(item.nodeid, dealing.file_of(item.nodeid) in wait))
-
-
-def _dealt(items: list[pytest.Item]) -> set[str]:
-    """The sampled tests that the seed gives to `make test`: one at least of several cases."""
-    dealt: set[str] = set()
-    cases: dict[str, list[str]] = {}
-    for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is None or item.get_closest_marker("slow"):
-            continue
-        function, _, case = item.nodeid.partition("[")
-        if case:
-            cases.setdefault(function, []).append(item.nodeid)
-        if budget.is_dealt(item.nodeid, *mark.args):
-            dealt.add(item.nodeid)
-    for function, names in cases.items():
-        if len(names) > 1 and not dealt.intersection(names):
-            dealt.add(budget.dice(f"case of {function}").choice(names))
-    return dealt
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

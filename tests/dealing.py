@@ -16,9 +16,6 @@ import pytest
 LIVE: Final = "tests/e2e/"
 """Tests that start Dagster: one worker runs all of them, so that they do not slow each other."""
 
-BROWSER: Final = ("tests/e2e/test_browser.py", "tests/e2e/test_hostile_text.py")
-"""Of these tests, those in a browser, which each commit takes."""
-
 TORCH: Final = (
     "tests/architecture/test_public_names.py",
     "tests/assets/synth/test_assets.py",
@@ -57,27 +54,6 @@ compiles the kernels, and meanwhile the other worker takes tests that use few of
 _FIRST_OF_TORCH: Final = FIRST.index(TORCH[0])
 _ALL_OF_TORCH: Final = range(_FIRST_OF_TORCH, _FIRST_OF_TORCH + len(TORCH))
 
-LONG: Final = (
-    "tests/assets/",
-    "tests/chess/builders/",
-    "tests/chess/raw/",
-    "tests/commands/",
-    "tests/macroxue/builders/",
-    "tests/mirror/",
-    "tests/publish/",
-    "tests/puzzles/builders/",
-    "tests/reasoning/builders/",
-    "tests/run/",
-    "tests/sensors/",
-    "tests/synth/builders/",
-    "tests/vocabularies/",
-)
-"""Tests that build, publish or start processes: a quarter of all, which takes more than half of the
-time. So `make test` leaves some of these files to the slow tests of `.ci/run`, by the seed."""
-
-SLOW_AND_DEALT: Final = (pytest.mark.slow, pytest.mark.sampled(0))
-"""Marks of a slow case whose path a quick one goes, too: of runs with a budget, some have it."""
-
 
 def file_of(test: str) -> str:
     """The file of a test, as its name begins."""
@@ -90,16 +66,6 @@ def unit(test: str) -> str:
     if file.startswith(TORCH):
         return "torch"
     return LIVE if file.startswith(LIVE) else file
-
-
-def is_live(test: str) -> bool:
-    """Whether a test starts Dagster, and not every commit takes it."""
-    return test.startswith(LIVE) and not test.startswith(BROWSER)
-
-
-def dealt_with(test: str) -> str:
-    """What is left to other commits as one: a test, or a file whose tests share an instance."""
-    return file_of(test) if is_live(test) else test
 
 
 def rank(test: str, waits: bool = False) -> tuple[int, bool, int]:

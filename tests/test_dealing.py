@@ -29,19 +29,6 @@ def test_the_files_that_use_torch_are_known() -> None:
     assert len(found) > 15
 
 
-def test_the_tests_in_a_browser_are_for_every_commit() -> None:
-    assert dealing.is_live("tests/e2e/test_ui.py::test_a")
-    assert not dealing.is_live("tests/run/test_x.py::test_a")
-    for file in dealing.BROWSER:
-        assert not dealing.is_live(f"{file}::test_a")
-        assert (CHECKOUT / file).is_file()
-
-
-def test_the_tests_of_a_file_that_share_an_instance_are_dealt_together() -> None:
-    assert dealing.dealt_with("tests/e2e/test_ui.py::test_a[b::c]") == "tests/e2e/test_ui.py"
-    assert dealing.dealt_with("tests/run/test_x.py::test_a") == "tests/run/test_x.py::test_a"
-
-
 def test_what_takes_long_comes_first() -> None:
     tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
     ranked = sorted(tests, key=dealing.rank)

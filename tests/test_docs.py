@@ -15,7 +15,6 @@ import click
 import pytest
 
 from gristmill.cli import main
-from tests import budget
 from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.pages import Block, blocks
@@ -67,7 +66,7 @@ def _home(root: SampleRoot) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", budget.chosen("typed pages", RUNNING, each=8))
+@pytest.mark.parametrize("page", RUNNING)
 def test_a_page_works_as_it_is_typed(page: str, sample_root: SampleRoot, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     typed = [asdict(block) for block in PAGES[page] if not block.why]

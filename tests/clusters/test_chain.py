@@ -17,7 +17,7 @@ from tests.postgres import postgres
 from tests.sample_root import SampleRoot
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
-SEED = f"{budget.seed()} ray chain"
+SEED = "ray chain"
 
 
 def launcher(variables: list[str]) -> dict[str, object]:
@@ -49,7 +49,7 @@ def known(records: list[Record]) -> dict[tuple[str, str], object]:
     }
 
 
-@pytest.mark.parametrize("family", budget.chosen("ray chain", sorted(FAMILIES), each=150))
+@pytest.mark.parametrize("family", budget.some(sorted(FAMILIES), each=150))
 def test_a_killed_chain_on_ray_and_postgres_has_the_bytes_of_the_default(
     sample_root: SampleRoot, tmp_path: Path, family: str
 ) -> None:

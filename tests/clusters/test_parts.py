@@ -17,10 +17,10 @@ from tests.clusters.test_chain import known
 from tests.sample_root import SampleRoot
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
-SEED = f"{budget.seed()} ray parts"
+SEED = "ray parts"
 
 
-@pytest.mark.parametrize("killed", budget.chosen("ray parts", list(parts.KILLED), each=40))
+@pytest.mark.parametrize("killed", budget.some(list(parts.KILLED), each=40))
 def test_a_kill_loses_the_parts_that_were_being_made_and_nothing_else(
     tmp_path: Path, killed: str
 ) -> None:

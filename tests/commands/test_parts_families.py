@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from commands import parts
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.publish.remove_published import at_path, remove_published
-from tests import budget
 from tests.commands.drops import Command, printed
 from tests.sample_root import SampleRoot
 
@@ -25,7 +24,7 @@ def _share(share: int, asset: str, partition: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asset", budget.chosen("shares", sorted(parts.in_parts()), each=12))
+@pytest.mark.parametrize("asset", sorted(parts.in_parts()))
 def test_two_shares_and_a_run_give_what_one_build_gives(
     sample_root: SampleRoot, run: Command, data: Path, asset: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Commands that begin at the same moment, each a process of its own, as in several terminals.
 
-Without a budget (tests/budget.py) these are all rounds: 200 of first commands, 100 of the others.
+With GRISTMILL_WHOLE (tests/budget.py) these are all rounds: 200 of first commands, 100 of others.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ def _said(process: subprocess.Popen[str]) -> str:
     return said
 
 
-def _rounds(suite: str, number: int, folder: Path, drops: Path) -> Iterator[Root]:
+def _rounds(number: int, folder: Path, drops: Path) -> Iterator[Root]:
     """A fresh root for each round, which goes away after it."""
-    for place in budget.sample(suite, range(number), share=0.3):
+    for place in budget.some(range(number), each=2, share=0.5):
         yield Root(folder / str(place), drops)
         shutil.rmtree(folder / str(place))
 
 
 def test_three_first_commands_leave_an_instance_that_works(drops: Path, tmp_path: Path) -> None:
-    for root in _rounds("first commands", 200, tmp_path, drops):
+    for root in _rounds(200, tmp_path, drops):
         root.all_of(*((*PACK, name) for name in "abc"))
         databases = list(root.home.rglob("*.db"))
         assert databases
@@ -88,7 +88,7 @@ def _heads(database: Path) -> int:
 def test_of_two_equal_commands_one_builds_and_the_other_finds_nothing_to_do(
     drops: Path, tmp_path: Path
 ) -> None:
-    for root in _rounds("equal commands", 100, tmp_path, drops):
+    for root in _rounds(100, tmp_path, drops):
         said = root.all_of((*PACK, "a"), (*PACK, "a"))
         assert sorted("pack a: built" in each for each in said) == [False, True], said
         (verified,) = root.all_of(("verify", str(root.data)))
@@ -97,7 +97,7 @@ def test_of_two_equal_commands_one_builds_and_the_other_finds_nothing_to_do(
 
 def test_a_lock_file_that_is_removed_meanwhile_loses_nothing(drops: Path, tmp_path: Path) -> None:
     """A command that lost its lock says so and may fail: what is published is whole."""
-    for root in _rounds("removed locks", 100, tmp_path, drops):
+    for root in _rounds(100, tmp_path, drops):
         lock = root.data / "macroxue/packs" / LOCK
         first = root.start(*PACK, "a")
         while first.poll() is None and not lock.exists():

@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests import budget
 from tests.later import later
 from tests.sample_root import SampleRoot
 
@@ -20,7 +19,7 @@ FAMILIES = ("2048", "chess", "SYNTH", "reasoning", "puzzles")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", budget.chosen("small nets", FAMILIES, each=10))
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_net_learns_and_goes_on_where_it_was(
     sample_root: SampleRoot, tmp_path: Path, name: str
 ) -> None:

@@ -1,7 +1,8 @@
 """Fuzzes every parser, or those that are named, two at a time: `python -m tests.fuzz [NAME...]`.
 
-With `--some N` it takes N parsers, by the seed. Each gets its full count of inputs, or
-GRISTMILL_SLOW_SECONDS. An input that is a finding is written to the parser's corpus as
+With `--some N` it takes N parsers. Each gets its full count of inputs, or GRISTMILL_FUZZ_SECONDS.
+GRISTMILL_SEED chooses the parsers and the inputs; without it, the commit does. An input that is a
+finding is written to the parser's corpus as
 `found-<digest>`, where `make test` reads it until it is mended. New inputs that reach further are
 kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the smallest set of them to the corpus.
 """
@@ -9,6 +10,7 @@ kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the smallest set of t
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -16,15 +18,17 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from tests import budget
 from tests.fuzz.parser import SCRATCH, Parser
 from tests.fuzz.parsers import PARSERS
 from tests.paths import CHECKOUT, memory
 
 _AT_ONCE = 2
 _KEPT = CHECKOUT / ".fuzz"
+_SECONDS = "GRISTMILL_FUZZ_SECONDS"
+_SEED = "GRISTMILL_SEED"
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,25 @@ class Result:
         return f"{self.name:26} {self.inputs:>9,} inputs {self.seconds:6.0f} s {rate:8,.0f}/s"
 
 
+@cache
+def _seed() -> str:
+    """What chooses parsers and inputs."""
+    if seed := os.environ.get(_SEED):
+        return seed
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.check_output(command, cwd=CHECKOUT, text=True).strip()
+
+
+def _dice(name: str) -> random.Random:
+    return random.Random(f"{_seed()} {name}")
+
+
 def fuzz(parser: Parser) -> Result:
     """Fuzz a parser; a finding goes to its corpus."""
     reached = _KEPT / parser.name
     reached.mkdir(parents=True, exist_ok=True)
     parser.corpus.mkdir(parents=True, exist_ok=True)
-    limit = budget.seconds()
+    limit = os.environ.get(_SECONDS)
     with (
         tempfile.NamedTemporaryFile("w", suffix=".dict") as words,
         tempfile.TemporaryDirectory(prefix="gristmill-fuzz-", dir=memory()) as scratch,
@@ -55,7 +72,7 @@ def fuzz(parser: Parser) -> Result:
         words.flush()
         options = [
             f"-dict={words.name}",
-            f"-seed={budget.dice(parser.name).randrange(1, 2**31)}",
+            f"-seed={_dice(parser.name).randrange(1, 2**31)}",
             f"-max_len={parser.most_bytes}",
             f"-artifact_prefix={parser.corpus}/found-",
             "-timeout=20",
@@ -63,8 +80,8 @@ def fuzz(parser: Parser) -> Result:
             f"-runs={parser.inputs}",
             "-print_final_stats=1",
         ]
-        if limit is not None:
-            options.append(f"-max_total_time={max(1, int(limit))}")
+        if limit:
+            options.append(f"-max_total_time={int(limit)}")
         if not parser.words:
             options = options[1:]
         begin = time.monotonic()
@@ -121,7 +138,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)  # noqa: T201
         return 0
     if arguments[:1] == ["--some"]:
-        chosen = budget.dice("fuzz").sample(list(PARSERS), int(arguments[1]))
+        chosen = _dice("fuzz").sample(list(PARSERS), int(arguments[1]))
         arguments = [name for name in PARSERS if name in chosen]
     names = [name for name in arguments if not name.startswith("--")] or list(PARSERS)
     if unknown := [name for name in names if name not in PARSERS]:
@@ -131,7 +148,7 @@ def main(arguments: list[str]) -> int:
         for name in names:
             merge(PARSERS[name])
         return 0
-    print(f"{budget.SEED}={budget.seed()}", flush=True)  # noqa: T201
+    print(f"{_SEED}={_seed()}", flush=True)  # noqa: T201
     found = []
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for result in threads.map(fuzz, [PARSERS[name] for name in names]):

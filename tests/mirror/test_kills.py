@@ -50,6 +50,6 @@ def test_a_kill_in_each_phase(tmp_path: Path) -> None:
 def test_a_kill_at_every_step(tmp_path: Path, how: str) -> None:
     kills = [f"{how}:{number}" for number in range(1, MOST[how])]
     batches = [kills[start : start + 10] for start in range(0, len(kills), 10)]
-    for number, batch in enumerate(budget.sample(f"mirror {how}", batches, 0.4)):
+    for number, batch in enumerate(budget.some(batches, each=2, share=0.4)):
         found = _killed(tmp_path / str(number), batch)
         assert not any(each.startswith("failed") for each in found.values())

@@ -133,7 +133,6 @@ class Copy:
             "PYTHONDONTWRITEBYTECODE": "",
             "PYTHONPATH": str(self.folder),
             "GRISTMILL_REAL_DATA": str(REAL_DATA),
-            "GRISTMILL_SEED": "planted",  # the same samples each time
         }
         return subprocess.Popen(
             [*_ALONE, sys.executable, "-m", "tests.planted.warm"],

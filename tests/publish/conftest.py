@@ -12,7 +12,7 @@ import pytest
 from gristmill.hashing import sha256_file
 from gristmill.publish import input_proof
 from gristmill.publish.storage import link_form
-from tests.publish.killing import LINK, REFUSED, Killer, forms
+from tests.publish.killing import FORMS, LINK, REFUSED, Killer
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return files
 
 
-@pytest.fixture(params=forms("killed"))
+@pytest.fixture(params=FORMS)
 def killer_of_a_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Killer:
     """A killer of builds in each form, or in that of the seed."""
     if request.param == LINK:

@@ -24,22 +24,15 @@ from gristmill.layout import WORK
 from gristmill.publish import remove
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
-from tests import budget
 from tests.paths import CHECKOUT
 from tests.publish.scenarios import SCENARIOS
 from tests.publish.tiny import garbage
 
 Item = TypeVar("Item")
 
-EXCHANGE, LINK = "exchange", "link"
+FORMS = EXCHANGE, LINK = "exchange", "link"
 REFUSED = {"KILLPOINT_REFUSE": "1", link_form.VARIABLE: "auto"}
 """Variables of a build that is to find that folders cannot be exchanged."""
-
-
-def forms(suite: str) -> list[str]:
-    """The forms of publishing that a suite takes: both, or where it has a budget, the seed's."""
-    both = [EXCHANGE, LINK]
-    return both if budget.seconds() is None else [budget.dice(f"form {suite}").choice(both)]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ STATES = ("first", "next")
 
 def states_of(asset: str) -> tuple[str, ...]:
     """The states that are disturbed: both, or where the suite has a budget, the seed's."""
-    return STATES if budget.seconds() is None else (budget.dice(asset).choice(STATES),)
+    return STATES if budget.is_whole() else (budget.dice(asset).choice(STATES),)
 
 
 OWN, COLLECTION, STEPS = "mine__train", "mine", "steps"

@@ -29,7 +29,7 @@ from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
 from gristmill.untrusted.files import opened
 from tests.paths import CHECKOUT
-from tests.publish.killing import State, forms
+from tests.publish.killing import FORMS, State
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 from tests.requirements import cannot_run
 from tests.run import tiny_work
@@ -71,7 +71,7 @@ FILLERS: dict[str, Callable[[Attempt], Summary]] = {
 }
 
 
-@pytest.fixture(autouse=True, params=forms("disk space"))
+@pytest.fixture(autouse=True, params=FORMS)
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form of publishing, or that of the seed."""
     monkeypatch.setenv(link_form.VARIABLE, request.param)

@@ -38,9 +38,9 @@ def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
         some = budget.dice("kill fresh").sample(kills, QUICK_KILLS)
         assert set(_kill_all(killer, some, workers)) <= {"old", "new"}
         return
-    sampled = budget.sample(f"kill once {scenario}", kills, 1 / len(SCENARIOS), least=4)
+    sampled = budget.some(kills, each=0.3, share=1 / len(SCENARIOS), least=4)
     found = set(_kill_all(killer, sampled, workers))
-    assert found == {"old", "new"} or (found and budget.seconds() is not None)
+    assert found == {"old", "new"} or (found and not budget.is_whole())
 
 
 @pytest.mark.slow
@@ -49,9 +49,9 @@ def test_a_kill_at_every_occurrence(killer_of_a_form: Killer, scenario: str) -> 
     calls = killer_of_a_form.trace(scenario, 2)
     kills = list(kills_at_every_place(scenario, calls, every=True))
     assert len(kills) >= len(calls)
-    sampled = budget.sample(f"kill {scenario}", kills, 1 / len(SCENARIOS), least=4)
+    sampled = budget.some(kills, each=0.3, share=1 / len(SCENARIOS), least=4)
     found = set(_kill_all(killer_of_a_form, sampled, 2))
-    assert found == {"old", "new"} or (found and budget.seconds() is not None)
+    assert found == {"old", "new"} or (found and not budget.is_whole())
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_a_kill_at_every_occurrence(killer_of_a_form: Killer, scenario: str) -> 
 def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: int) -> None:
     places = sorted({call.place for call in killer.trace(scenario, 1)})
     kills = [Kill(scenario, place, how=str(fault)) for place in places]
-    sampled = budget.sample(f"fail {scenario} {fault}", kills, 0.5 / len(SCENARIOS), least=4)
+    sampled = budget.some(kills, each=0.3, share=0.5 / len(SCENARIOS), least=4)
     assert set(_kill_all(killer, sampled, 1)) <= {"old", "new"}
 
 

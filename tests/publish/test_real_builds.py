@@ -16,7 +16,7 @@ from gristmill.families import FAMILIES
 from gristmill.publish.storage import link_form
 from tests import budget
 from tests.paths import CHECKOUT, memory
-from tests.publish.killing import LINK, REFUSED, forms, in_two_threads
+from tests.publish.killing import EXCHANGE, FORMS, LINK, REFUSED, in_two_threads
 from tests.publish.real_builds import (
     COLLECTION,
     DROPS,
@@ -32,13 +32,12 @@ ALL = sorted(
     asset.to_user_string()
     for asset in definitions.build_defs().resolve_asset_graph().materializable_asset_keys
 )
-ASSETS = budget.chosen("assets of real builds", ALL, each=5)
 _STATES_BYTES = 2 << 30
 # A sample takes at least so many faults of each asset, whatever time they take.
 _LEAST = 2
 
 
-@pytest.fixture(scope="module", params=forms("real builds"))
+@pytest.fixture(scope="module", params=FORMS if budget.is_whole() else [EXCHANGE])
 def builder(
     request: pytest.FixtureRequest,
     shim: Path,
@@ -58,7 +57,7 @@ def builder(
     try:
         # In a process of its own: its threads would not survive the forks of the servers.
         command = [sys.executable, "-m", "tests.publish.real_builds", folder, vocabulary_root]
-        subprocess.run([*command, *ASSETS], cwd=CHECKOUT, env={**os.environ, **form}, check=True)
+        subprocess.run([*command, *ALL], cwd=CHECKOUT, env={**os.environ, **form}, check=True)
         made = RealBuilder(shim, folder, form, REFUSED if request.param == LINK else {})
         yield made
         made.close()
@@ -71,7 +70,7 @@ def test_every_family_has_drops_in_two_versions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asset", ASSETS)
+@pytest.mark.parametrize("asset", ALL)
 def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_nothing_had_been(
     builder: RealBuilder, asset: str
 ) -> None:
@@ -81,7 +80,7 @@ def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_n
         own = {OWN, COLLECTION, STEPS} & {one.partition for one in targets}
         assert len(targets) == max(1, len(own) + (asset != "chess/subset"))
         for target in targets:
-            found = _disturb(builder, target, 1 / len(ASSETS) / len(states) / len(targets))
+            found = _disturb(builder, target, 1 / len(ALL) / len(states) / len(targets))
             missed = found.count("missed")
             assert missed <= len(found) // 10 + 1, f"{missed} of {len(found)} places were not met"
 
@@ -91,5 +90,5 @@ def _disturb(builder: RealBuilder, target: Target, share: float) -> list[str]:
     assert {call.place.split()[1] for call in calls} >= {"fsync", "mkdir", "write"}
     faults = list(faults_at_every_place(target, calls))
     assert len(faults) > 50
-    sampled = budget.sample(f"faults {target.name}", faults, share, least=_LEAST)
+    sampled = budget.some(faults, each=0.5, share=share, least=_LEAST)
     return in_two_threads(lambda fault: builder.disturb(fault, undisturbed), sampled)

@@ -64,9 +64,7 @@ def test_a_slice_of_a_player_file(real: Path, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", budget.chosen("player files", ["Carlsen", "Caruana", "Ding"], each=30)
-)
+@pytest.mark.parametrize("name", budget.some(["Carlsen", "Caruana", "Ding"], each=30))
 def test_every_game_of_the_player_files(real: Path, tmp_path: Path, name: str) -> None:
     pgn = real / "pgn" / f"pgnmentor_{name}.pgn"
     assert same_as_reference(pgn, tmp_path) <= 2
@@ -88,7 +86,7 @@ def test_common_games_hardly_need_python_chess(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", budget.chosen("generated games", range(10, 22), each=10))
+@pytest.mark.parametrize("seed", budget.some(range(10, 22), each=10))
 def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> None:
     pgn = write_games(tmp_path / "made.pgn", seed, 1500, 0.7)
     same_as_reference(pgn, tmp_path, share_bytes=20_011)
@@ -96,7 +94,7 @@ def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", budget.chosen("filtered games", range(40, 44), each=10))
+@pytest.mark.parametrize("seed", budget.some(range(40, 44), each=10))
 def test_filters_agree_too(tmp_path: Path, seed: int) -> None:
     pgn = write_games(tmp_path / "made.pgn", seed, 300, 0.2)
     for config in (
