@@ -76,7 +76,6 @@ _OF_RUNS = {"dagster", "sqlalchemy", "alembic", "torch", "rich"}
 _OF_BUILDS = _OF_RUNS | {"numpy", "numba", "pyarrow", "polars"}
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize(
     ("words", "unused"),
     [

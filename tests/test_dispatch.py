@@ -163,7 +163,6 @@ def _bare(root: SampleRoot, asset: str, to: Path) -> Path:
     return to
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("asset", ASSETS)
 def test_a_folder_of_every_asset_is_judged_without_its_record(
     sample_root: SampleRoot, tmp_path: Path, asset: str

@@ -45,7 +45,6 @@ def test_may_fail(): assert False
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.sampled(0.2)
 def test_every_result_is_counted(tmp_path: Path, workers: int) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_results.py").write_text(TESTS)

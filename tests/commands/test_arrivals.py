@@ -22,8 +22,6 @@ from tests.sample_root import write_talks
 from tests.tiny_tokenizer import put_recipe, put_tiny
 from tests.toy_inbox import asked
 
-pytestmark = pytest.mark.sampled(0.3)
-
 (DROPS,) = (inbox for inbox in INBOXES if inbox.folder == "macroxue")
 
 

@@ -40,8 +40,6 @@ from tests.commands.inbox_cases import (
 from tests.run_folder import RunFolder
 from tests.sensors.run_requests import partitions_of
 
-pytestmark = pytest.mark.sampled(0.1)
-
 TOGETHER = tuple(case for case in CASES if case is not READY_SYNTH)
 """The cases that fit into one data root: there is one Harmony dataset."""
 OF_CONFIG = (POOL, DOMINO)

@@ -31,8 +31,6 @@ from tests.macroxue.games import play
 from tests.macroxue.step_drops import save, self_play
 from tests.publish.held import release_when_awaited
 
-pytestmark = pytest.mark.sampled(0.25)
-
 
 @pytest.mark.slow
 def test_all_that_the_drops_give_is_built_and_listed(

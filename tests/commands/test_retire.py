@@ -19,8 +19,6 @@ from tests.commands.drops import PACKS, Command, land, printed
 from tests.marked import mark
 from tests.publish.tiny import tiny_build
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 @pytest.fixture
 def retired(run: Command, data: Path) -> Path:

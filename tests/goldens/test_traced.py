@@ -16,8 +16,6 @@ from gristmill.code.digest import definitions_of, is_left_out
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
-pytestmark = pytest.mark.sampled(0.25)
-
 KINDS = [kind for catalog in families.catalogs() for kind in catalog.kinds]
 
 

@@ -26,13 +26,7 @@ def numbers_of(batches: Any) -> list[int]:
     return [number for batch in batches for number in batch["number"].tolist()]
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *range(10),
-        *(pytest.param(seed, marks=pytest.mark.sampled(0.06)) for seed in range(10, 300)),
-    ],
-)
+@pytest.mark.parametrize("seed", budget.some(range(300), each=0.5))
 def test_nothing_is_lost_or_doubled_by_kills_and_resizes(seed: int) -> None:
     Trial(seed).run()
 

@@ -20,8 +20,6 @@ from gristmill.provenance import published_version
 from tests.mirror.roots import built, files, objects, posted, pushed
 from tests.read_only import read_only
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -11,8 +11,6 @@ import pytest
 from tests import budget
 from tests.paths import CHECKOUT
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 def _killed(folder: Path, words: list[str]) -> dict[str, str]:
     """How each kill ended and what it left, by its word."""

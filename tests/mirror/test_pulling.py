@@ -19,8 +19,6 @@ from gristmill.publish import publish
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
 from tests.publish.tiny import TinyConfig, garbage, made_from, many_inputs, raw_file, tiny_build
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,6 @@ from gristmill.mirror.store import Store
 from gristmill.reading.folder import OpenFolder
 from tests.mirror.roots import built, clean, files, objects, posted, pulled, pushed, versions
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:

@@ -19,8 +19,6 @@ from gristmill.provenance.inventory import Entry
 from tests.mirror.roots import built, clean, files, pulled, pushed
 from tests.mirror.s3 import S3, CuttingProxy, served
 
-pytestmark = pytest.mark.sampled(0.3)
-
 BACKOFF = {"init_backoff": timedelta(milliseconds=10), "max_backoff": timedelta(milliseconds=100)}
 FAST = {"max_retries": 4, "backoff": {**BACKOFF, "base": 2}}
 

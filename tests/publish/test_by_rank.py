@@ -38,8 +38,6 @@ from tests.publish.tiny import (
 )
 from tests.run import tiny_work
 
-pytestmark = pytest.mark.sampled(0.2)
-
 _SHARE = """
 import sys
 from pathlib import Path

@@ -93,7 +93,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(root)], check=True)
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("filler", FILLERS)
 def test_a_disk_that_fills_up(small_disk: Path, filler: str) -> None:
     publish(tiny_build(small_disk))
@@ -141,7 +140,6 @@ def build_under_limit(root: str, filler: str) -> None:
         sys.exit(3)
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("filler", FILLERS)
 def test_a_limit_on_the_size_of_files(tmp_path: Path, filler: str) -> None:
     publish(tiny_build(tmp_path))

@@ -355,7 +355,6 @@ def _mend_in_place(root: Path) -> None:
     flip_and_keep_the_time(_rows(root / SOURCE))
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize(
     ("during", "ended"),

@@ -84,7 +84,6 @@ def _fail(build: Build) -> None:
         publish(Build(**{**vars(build), "make": make}))
 
 
-@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize(("name", "step"), CASES)
 def test_a_kill_leaves_no_false_finding_and_hides_no_loss(
     tmp_path: Path, name: str, step: str
@@ -102,7 +101,6 @@ def test_a_kill_leaves_no_false_finding_and_hides_no_loss(
             assert "missing" in [broken.law for broken in provenance.verify(root)]
 
 
-@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("repair", [_clean, _fail])
 @pytest.mark.parametrize(("name", "step"), CASES)
 def test_what_a_kill_left_is_settled_before_the_slot_is_emptied(

@@ -21,7 +21,7 @@ from gristmill.reading.located import located
 from tests.reading.readers import Reader
 from tests.reading.test_reader import all_samples, loader_of, samples_in
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.25)]
+pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 
 @dataclass(frozen=True)

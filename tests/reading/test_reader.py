@@ -27,7 +27,7 @@ torch_data = later("torch.utils.data", "torch")
 
 
 # Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.25)]
+pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 WITH_WORKERS = [
     name

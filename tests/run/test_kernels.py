@@ -19,8 +19,6 @@ from gristmill.run import kernels
 from tests.paths import CHECKOUT
 from tests.read_only import read_only
 
-pytestmark = pytest.mark.sampled(0.3)
-
 MODULE = """
 from gristmill.run.kernels import kernel
 from numba import njit

@@ -31,7 +31,6 @@ def _build(folder: Path, store: PartStore | None, workers: int) -> tuple[dict[st
     return written.sizes, numbers
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_stream_is_that_of_all_parts_in_task_order(

@@ -17,8 +17,6 @@ from gristmill.run import ray_parts
 from gristmill.run.ray_parts import RayError, RayParts
 from gristmill.run.workers import WorkerDied
 
-pytestmark = pytest.mark.sampled(0.3)
-
 
 class OfRay(Exception):
     """The base of Ray's errors."""

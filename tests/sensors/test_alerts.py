@@ -20,8 +20,6 @@ from resources import Lake
 from sensors import alerts
 from sensors.alerts import MOST_NAMED, message, without_secrets
 
-pytestmark = pytest.mark.sampled(0.2)
-
 PACK = dg.AssetKey(["macroxue", "pack"])
 
 

@@ -32,8 +32,6 @@ from tests.assets.checking.findings import findings_in
 from tests.assets.checking.test_verdict_file import locked
 from tests.assets.words import words_build
 
-pytestmark = pytest.mark.sampled(0.3)
-
 partitions = dg.DynamicPartitionsDefinition(name="corpus")
 
 

@@ -37,7 +37,6 @@ from tests.paths import REAL_DATA
 elite_pgn, valid_games, game_dataset, splice_cache, splice_dataset = MONTH = [
     *built_by("chess").values()
 ][:5]
-pytestmark = pytest.mark.sampled(0.25)
 
 REAL = REAL_DATA / "chess"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")

@@ -253,7 +253,6 @@ def test_runs_of_a_backfill_under_way_stay(instance: dg.DagsterInstance, later: 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0)
 def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance) -> None:
     """10,000 partitions and 3,000 runs: each partition was built by 10 runs of 100."""
     keys = [f"d{number:05}" for number in range(10_000)]

@@ -28,7 +28,6 @@ pack, values, pool = (built(f"macroxue/{name}") for name in ("pack", "values", "
     for check in FAMILY.checks
     if any(key.name == "pool_members_current" for key in check.check_keys)
 )
-pytestmark = pytest.mark.sampled(0.25)
 
 REAL = REAL_DATA / "macroxue"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")

@@ -39,7 +39,6 @@ normalized, raw_manifest, gpt2_shards, manifest, alignment, qc_report = (
     built(f"reasoning/{name}")
     for name in ["normalized", "raw_manifest", "gpt2_shards", "manifest", "alignment", "qc_report"]
 )
-pytestmark = pytest.mark.sampled(0.3)
 
 REAL = REAL_DATA / "reasoning/gsm8k"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real records are not there")

@@ -37,7 +37,6 @@ from tests.assets.reasoning.test_assets import (
 from tests.sensors.ticks import Ticks
 
 INBOX, *_ = FAMILY.inboxes
-pytestmark = pytest.mark.sampled(0.3)
 KEY, BOOKS, OTHER = "my_math__heldout", "books__train", "gsm8k__dev"
 OWN = """schema = 1
 name = "my_math"

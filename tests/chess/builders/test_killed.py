@@ -13,7 +13,6 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.samples import write_month
 from gristmill.run.parts import PartStore
-from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 
@@ -49,7 +48,7 @@ def hashes(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, workers: int) -> None:
     pgn, script, folder = tmp_path / "x.pgn", tmp_path / "child.py", tmp_path / "parts"
     write_month(pgn, "2024-01", 400, 5)

@@ -16,7 +16,6 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.run.progress import Progress, Report
-from tests.dealing import SLOW_AND_DEALT
 
 
 class Reports:
@@ -43,7 +42,7 @@ def reports() -> Reports:
     return Reports()
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_validation_reports_the_bytes_of_its_pgn(
     month: Path, tmp_path: Path, reports: Reports, workers: int
 ) -> None:

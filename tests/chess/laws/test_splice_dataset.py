@@ -108,7 +108,6 @@ def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Pat
     assert list(splice_laws(Subject(tmp_path / "splice"))) == []
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("plies", [6, 12, 11])
 @pytest.mark.parametrize("cap", [0, 8])
 def test_an_opening_in_two_splits_of_splices_is_a_leak(

@@ -220,7 +220,6 @@ COMMENT = ("unclosed_comment", "10", "a comment is not closed")
 VARIATION = ("unclosed_comment", "10", "a variation is not closed")
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(
     ("movetext", "expected"),
     [

@@ -94,7 +94,6 @@ def _no_tables(database: Path) -> None:
     _run(database.parent, database.name, "drop table if exists job_ticks")
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("spoil", [_damage, _two_heads, _no_tables, Path.unlink])
 @pytest.mark.parametrize(
     "name", ["history/runs.db", "history/runs/index.db", "schedules/schedules.db"]

@@ -21,8 +21,6 @@ from gristmill.synth.samples import write_drop as write_raw
 from resources.lake import Lake, NotBuilt
 from tests.commands.drops import PACKS, Command, land, printed, spoil
 
-pytestmark = pytest.mark.sampled(0.3)
-
 PACK, VALUES = dg.AssetKey(["macroxue", "pack"]), dg.AssetKey(["macroxue", "values"])
 
 

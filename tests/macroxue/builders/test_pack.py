@@ -28,8 +28,6 @@ from gristmill.run.parts import PartStore
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
 
-pytestmark = pytest.mark.sampled(0.3)
-
 REAL = REAL_DATA / "macroxue"
 real = [
     pytest.mark.real,

@@ -19,7 +19,6 @@ from tests.paths import CHECKOUT
 __all__ = ["hub"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
-    pytest.mark.sampled(0.3),
 ]
 
 

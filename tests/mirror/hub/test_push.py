@@ -24,7 +24,6 @@ from tests.mirror.roots import built, in_repository
 # The library's own call of its HTTP client.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
-    pytest.mark.sampled(0.3),
 ]
 URL = "hf://datasets/me/corpus"
 

@@ -34,8 +34,6 @@ from tests.publish.scenarios import SCENARIOS, _nested
 from tests.publish.test_atomic_fs import Disk
 from tests.publish.tiny import TinyConfig, garbage, snapshot, tiny_build
 
-pytestmark = pytest.mark.sampled(0.3)
-
 CONVERTED = ("replace", "shared replace")
 
 

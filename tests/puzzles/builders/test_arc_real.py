@@ -18,7 +18,6 @@ from tests.paths import REAL_DATA
 REAL = REAL_DATA / "puzzles"
 
 pytestmark = [
-    pytest.mark.sampled(0.4),
     pytest.mark.real,
     pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data at {REAL}"),
 ]

@@ -108,7 +108,6 @@ def _damage(out: Path) -> None:
         np.save(path, origins)
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("kind", BUILDS)
 def test_bytes_and_findings_are_equal_at_any_number_of_workers(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -221,7 +221,7 @@ LINE_CHANGES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] 
 }
 
 
-@pytest.mark.parametrize("compact", [False, pytest.param(True, marks=pytest.mark.sampled(0.3))])
+@pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("change", LINE_CHANGES)
 def test_a_changed_line_of_the_index_breaks_a_law(
     copied: SmallShards, change: str, compact: bool

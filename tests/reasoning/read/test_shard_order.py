@@ -51,7 +51,6 @@ def lengths(order: Order, epoch: int = 0) -> list[int]:
     return [len(Walk(order.pieces(rank, epoch))) for rank in range(order.world_size)]
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("rotate", [0, 1, 3])
@@ -212,7 +211,6 @@ def whole(sizes: list[int], *epochs: int) -> Read:
     return Counter((e, s, k) for e in epochs for s, size in enumerate(sizes) for k in range(size))
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("seed", range(60))
 def test_any_chain_of_world_sizes_reads_every_sequence_of_each_epoch_once(seed: int) -> None:
     chance = random.Random(seed)

@@ -177,7 +177,6 @@ def test_wrong_arguments_are_refused(whole: Path, wrong: dict[str, Any]) -> None
         ShardReader(whole, **wrong)
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("seed", range(12))
 def test_an_epoch_continues_at_another_world_size_with_every_sequence_once(
     whole: Path, seed: int

@@ -44,7 +44,6 @@ def loaded(data: Any, workers: int = 0, **options: Any) -> Iterator[dict[str, An
     yield from torch_data.DataLoader(data, batch_size=None, **options)
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(("workers", "world_size"), [(0, 1), (0, 2), (1, 1), (3, 2)])
 def test_any_number_of_workers_gives_the_batches_of_one_process(
     root: Path, workers: int, world_size: int

@@ -102,7 +102,6 @@ def test_no_default_names_a_person() -> None:
     assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
 
 
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 10_000])
 def test_a_cap_counts_rows_read(raw_files: list[Path], tmp_path: Path, rows: int) -> None:
     summary = to_harmony(raw_files, tmp_path / "out", 0, HarmonyConfig(max_rows=rows))
@@ -149,7 +148,6 @@ def _raw(path: Path, **columns: Any) -> Path:
     return path
 
 
-@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize(("synth_id", "compiled"), [(None, 1), (None, 500), ("", 1), (" \n", 500)])
 def test_a_kept_row_without_an_id_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int, synth_id: str | None

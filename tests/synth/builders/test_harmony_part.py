@@ -28,12 +28,9 @@ from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.row_digest import RowsDigest
 from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
-from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.synth.builders.test_harmony import expected
-
-pytestmark = pytest.mark.sampled(0.25)
 
 ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
 """Rows of the raw files; those of one file are skipped but for the last, and one lacks columns."""
@@ -108,7 +105,9 @@ def test_a_shard_has_the_bytes_that_one_writer_would_write(
     assert summary.rows + summary.skipped == (min(most, sum(ROWS)) if most >= 0 else sum(ROWS))
 
 
-@pytest.mark.parametrize(("group", "most"), [(7, -1), pytest.param(100, 250, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize(
+    ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
+)
 def test_the_bytes_do_not_depend_on_workers(
     drop: list[Path], tmp_path: Path, group: int, most: int
 ) -> None:
@@ -265,8 +264,8 @@ if __name__ == "__main__":
     ("killed", "resumed"),
     [
         (1, 1),
-        pytest.param(1, 2, marks=SLOW_AND_DEALT),
-        pytest.param(2, 1, marks=SLOW_AND_DEALT),
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
         (2, 2),
     ],
 )

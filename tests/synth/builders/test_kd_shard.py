@@ -26,7 +26,6 @@ from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.render import documents
 from gristmill.synth.show import tokens
-from tests.dealing import SLOW_AND_DEALT
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.synth.conversations import as_json, conversation, hashes, message
@@ -72,7 +71,7 @@ def test_documents_keep_their_order_and_split(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("several", [3, pytest.param(2, marks=pytest.mark.sampled(0.4))])
+@pytest.mark.parametrize("several", [3, 2])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
     harmony: Path,
     vocabulary: Path,
@@ -112,7 +111,6 @@ def test_a_shard_without_rows_is_refused(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
 def test_a_cap_on_rows_takes_the_first_rows(
     harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
@@ -157,7 +155,6 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
     harmony: Path,
@@ -279,7 +276,7 @@ CALL = as_json([*conversation("q", "a", "f"), message("user", "x", tool_calls=[{
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_keys_that_are_not_rendered_are_counted_by_name(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -394,7 +391,7 @@ def test_the_first_bad_row_fails_the_build(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bad_rows_are_set_aside_within_their_bound(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -421,7 +418,7 @@ def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=SLOW_AND_DEALT)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
