@@ -16,7 +16,7 @@ from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.contract import GristmillError
 from gristmill.data_root.states import DropStates
-from gristmill.inbox import READY, REFUSED
+from gristmill.inbox import REFUSED
 from gristmill.inbox.account import Account
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
@@ -99,13 +99,12 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None
     """Print the account and the state of a drop. Ends the command with status 1 if refused."""
     made = list[Account]()
     found = lake.judged(inbox.folder, place, made)
-    for account in made:
-        for line in account.lines:
-            say(shown(line))
-    if found.state == READY and is_known and DropStates(lake.root).is_taken(place):
+    for line in (*(line for account in made for line in account.lines), *found.notes):
+        say(shown(line))
+    if found.is_buildable and is_known and DropStates(lake.root).is_taken(place):
         say("taken: what is built from it is current")
         return
-    if found.state == READY:
+    if found.is_buildable:
         say(f"ready: its sensor takes it within a minute, or run `{called('materialize --all')}`")
         return
     colour = "red" if found.state == REFUSED else "yellow"

@@ -22,9 +22,15 @@ from typing import BinaryIO, Final
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_of
 from gristmill.inbox.listing import UNFINISHED
-from gristmill.inbox.lists import listed_sums, written_sums
-from gristmill.inbox.marks import DONE, INCOMPLETE, SUMS
-from gristmill.inbox.sample_mark import is_only_sample, mark_of
+from gristmill.inbox.marks import (
+    DONE,
+    INCOMPLETE,
+    SUMS,
+    is_only_sample,
+    listed_sums,
+    mark_of,
+    written_sums,
+)
 from gristmill.printable import printable
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files

@@ -17,7 +17,7 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import TOML, Shape, present_drops
 from gristmill.inbox.copying import Copied, DropExists, Tools, copy_in, only_copy, source_files
-from gristmill.inbox.sample_mark import mark_of, own_files
+from gristmill.inbox.marks import mark_of, own_files
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests import budget
