@@ -354,7 +354,7 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
     assert empty.arrivals(TASKS) == (False, {"strange": (UNREAD, reason)})
     tick = empty.settled_tick(TASKS)
     assert not tick.run_requests and tick.skip_reason
-    assert f"strange unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
+    assert f"strange is unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
     said = printed(empty.run("materialize", "--all"))
     assert f"unread puzzles/strange: {reason}" in one_line(said)
     assert "built" not in said.replace("not built", "")
