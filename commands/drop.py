@@ -144,25 +144,24 @@ def _check_space(place: Path, size: int) -> None:
 def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:
     """Where the drop goes. Raises click.UsageError for a name or a kind that cannot be there."""
     folder, shape = lake.inbox(inbox.folder), inbox.shape
-    if path.is_dir() and shape.endings and not shape.folders:
-        raise click.UsageError(
-            f"{path} is a folder: drops/{inbox.folder}/ takes {' or '.join(shape.endings)} files"
-        )
-    if not path.is_dir() and not shape.endings:
-        raise click.UsageError(
-            f"{path} is a file: drops/{inbox.folder}/ takes folders; put it into one"
-        )
-    file = path.name
-    ending = shape.ending_of(file)
-    if shape.endings and not (path.is_dir() or ending):
-        hint = ": unpack it, or put it into a folder of its own" if shape.folders else ""
-        raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}{hint}")
-    if path.is_dir():
-        ending = ""
+    file, is_folder, endings = path.name, path.is_dir(), " or ".join(shape.endings)
+    ending = "" if is_folder else shape.ending_of(file)
+    apart = ": unpack it, or put it into a folder of its own" if shape.folders else ""
+    takes = f"drops/{inbox.folder}/ takes"
+    for is_wrong, rule in (
+        (
+            is_folder and endings and not shape.folders,
+            f"{path} is a folder: {takes} {endings} files",
+        ),
+        (not is_folder and not endings, f"{path} is a file: {takes} folders; put it into one"),
+        (not is_folder and not ending, f"{file} must end in {endings}{apart}"),
+    ):
+        if is_wrong:
+            raise click.UsageError(rule)
     if name is not None:
         file = name if ending and name.endswith(ending) else name + ending
     key = file.removesuffix(ending)
-    if shape.key_in is not None and not path.is_dir():
+    if shape.key_in is not None and not is_folder:
         found = shape.key_in(file)
         if found is None:
             hint = ", or put it into a folder with a name of its own" if shape.folders else ""

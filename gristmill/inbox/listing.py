@@ -69,10 +69,6 @@ class Shape:
         )
         return f"{file} or {folder[0].lower()}{folder[1:]}" if self.folders else file
 
-    def key(self, entry: os.DirEntry[str]) -> str:
-        """The partition key of an entry."""
-        return self.key_of(entry.name)
-
     def key_of(self, name: str) -> str:
         """The partition key of an entry by its name."""
         if self.folders and not self.ending_of(name):
@@ -133,7 +129,7 @@ class Shape:
             return f"only files that end in {' or '.join(self.endings)} belong here"
         elif self.key_in is not None and self.key_in(entry.name) is None:
             return "its name does not say which partition it is"
-        return keys.refusal(self.key(entry))
+        return keys.refusal(self.key_of(entry.name))
 
 
 FOLDER = Shape()
@@ -201,7 +197,7 @@ def list_inbox(
         except OSError as error:
             reason = unreadable(error)
         if reason is None:
-            drops.setdefault(shape.key(entry), []).append(entry)
+            drops.setdefault(shape.key_of(entry.name), []).append(entry)
             continue
         try:
             changed = entry.stat(follow_symlinks=False).st_ctime_ns

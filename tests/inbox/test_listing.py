@@ -22,9 +22,9 @@ def test_a_folder_is_a_drop_beside_files_and_its_key_is_its_name(tmp_path: Path)
     for name, key in (("twic", "twic"), ("my_2024-01", "my_2024-01"), ("2024-01", "2024-01")):
         (tmp_path / name).mkdir()
         found = entry(tmp_path / name)
-        assert (CHESS.refusal(found), CHESS.key(found)) == (None, key)
+        assert (CHESS.refusal(found), CHESS.key_of(name)) == (None, key)
     (tmp_path / "a_2024-02.PGN").touch()
-    assert CHESS.key(entry(tmp_path / "a_2024-02.PGN")) == "2024-02"
+    assert CHESS.key_of("a_2024-02.PGN") == "2024-02"
     (tmp_path / "b.pgn").mkdir()
     assert "is a folder, and its name ends in .pgn" in str(CHESS.refusal(entry(tmp_path / "b.pgn")))
     (tmp_path / "c d").mkdir()

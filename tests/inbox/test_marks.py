@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from gristmill.inbox.listing import survey
 from gristmill.inbox.marks import (
     LEFT_OUT,
     is_only_sample,
+    mark_of,
     not_samples,
     own_files,
     real_paths,
@@ -289,63 +291,63 @@ OWN = {"a.csv": b"invented 1\n", "deep/b.csv": b"invented 2\n"}
 
 
 @pytest.fixture
-def gsm8k(tmp_path: Path) -> Path:
+def sample(tmp_path: Path) -> Path:
+    """A drop that is a sample, and was looked at."""
     drop = tmp_path / "drops" / "gsm8k"
     (drop / "deep").mkdir(parents=True)
     for name, octets in OWN.items():
         (drop / name).write_bytes(octets)
     (drop / ".done").touch()
-    return mark(drop)
+    assert own_files(mark(drop)) == set(OWN)
+    return drop
 
 
-def test_a_mark_is_a_list_that_sha256sum_checks_without_other_marks(gsm8k: Path) -> None:
-    assert (gsm8k / ".sample").read_text().splitlines() == [
+def test_a_mark_is_a_list_that_sha256sum_checks_without_other_marks(sample: Path) -> None:
+    assert (sample / ".sample").read_text().splitlines() == [
         "a84032cd239b28bb17469ed85574df8e7bf2b5fb2389fb954a883acd9e8440f4  a.csv",
         "fa743b9640f069bd8b679c4ee36b4182662f1183b2a350d40daff1bb615d80b8  deep/b.csv",
     ]
 
 
-def test_a_sample_alone_is_read_whole(gsm8k: Path) -> None:
-    assert own_files(gsm8k) == set(OWN)
-    assert not_samples(gsm8k, OWN) == {}
-    assert not_samples(gsm8k, []) == {}
+def test_a_real_file_takes_the_place_of_all_files_of_the_sample(sample: Path) -> None:
+    assert not_samples(sample, OWN) == not_samples(sample, []) == {}
+    (sample / "README.md").write_text("mine\n")  # a file that no family reads
+    assert not_samples(sample, OWN) == {}
+    (sample / "mine.csv").write_text("real\n")
+    assert not_samples(sample, [*OWN, "mine.csv"]) == {"a.csv": LEFT_OUT, "deep/b.csv": LEFT_OUT}
 
 
-def test_a_real_file_takes_the_place_of_all_files_of_the_sample(gsm8k: Path) -> None:
-    (gsm8k / "mine.csv").write_text("real\n")
-    assert not_samples(gsm8k, [*OWN, "mine.csv"]) == {"a.csv": LEFT_OUT, "deep/b.csv": LEFT_OUT}
+def with_the_times_before(file: Path) -> None:
+    before = file.stat()
+    file.write_bytes(b"invented 3\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_a_file_that_no_family_reads_takes_no_place(gsm8k: Path) -> None:
-    (gsm8k / "README.md").write_text("mine\n")
-    assert not_samples(gsm8k, OWN) == {}
+def link_to_equal_bytes(file: Path) -> None:
+    file.rename(file.parents[2] / "elsewhere.csv")
+    file.symlink_to(file.parents[2] / "elsewhere.csv")
 
 
-@pytest.mark.parametrize("octets", [b"invented 2\n", b"invented 1", b""])
-def test_a_file_of_the_list_with_other_bytes_is_real(gsm8k: Path, octets: bytes) -> None:
-    (gsm8k / "a.csv").write_bytes(octets)
-    assert own_files(gsm8k) == {"deep/b.csv"}
-    assert not_samples(gsm8k, OWN) == {"deep/b.csv": LEFT_OUT}
-
-
-def test_a_file_that_was_changed_and_has_its_size_and_times_again_is_real(gsm8k: Path) -> None:
-    before = (gsm8k / "a.csv").stat()
-    assert own_files(gsm8k) == set(OWN)
-    (gsm8k / "a.csv").write_bytes(b"invented 3\n")
-    os.utime(gsm8k / "a.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert own_files(gsm8k) == {"deep/b.csv"}
-
-
-def test_a_link_to_equal_bytes_is_a_real_file(gsm8k: Path, tmp_path: Path) -> None:
-    (gsm8k / "a.csv").rename(tmp_path / "elsewhere.csv")
-    (gsm8k / "a.csv").symlink_to(tmp_path / "elsewhere.csv")
-    assert own_files(gsm8k) == {"deep/b.csv"}
-
-
-def test_a_file_of_the_list_that_is_gone_changes_nothing(gsm8k: Path) -> None:
-    (gsm8k / "a.csv").unlink()
-    assert own_files(gsm8k) == {"deep/b.csv"}
-    assert not_samples(gsm8k, ["deep/b.csv"]) == {}
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            lambda file, octets=octets: file.write_bytes(octets)
+            for octets in (b"invented 2\n", b"")
+        ),
+        lambda file: file.write_bytes(b"invented 1"),
+        with_the_times_before,
+        link_to_equal_bytes,
+        Path.unlink,
+    ],
+)
+def test_a_file_of_the_list_with_other_bytes_is_real_and_one_that_is_gone_is_none(
+    sample: Path, change: Callable[[Path], object]
+) -> None:
+    change(sample / "a.csv")
+    assert own_files(sample) == {"deep/b.csv"}
+    there = [name for name in OWN if (sample / name).exists()]
+    assert not_samples(sample, there) == ({"deep/b.csv": LEFT_OUT} if "a.csv" in there else {})
 
 
 def test_a_large_file_is_never_hashed_for_a_mark(tmp_path: Path) -> None:
@@ -365,76 +367,56 @@ def test_a_large_file_is_never_hashed_for_a_mark(tmp_path: Path) -> None:
         ("", "lists no file"),
     ],
 )
-def test_a_damaged_mark_is_refused_with_its_cure(gsm8k: Path, mark: str, rule: str) -> None:
-    (gsm8k / ".sample").write_text(mark)
+def test_a_damaged_mark_is_refused_with_its_cure(sample: Path, mark: str, rule: str) -> None:
+    (sample / ".sample").write_text(mark)
     with pytest.raises(BadInput) as error:
-        not_samples(gsm8k, OWN)
-    assert error.value.file == str(gsm8k / ".sample")
+        not_samples(sample, OWN)
+    assert error.value.file == str(sample / ".sample")
     assert rule in error.value.rule
     assert error.value.rule.endswith("which files are of a sample: remove it if none is")
-
-
-@pytest.fixture
-def months(tmp_path: Path) -> Path:
-    (tmp_path / "sample_2024-01.pgn").write_text("invented")
-    mark(tmp_path / "sample_2024-01.pgn")
-    return tmp_path
 
 
 MONTHS = Shape((".pgn", ".zip"), key_in=lambda name: "2024-01" if "2024-01" in name else None)
 
 
-def taken(inbox: Path) -> tuple[list[str], list[str]]:
-    state = State()
-    look(inbox, state, asked(), 20, 60.0, MONTHS)
-    found = look(inbox, state, asked(), 20, 60.0, MONTHS)
-    return [each.path.name for each in found.arrivals], [each.reason for each in found.refusals]
+@pytest.fixture
+def month(tmp_path: Path) -> Path:
+    (tmp_path / "sample_2024-01.pgn").write_text("invented")
+    return mark(tmp_path / "sample_2024-01.pgn")
 
 
-def test_a_real_file_is_taken_in_the_place_of_a_sample_beside_it(months: Path) -> None:
-    assert sums_of(months / "sample_2024-01.pgn").keys() == {"sample_2024-01.pgn"}
-    assert taken(months) == (["sample_2024-01.pgn"], [])
-    (months / "lichess_elite_2024-01.zip").write_text("real")
-    assert taken(months) == (["lichess_elite_2024-01.zip"], [])
+def test_a_real_file_is_taken_in_the_place_of_a_sample_beside_it(month: Path) -> None:
+    real, sensor = month.with_name("lichess_elite_2024-01.zip"), Sensor(month.parent, shape=MONTHS)
+    assert sums_of(month).keys() == {month.name}
+    assert sensor.settled().path == month
+    real.write_text("real")
+    assert sensor.settled().path == real
+    damaged, whole = "no list", mark_of(month).read_bytes()
+    for path, before, text in ((mark_of(month), whole, damaged), (month, b"", "adapted!")):
+        path.write_text(text)  # it is as real as the file beside it
+        (refusal,) = sensor.look().refusals
+        names = "lichess_elite_2024-01.zip, sample_2024-01.pgn"
+        assert refusal.reason.startswith(f"{names} are the same partition")
+        path.write_bytes(before)
+    more = month.with_name("more_2024-01.pgn")
+    for path in (month, more):
+        path.write_text("invented")
+        mark(path)
+    assert real_paths([month, more]) == [month, more]
 
 
-def test_a_sample_that_a_person_changed_is_as_real_as_the_file_beside_it(months: Path) -> None:
-    (months / "lichess_elite_2024-01.zip").write_text("real")
-    (months / "sample_2024-01.pgn").write_text("adapted!")
-    arrived, refused = taken(months)
-    assert arrived == []
-    assert [reason.partition(":")[0] for reason in refused] == [
-        "lichess_elite_2024-01.zip, sample_2024-01.pgn are the same partition"
-    ]
+def test_the_mark_of_a_sample_that_is_gone_says_nothing(month: Path) -> None:
+    month.unlink()
+    assert Sensor(month.parent, shape=MONTHS).look() == Look()
 
 
-def test_two_samples_of_one_place_stay_two(months: Path) -> None:
-    (months / "more_2024-01.pgn").write_text("invented")
-    mark(months / "more_2024-01.pgn")
-    paths = sorted(months.glob("*.pgn"))
-    assert real_paths(paths) == paths
-
-
-def test_a_damaged_mark_beside_a_file_leaves_the_choice_to_a_person(months: Path) -> None:
-    (months / "lichess_elite_2024-01.zip").write_text("real")
-    (months / "sample_2024-01.pgn.sample").write_text("no list")
-    arrived, refused = taken(months)
-    assert (arrived, len(refused)) == ([], 1)
-
-
-def test_the_mark_of_a_sample_that_is_gone_says_nothing(months: Path) -> None:
-    (months / "sample_2024-01.pgn").unlink()
-    found = look(months, State(), asked(), 20, 60.0, MONTHS)
-    assert (found.arrivals, found.refusals, found.standing) == ([], [], [])
-
-
-def test_only_a_sample_is_a_drop_of_own_files_and_marks(gsm8k: Path, months: Path) -> None:
-    assert is_only_sample(gsm8k)
-    assert is_only_sample(months / "sample_2024-01.pgn")
-    (gsm8k / "README.md").touch()
-    assert not is_only_sample(gsm8k)
-    (gsm8k / "README.md").unlink()
-    (gsm8k / "a.csv").write_text("mine")
-    assert not is_only_sample(gsm8k)
-    (gsm8k / ".sample").unlink()
-    assert not is_only_sample(gsm8k)
+def test_only_a_sample_is_a_drop_of_own_files_and_marks(sample: Path, month: Path) -> None:
+    assert is_only_sample(sample)
+    assert is_only_sample(month)
+    (sample / "README.md").touch()
+    assert not is_only_sample(sample)
+    (sample / "README.md").unlink()
+    (sample / "a.csv").write_text("mine")
+    assert not is_only_sample(sample)
+    (sample / ".sample").unlink()
+    assert not is_only_sample(sample)

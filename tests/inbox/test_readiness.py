@@ -11,7 +11,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,8 +110,10 @@ def drop(tmp_path: Path) -> Path:
 
 def test_a_drop_settles_on_the_second_equal_look_and_only_once(sensor):
     assert sensor.look() == Look() == present_drops(sensor.folder, asked())
-    land(sensor.folder, "one")
-    assert [sensor.taken() for _ in range(3)] == [[], ["one"], []]
+    land(sensor.folder, "one", files=2_000, text="")
+    assert sensor.settled().files == 2_000
+    assert sensor.taken() == []
+    assert len(sensor.cursor or "") < 200
 
 
 def test_a_drop_that_changes_is_waited_for(sensor):
@@ -129,6 +131,8 @@ def test_a_file_that_a_tool_marks_as_unfinished_holds_the_drop_back(sensor, name
     drop = land(sensor.folder, "copying")
     (drop / name).write_text("half")
     assert [sensor.taken() for _ in range(3)] == [[], [], []]
+    assert sensor.look(after=86_400).idle[0].reason.startswith(name)
+    assert judged_now(drop, asked())[0] == Judgement(READY)  # a person says that it is complete
     (drop / name).unlink()
     assert [sensor.taken() for _ in range(3)] == [[], ["copying"], []]
 
@@ -194,12 +198,6 @@ def test_looks_are_bounded_in_drops_and_time_and_forget_none(sensor):
     assert sorted(seen) == names
 
 
-def test_thousands_of_files_make_a_small_cursor(sensor):
-    land(sensor.folder, "big", files=2_000, text="")
-    assert sensor.settled().files == 2_000
-    assert len(sensor.cursor or "") < 200
-
-
 @pytest.mark.slow
 def test_ten_thousand_drops_settle_in_bounded_looks(sensor):
     land(sensor.folder, *(f"d{number:05}" for number in range(10_000)), files=1)
@@ -235,16 +233,11 @@ def test_a_folder_that_is_moved_in_as_a_whole_does_not_wait_for_its_age(drop):
 def test_times_in_the_future_do_not_make_a_drop_old(drop):
     sensor = Sensor(drop.parent, MINUTE)
     os.utime(drop / "00000.txt", ns=(1, 1))
-    assert sensor.look(after=-3_600).arriving == ["d6"]
-    assert [sensor.taken() for _ in range(4)] == [[], [], [], ["d6"]]
-
-
-def test_since_is_the_first_look_that_saw_the_drop(drop):
-    sensor = Sensor(drop.parent, MINUTE)
-    first = sensor.look().idle[0].since
+    (first,) = sensor.look(after=-3_600).idle
     land(drop.parent, "d6", files=2)
-    (second,) = sensor.look().idle
-    assert second.since == first
+    (second,) = sensor.look(after=0).idle
+    assert first.since == second.since  # that of the first look that saw the drop
+    assert [sensor.taken() for _ in range(4)] == [[], [], [], ["d6"]]
 
 
 def test_an_empty_folder_is_refused_after_the_seconds_and_taken_when_it_has_files(sensor):
@@ -530,21 +523,11 @@ def test_a_file_that_went_meanwhile_is_no_reason_to_refuse(drop):
     assert judged_now(drop, raising(error))[0] == judged(drop, error, asked()) == moved
 
 
-def by_look(drop: Path, decides: Asked, age: float, is_new: bool = False) -> Judgement:
-    """The judgement of a look that saw the drop as it is since `age` seconds."""
-    now = time.time_ns() + int(age * 1e9)
-    since = (now - int(age * 1e9)) // 1_000_000
-    return judged(drop, listing.survey(drop, REFUSE_LINKS), decides, since, now, is_new)
-
-
-def test_a_person_overrules_the_name_of_an_unfinished_file_and_a_look_does_not(drop):
-    (drop / "b.part").write_text("half")
-    assert judged_now(drop, asked())[0].line == READY
-    found = by_look(drop, raising(AssertionError()), age=3_600)
-    assert (found.state, found.reason[:6]) == (ARRIVING, "b.part")
-
-
 def test_a_person_overrules_the_seconds_and_not_the_mark_that_an_inbox_needs(drop):
+    sensor = Sensor(drop.parent, MINUTE)
+    assert [sensor.look(after=1).arriving for _ in range(2)] == [["d6"]] * 2
+    assert "settle_seconds" in sensor.look(after=56).idle[0].reason
+    assert sensor.taken(after=3) == ["d6"]
     assert judged_now(drop, asked(settling=MINUTE))[0] == Judgement(READY)
     needing = asked(settling=Settling(0.0, require_done=True))
     found, _ = judged_now(drop, needing)
@@ -553,29 +536,14 @@ def test_a_person_overrules_the_seconds_and_not_the_mark_that_an_inbox_needs(dro
     assert judged_now(drop, needing)[0] == Judgement(READY)
 
 
-def test_a_young_drop_arrives_until_its_seconds_are_over(drop):
-    found = by_look(drop, asked(settling=MINUTE), age=59)
-    assert (found.state, "settle_seconds" in found.reason) == (ARRIVING, True)
-    assert by_look(drop, asked(settling=MINUTE), age=61) == Judgement(READY)
-    (drop / ".done").touch()
-    assert by_look(drop, asked(settling=MINUTE), age=0) == Judgement(READY)
-
-
-def test_a_form_that_no_look_saw_before_is_never_taken_at_once(drop):
-    (drop / ".done").touch()
-    found = by_look(drop, raising(AssertionError()), age=3_600, is_new=True)
-    assert found == Judgement(ARRIVING, "it is taken if the next look finds no change")
-
-
 def test_files_that_a_list_names_may_still_come_while_the_drop_is_young(drop):
+    sensor = Sensor(drop.parent, MINUTE)
     (drop / "SHA256SUMS").write_text(f"{'0' * 64}  00000.txt\n{'1' * 64}  b.gz\n")
-    # Without seconds of settling nothing is waited for.
-    assert by_look(drop, raising(AssertionError()), age=1).state == REFUSED
-    decides = asked(settling=MINUTE)
-    assert by_look(drop, decides, age=1).state == ARRIVING
-    for found in (by_look(drop, decides, age=61), judged_now(drop, decides)[0]):
-        assert found.state == REFUSED
-        assert "b.gz is listed and not in the drop" in found.reason
+    missing = "b.gz is listed and not in the drop"
+    (first,), (second,) = sensor.look(after=1).standing, sensor.look(after=1).standing
+    assert first.reason.startswith("its files came or changed") and missing in second.reason
+    for (found,) in (sensor.look(after=60).refusals, present_drops(drop.parent, asked()).refusals):
+        assert missing in found.reason
 
 
 @pytest.mark.parametrize("error", [None, Waits("x"), Unread("x")])
@@ -631,65 +599,21 @@ def test_a_result_and_an_error_pass_through() -> None:
     for error in (KeyError("of its own"), TimeoutError("of its own")):
         with pytest.raises(type(error), match="of its own"):
             within(60, FILE, lambda error=error: raising(error).refuse(FILE))
+    assert list(each_within(60, [], str)) == []
 
 
-def soon(is_so: Callable[[], bool]) -> bool:
-    """Whether something becomes true within a minute."""
-    for _ in range(6_000):
-        if is_so():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def test_a_call_that_hangs_names_the_file_and_is_not_started_twice(release) -> None:
-    calls: list[int] = []
-
-    def hang() -> int:
-        calls.append(1)
-        release.wait(60)
-        return len(calls)
-
-    with pytest.raises(BadInput, match=r"macroxue/d6: takes more than 0\.1 seconds to look at"):
-        within(0.1, FILE, hang)
-    with pytest.raises(BadInput, match="is still being looked at"):
-        within(60, FILE, hang)
-    assert within(60, FILE.with_name("d7"), lambda: 7) == 7
-    assert len(calls) == 1
-    release.set()
-
-    def is_looked_at_again() -> bool:
-        try:
-            return within(60, FILE, hang) == 2
-        except BadInput:
-            return False
-
-    assert soon(is_looked_at_again)
-
-
-def test_files_are_looked_at_in_order_and_an_error_is_the_answer_for_its_file() -> None:
-    files = [Path(f"drops/{number}") for number in range(500)]
-
-    def look(file: Path) -> str:
-        if file.name == "7":
-            raise KeyError(file.name)
-        return file.name
-
-    answers = list(each_within(60, files, look))
-    assert [file for file, _ in answers] == files
-    assert isinstance(answers[7][1], KeyError)
-    assert [answer for _, answer in answers if answer != answers[7][1]] == [
-        file.name for file in files if file.name != "7"
-    ]
-    assert list(each_within(60, [], look)) == []
-
-
-def test_a_file_that_hangs_is_named_and_those_before_and_after_it_are_looked_at(release) -> None:
+def test_a_file_that_hangs_is_named_and_asked_for_once_and_the_others_are_looked_at(
+    release,
+) -> None:
     files = [Path(f"hanging/{number}") for number in range(5)]
+    calls: list[str] = []
 
     def look(file: Path) -> str:
+        calls.append(file.name)
         if file.name in ("2", "4"):
             release.wait(60)
+        if file.name == "1":
+            raise KeyError(file.name)
         return file.name
 
     def rules() -> list[str]:
@@ -697,11 +621,19 @@ def test_a_file_that_hangs_is_named_and_those_before_and_after_it_are_looked_at(
         return [answer.rule if isinstance(answer, BadInput) else str(answer) for _, answer in found]
 
     late = "takes more than 1.5 seconds to look at"
-    assert rules() == ["0", "1", late, "3", late]
+    assert rules() == ["0", "'1'", late, "3", late]
     held = "is still being looked at: its file system does not answer"
-    assert rules() == ["0", "1", held, "3", held]
+    assert rules() == ["0", "'1'", held, "3", held]
+    assert (calls.count("2"), calls.count("3")) == (1, 2)
+    with pytest.raises(BadInput, match=f"hanging/2: {held}"):
+        within(60, files[2], lambda: 7)
     release.set()
-    assert soon(lambda: rules() == ["0", "1", "2", "3", "4"])
+    for _ in range(6_000):
+        if rules() == ["0", "'1'", "2", "3", "4"]:
+            break
+        time.sleep(0.01)
+    else:
+        pytest.fail("the files are never looked at again")
 
 
 def test_a_reader_that_stops_ends_the_looking() -> None:
