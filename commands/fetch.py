@@ -68,7 +68,7 @@ def fetch(family: str, corpora: tuple[str, ...], endpoint: str | None, **chosen:
     with the files that are not there. HF_TOKEN is sent if it is set.
     """
     given = {name: value for name, value in chosen.items() if value not in (None, False)}
-    hub = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
+    hub: dict[str, Any] = {"endpoint": endpoint, "token": os.environ.get("HF_TOKEN") or False}
     names, is_check = list(dict.fromkeys(corpora)), "check" in given
     try:
         _refuse_options(family, names, given)

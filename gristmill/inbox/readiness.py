@@ -444,11 +444,11 @@ def _judged(
         listed, names = listed_sums(marks.path(SUMS), path), seen.names(path)
         if absent := sorted(listed.keys() - names):
             more = f" (and {len(absent) - 1:,} more)" if len(absent) > 1 else ""
-            reason = (
-                f"{printable(absent[0])} is listed and not in the drop{more}: bring it, or take"
+            missing = (
+                f"{marks.path(SUMS)}: {printable(absent[0])} is listed and not in the drop{more}: "
+                "bring it, or take its line out"
             )
-            state = ARRIVING if until else REFUSED
-            return Judgement(state, f"{marks.path(SUMS)}: {reason} its line out")
+            return Judgement(ARRIVING if until else REFUSED, missing)
         if differs := _differing(path, listed, marks.names[SUMS], asked.hash_of(path)):
             return Judgement(REFUSED, differs)
         if others := sorted(names - listed.keys()):
