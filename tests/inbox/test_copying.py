@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -113,8 +114,10 @@ def test_a_copy_keeps_what_an_earlier_one_has_and_removes_what_the_source_has_no
     for name in ("b", "inner/a", "gone/b"):
         (staged / name).parent.mkdir(exist_ok=True)
         (staged / name).write_text("of an earlier source")
+    (staged / "a").unlink()
+    (staged / "a").symlink_to(source / "a")
     copied = copy(source, place)
-    assert (copied.status, copied.written) == ("copied", 0)
+    assert (copied.status, copied.written) == ("copied", 100)  # but for what was a link
     assert contents(place).keys() == {"a", "inner/b", "c", "SHA256SUMS"}
 
 
@@ -139,8 +142,12 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     source: Path, tmp_path: Path
 ) -> None:
     (source / ".done").write_text("3")
-    copied = copy(source, tmp_path / "drops/d6")
+    place = tmp_path / "drops/d6"
+    slow = replace(TOOLS, advance=lambda _: time.sleep(0.01))  # times have the clock's ticks
+    copied = copy_in(source, place, source_files(source, REFUSE_LINKS), slow)
     assert (copied.status, copied.files, copied.bytes) == ("copied", 3, 900)
+    came = [(place / name).stat().st_ctime_ns for name in ("a", "inner/b", "c", ".done")]
+    assert max(came[:3]) < came[3]
     assert b".done" not in (tmp_path / "drops/d6/SHA256SUMS").read_bytes()
     (arrival,) = present_drops(tmp_path / "drops", asked()).arrivals
     assert arrival.files == 3
