@@ -11,9 +11,9 @@ docs/drops.md#states.
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -58,6 +58,7 @@ _LATEST: Final = 253_402_300_800_000
 _LOOSE: Final = ""
 """The key under which all entries that are no drops share one entry; no drop can have it."""
 _EMPTY: Final = "the folder holds no file: copy the files of the drop into it, or remove it"
+_PAUSE_SECONDS: Final = 0.002
 _MOVED: Final = "its files are being moved"
 
 _unfinished: dict[Path, threading.Thread] = {}
@@ -543,20 +544,24 @@ def each_within(
     """
     left = list(files)
     while left:
-        answers: queue.SimpleQueue[Result | Exception] = queue.SimpleQueue()
-        stop = threading.Event()
-        thread = threading.Thread(target=_answer, args=(function, left, answers, stop), daemon=True)
+        answers: deque[Result | Exception] = deque()
+        stop, is_over = threading.Event(), threading.Event()
+        given = function, left, answers, stop, is_over
+        thread = threading.Thread(target=_answer, args=given, daemon=True)
         thread.start()
         try:
             for number, file in enumerate(left):
-                try:
-                    answer = answers.get(timeout=seconds)
-                except queue.Empty:
+                end = time.monotonic() + seconds
+                # To be woken for each answer would take more time than the answers.
+                while not answers and (rest := end - time.monotonic()) > 0:
+                    if is_over.wait(min(_PAUSE_SECONDS, rest)):
+                        break
+                if not answers:
                     _unfinished[file] = thread
                     left = left[number + 1 :]
                     yield file, BadInput(file, f"takes more than {seconds:g} seconds to look at")
                     break
-                yield file, answer
+                yield file, answers.popleft()
             else:
                 return
         finally:
@@ -566,8 +571,9 @@ def each_within(
 def _answer(
     function: Callable[[Path], Result],
     files: Sequence[Path],
-    answers: queue.SimpleQueue[Result | Exception],
+    answers: deque[Result | Exception],
     stop: threading.Event,
+    is_over: threading.Event,
 ) -> None:
     for file in files:
         if stop.is_set():
@@ -575,10 +581,11 @@ def _answer(
         earlier = _unfinished.get(file)
         if earlier is not None and earlier.is_alive():
             rule = "is still being looked at: its file system does not answer"
-            answers.put(BadInput(file, rule))
+            answers.append(BadInput(file, rule))
             continue
         _unfinished.pop(file, None)
         try:
-            answers.put(function(file))
+            answers.append(function(file))
         except Exception as error:  # noqa: BLE001  any error goes to the caller
-            answers.put(error)
+            answers.append(error)
+    is_over.set()
